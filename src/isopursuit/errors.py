@@ -1,0 +1,45 @@
+"""What can be wrong with an input, and what to do about it.
+
+Every message says what came, what was expected and what to do. All are `IsoPursuitError`; those about an argument
+are also `ValueError`, so that code which knows nothing of this package can still catch them.
+"""
+
+
+class IsoPursuitError(Exception):
+    """The root of everything this package raises on purpose."""
+
+
+class InputError(IsoPursuitError, ValueError):
+    """An argument cannot be used as it is."""
+
+
+class DataTypeError(InputError, TypeError):
+    """The data are not real numbers: text, complex numbers, a sparse matrix."""
+
+
+class ShapeError(InputError):
+    """The matrix is empty, has the wrong number of dimensions, or fewer columns than rows."""
+
+
+class NonFiniteError(InputError):
+    """The matrix holds NaN or infinite entries."""
+
+
+class RankError(InputError):
+    """The columns do not span the space that the answer must span."""
+
+
+class LabelError(InputError):
+    """Labels are repeated, missing, or of the wrong number."""
+
+
+class ParameterError(InputError):
+    """An option is out of its range, or two options contradict each other."""
+
+
+class RangeError(InputError):
+    """The numbers involved span more than float64 can hold, so no honest answer can be computed."""
+
+
+class BudgetError(InputError):
+    """An exhaustive search would take more evaluations than allowed."""

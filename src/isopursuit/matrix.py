@@ -1,0 +1,253 @@
+"""The door: whatever the caller has becomes a validated D × P matrix of float64, or a clear refusal.
+
+Validated here once; behind the door nothing checks again. Integers, booleans and float32 are converted to float64.
+The caller's data are never changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import (
+    DataTypeError,
+    LabelError,
+    NonFiniteError,
+    ParameterError,
+    RankError,
+    ShapeError,
+)
+
+Array = NDArray[np.float64]
+Label = Hashable
+SHOWN = 5  # how many positions or names a message lists
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A validated matrix: `values` (D, P), a label for each column if there are any, and remarks for the user."""
+
+    values: Array
+    labels: tuple[Label, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nonzero(self) -> NDArray[np.bool_]:
+        """Which columns have a direction at all."""
+        return self.values.any(axis=0)
+
+
+def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> Matrix:
+    """Validate one matrix.
+
+    Parameters
+    ----------
+    X : array_like or data frame, shape (D, P)
+        Columns are candidates. A frame's column names become labels.
+    labels : sequence, optional
+        One name for each column.
+    wide : bool
+        Whether X must have at least as many columns as rows.
+    """
+    names, values = _numbers(X)
+    if values.ndim == 1:
+        raise ShapeError(
+            f"X is one-dimensional with {values.shape[0]} entries; expected a matrix (D, P) whose columns are "
+            "candidates. Use X.reshape(1, -1) for candidates with a single feature."
+        )
+    if values.ndim != 2:
+        raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
+    _check_entries(values, wide)
+    labels = names if labels is None else tuple(labels)
+    if labels is not None:
+        _check_labels(labels, values.shape[1])
+    return Matrix(values, labels, _zero_note(values, labels) if wide else ())
+
+
+def as_points(X: Any, labels: Sequence[Label] | None = None) -> tuple[list[Matrix], bool]:
+    """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
+
+    Returns the matrices and whether there were several to begin with."""
+    stacked = isinstance(X, np.ndarray) and X.ndim == 3
+    listed = isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2  # pyright: ignore
+    if not (stacked or listed):
+        return [as_matrix(X, labels)], False
+    matrices = [as_matrix(point, labels) for point in X]
+    shapes = {matrix.values.shape for matrix in matrices}
+    if not matrices:
+        raise ShapeError("X holds no matrices. Pass at least one (D, P) matrix.")
+    if len(shapes) > 1:
+        raise ShapeError(f"All points must have the same shape (D, P); got {sorted(shapes)}.")
+    return matrices, True
+
+
+def as_exponent(c: float) -> float:
+    """The paper's exponent c > 0."""
+    if not isinstance(c, int | float | np.integer | np.floating) or isinstance(c, bool) or not 0 < c < np.inf:
+        raise ParameterError(f"c={c!r} is not a positive number. The paper uses c=1; try values from 0.1 to 10.")
+    return float(c)
+
+
+def as_size(k: int | None, D: int, rank: int) -> int:
+    """How many columns to pick: D, or fewer, never more than the rank."""
+    if k is None:
+        k = D
+    if not isinstance(k, int | np.integer) or isinstance(k, bool):
+        raise ParameterError(f"k={k!r} is not a whole number. Pass how many columns to pick, from 1 to {rank}.")
+    if not 1 <= k <= D:
+        raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {rank} columns.")
+    if k > rank:
+        raise RankError(
+            f"X has {D} rows but rank {rank}, so no {k} columns can be independent. "
+            f"Pass k={rank} to select in its {rank}-dimensional row space, or drop dependent rows."
+        )
+    return int(k)
+
+
+def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list[int]:
+    """Column numbers for indices or labels, sorted and without repeats."""
+    if columns is None:
+        return []
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        columns = [columns]
+    P = matrix.values.shape[1]
+    position = {} if matrix.labels is None else {label: i for i, label in enumerate(matrix.labels)}
+    found: set[int] = set()
+    for column in columns:
+        if column in position:
+            found.add(position[column])
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -P <= column < P:
+                raise ParameterError(f"{what} names column {column}, but X has {P} columns, 0 to {P - 1}.")
+            found.add(int(column) % P)
+        else:
+            close = difflib.get_close_matches(str(column), [str(label) for label in position], n=3)
+            hint = f" Did you mean {', '.join(repr(name) for name in close)}?" if close else ""
+            known = "" if position else " X has no labels; pass labels= or column numbers."
+            raise LabelError(f"{what} names {column!r}, which is not a column.{hint}{known}")
+    return sorted(found)
+
+
+def singular_values(values: Array) -> Array:
+    """Singular values of a wide matrix, in descending order, without a copy of it.
+
+    Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate."""
+    return np.linalg.svd(row_triangle(values), compute_uv=False)
+
+
+def row_triangle(values: Array, block: int = 4096) -> Array:
+    """R (upper, D × D) with X Xᵀ = Rᵀ R, from QR of Xᵀ by blocks."""
+    D, P = values.shape
+    R = np.zeros((0, D))
+    for first in range(0, P, block):
+        R = np.linalg.qr(np.vstack([R, values[:, first : first + block].T]), mode="r")
+    return R
+
+
+def numerical_rank(s: Array, P: int) -> int:
+    """How many singular values are above rounding."""
+    return int((s > s[0] * max(len(s), P) * np.finfo(np.float64).eps).sum()) if s[0] > 0 else 0
+
+
+def row_space(values: Array, k: int) -> Array:
+    """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ."""
+    u, _, _ = np.linalg.svd(row_triangle(values).T)
+    leading = u[:, :k]
+    # fix the signs, so that the answer does not depend on LAPACK's
+    leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+    return leading.T @ values
+
+
+def name_columns(indices: Iterable[int], labels: tuple[Label, ...] | None, shown: int = SHOWN) -> str:
+    """The first few columns by name, for messages."""
+    indices = list(indices)
+    names = [str(i) if labels is None else f"{labels[i]!s}" for i in indices[:shown]]
+    return ", ".join(names) + (f" and {len(indices) - shown} more" if len(indices) > shown else "")
+
+
+def _numbers(X: Any) -> tuple[tuple[Label, ...] | None, Array]:
+    if hasattr(X, "tocsc") and hasattr(X, "toarray"):
+        D, P = X.shape
+        raise DataTypeError(
+            f"X is a sparse matrix ({D} × {P}); dense columns are needed. "
+            f"Pass X.toarray() ({8e-6 * D * P:.1f} MB as float64), or fewer columns."
+        )
+    names: tuple[Label, ...] | None = None
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a pandas or polars frame
+        names = tuple(X.columns)
+        raw = X.to_numpy()
+    else:
+        if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # pyright: ignore
+            raise NonFiniteError("X is a masked array with missing entries. Fill them, or drop those columns.")
+        try:
+            raw = np.asarray(X)
+        except ValueError as error:
+            raise ShapeError(f"X is not a matrix: {error}. All rows must have the same length.") from None
+    if raw.dtype.kind == "c":
+        raise DataTypeError("X is complex. Pass real numbers, for example np.vstack([X.real, X.imag]).")
+    if raw.dtype.kind not in "biuf":
+        raw = _from_objects(raw, names)
+    return names, np.ascontiguousarray(raw, dtype=np.float64)
+
+
+def _from_objects(raw: NDArray[Any], names: tuple[Label, ...] | None) -> Array:
+    try:
+        if raw.dtype.kind == "O":
+            return raw.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    if raw.ndim == 2:
+        for j in range(raw.shape[1]):
+            for value in raw[:, j]:
+                try:
+                    float(value)
+                except (TypeError, ValueError):
+                    column = name_columns([j], names)
+                    raise DataTypeError(
+                        f"X is not numeric: column {column} holds {value!r}. Drop or encode such columns first."
+                    ) from None
+    raise DataTypeError(f"X is not numeric: its dtype is {raw.dtype}. Pass integers or floats.")
+
+
+def _check_entries(values: Array, wide: bool) -> None:
+    D, P = values.shape
+    if values.size == 0:
+        raise ShapeError(f"X is empty: it has shape {D} × {P}. Pass at least one row and one column.")
+    if wide and P < D:
+        raise ShapeError(
+            f"X has {D} rows and only {P} columns, but columns are the candidates and {D} of them are needed. "
+            "Did you mean X.T? Otherwise pass fewer rows."
+        )
+    finite = np.isfinite(values)
+    if not finite.all():
+        where = np.argwhere(~finite)
+        some = ", ".join(f"({i}, {j}): {values[i, j]}" for i, j in where[:SHOWN])
+        more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
+        raise NonFiniteError(
+            f"X has {len(where)} entries that are NaN or infinite, at (row, column) {some}{more}. "
+            "Drop those rows or columns, or fill them in."
+        )
+
+
+def _check_labels(labels: tuple[Label, ...], P: int) -> None:
+    if len(labels) != P:
+        raise LabelError(f"There are {len(labels)} labels for {P} columns. Pass one label for each column.")
+    if len(set(labels)) != P:
+        seen: set[Label] = set()
+        repeated = [label for label in labels if label in seen or seen.add(label)]
+        some = ", ".join(repr(label) for label in dict.fromkeys(repeated[:SHOWN]))
+        raise LabelError(f"Labels must be unique, but these appear more than once: {some}. Rename or drop them.")
+
+
+def _zero_note(values: Array, labels: tuple[Label, ...] | None) -> tuple[str, ...]:
+    zero = np.flatnonzero(~values.any(axis=0))
+    if not len(zero):
+        return ()
+    many = "column is" if len(zero) == 1 else "columns are"
+    return (f"{len(zero)} {many} zero and cannot be picked: {name_columns(zero.tolist(), labels)}.",)
+

@@ -1,0 +1,166 @@
+"""Symmetric normalization: new column lengths that are longest for columns of unit length.
+
+The paper's choice is 1/g(t), g(t) = (e^{t^c} + e^{t^-c}) / 2e. (As printed its q_c is the reciprocal of that; the
+figures, the theory and the authors' program all scale the unit vector by 1/g.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import ParameterError
+from isopursuit.matrix import as_exponent, as_matrix, singular_values
+
+Array = NDArray[np.float64]
+Normalization = str | Callable[[Array], Array]
+
+LARGEST_LOG = 709.0  # e^709 is the last power of e that float64 holds
+LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as zero
+
+
+def log_penalty(t: Array, c: float) -> Array:
+    """log g(t) for t ≥ 0, infinite at 0; t^c beyond float64 counts as the largest float."""
+    positive = t > 0
+    z = np.exp(np.minimum(c * np.abs(np.log(np.where(positive, t, 1.0))), LARGEST_LOG))
+    return np.where(positive, np.logaddexp(z, 1 / z) - np.log(2.0) - 1.0, np.inf)
+
+
+def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:
+    """Rescale every column of X to its normalized length.
+
+    Parameters
+    ----------
+    X : array_like, shape (D, P)
+        Columns are candidates.
+    c : float
+        The paper's exponent: larger shrinks lengths away from 1 more.
+    normalization : {"symmetric", "logarithmic"} or callable
+        "symmetric" is the paper's 1/g. "logarithmic" is its non-smooth sibling exp(−c |log t|) = min(t, 1/t)^c. A
+        function of an array of lengths must return their new lengths and be a symmetric normalization: largest at
+        1 alone, and q(t) = q(1/t).
+
+    Returns
+    -------
+    ndarray, shape (D, P)
+        Zero columns stay zero; so do columns whose new length is below the smallest float.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.linalg.norm(symmetric_normalize([[1.0, 2.0, 0.5]]), axis=0).round(6)
+    array([1.      , 0.601525, 0.601525])
+    """
+    values = as_matrix(X, wide=False).values
+    lengths = np.linalg.norm(values, axis=0)
+    return _rescale(values, lengths, log_lengths(lengths, as_exponent(c), normalization))
+
+
+def log_lengths(lengths: Array, c: float, normalization: Normalization) -> Array:
+    """Logarithms of the normalized lengths; −inf for zero columns."""
+    if callable(normalization):
+        check_symmetric(normalization)
+        with np.errstate(all="ignore"):
+            new = _apply(normalization, np.where(lengths > 0, lengths, 1.0))
+        return np.where((lengths > 0) & (new > 0), np.log(np.maximum(new, np.finfo(np.float64).tiny)), -np.inf)
+    if normalization == "symmetric":
+        return -log_penalty(lengths, c)
+    if normalization == "logarithmic":
+        positive = lengths > 0
+        return np.where(positive, -c * np.abs(np.log(np.where(positive, lengths, 1.0))), -np.inf)
+    raise ParameterError(
+        f"normalization={normalization!r} is not known. Use 'symmetric', 'logarithmic', or a function of length."
+    )
+
+
+def check_symmetric(normalization: Callable[[Array], Array]) -> None:
+    """Refuse a function of length that is not a symmetric normalization (the paper's definition)."""
+    t = np.exp(np.linspace(-4.0, 4.0, 161))
+    with np.errstate(all="ignore"):
+        q = _apply(normalization, t)
+    name = getattr(normalization, "__name__", repr(normalization))
+    if not np.isfinite(q).all() or (q < 0).any():
+        worst = t[~(np.isfinite(q) & (q >= 0))][0]
+        raise ParameterError(f"{name} is not a normalization: at length {worst:.4g} it is not a length ≥ 0.")
+    middle = len(t) // 2
+    others = np.delete(np.arange(len(t)), middle)
+    if (q[others] >= q[middle]).any():
+        worst = t[others][np.argmax(q[others])]
+        raise ParameterError(
+            f"{name} is not a symmetric normalization: it must be largest at length 1 alone, "
+            f"but q({worst:.4g}) = {q[others].max():.6g} ≥ q(1) = {q[middle]:.6g}."
+        )
+    unequal = np.abs(q - q[::-1]) > 1e-8 * q + 1e-300
+    if unequal.any():
+        i = int(np.flatnonzero(unequal)[0])
+        raise ParameterError(
+            f"{name} is not a symmetric normalization: q(t) must equal q(1/t), "
+            f"but q({t[i]:.4g}) = {q[i]:.6g} and q({1 / t[i]:.4g}) = {q[-1 - i]:.6g}."
+        )
+
+
+def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
+    q = np.asarray(normalization(t), dtype=np.float64)
+    if q.shape != t.shape:
+        raise ParameterError(
+            f"The normalization returned shape {q.shape} for lengths of shape {t.shape}. "
+            "It must map an array of lengths to an array of new lengths."
+        )
+    return q
+
+
+def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
+    """Columns of the given new lengths; a column whose length leaves float64 becomes zero."""
+    positive = lengths > 0
+    factor = np.maximum(new_log, -1500.0) - np.log(np.where(positive, lengths, 1.0))
+    # two halves, because e^factor alone may leave float64 where the new column does not
+    half = np.exp(np.clip(factor / 2, -LARGEST_LOG, LARGEST_LOG) * positive)
+    scaled = values * half
+    scaled *= half
+    return scaled
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A normalized matrix times e^(−log_scale), and the columns whose length fell out of float64."""
+
+    values: Array
+    log_scale: float
+    underflow: NDArray[np.intp]
+    orders: float
+
+
+def normalize(values: Array, c: float, normalization: Normalization) -> Normalized:
+    """Normalize for the pursuit: one common factor keeps the longest column near 1, whatever c."""
+    lengths = np.sqrt(np.einsum("ij,ij->j", values, values))
+    new_log = log_lengths(lengths, c, normalization)
+    longest = float(new_log.max())
+    log_scale = longest if longest < -5.0 or longest > 5.0 else 0.0
+    relative = new_log - log_scale if log_scale else new_log
+    finite = lengths > 0
+    lost = finite & (relative < LOWEST_LOG)
+    shortest = float(relative[finite].min())
+    orders = (longest - log_scale - shortest) / np.log(10.0)
+    return Normalized(_rescale(values, lengths, relative), log_scale, np.flatnonzero(lost), float(orders))
+
+
+def workable(values: Array, normalization: Normalization, c: float) -> str:
+    """What c or scale would keep the normalized columns within reach of float64, in words."""
+
+    def reachable(matrix: Array, exponent: float) -> bool:
+        s = singular_values(normalize(matrix, exponent, normalization).values)
+        return bool(s[-1] > 1e-10 * s[0])
+
+    lengths = np.linalg.norm(values, axis=0)
+    median = float(np.median(lengths[lengths > 0]))
+    advice: list[str] = []
+    if not callable(normalization):
+        smaller = [e for e in (c * 0.8**i for i in range(1, 30)) if reachable(values, e)]
+        if smaller:
+            advice.append(f"c ≤ {smaller[0]:.3g}")
+    if reachable(values / median, c):
+        advice.append(f"X divided by its median length {median:.4g}")
+    return " or ".join(advice) if advice else "a smaller c together with columns rescaled to about unit length"

@@ -1,0 +1,172 @@
+"""The convex program, as an A-optimal design, and the certificate that judges every answer to it.
+
+Multitask basis pursuit, min Σ‖B_p‖ subject to X B = Y, is
+
+    ½ min_{w ≥ 0}  f(w) = Σ w_p + tr(Yᵀ M(w)⁻¹ Y),        M(w) = Σ w_p x_p x_pᵀ,
+
+because ‖b‖ = min_{w > 0} (‖b‖²/w + w)/2: P unknowns instead of P·D. For *any* w with M ≻ 0, writing
+q_p = ‖Yᵀ M⁻¹ x_p‖²,
+
+    B = W Xᵀ M⁻¹ Y         is feasible,          primal = Σ w_p √q_p,
+    ν = M⁻¹ Y / √max q     is dual feasible,     dual   = tr(Yᵀ ν),
+
+so that every w has an honest certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
+lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
+their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import RankError
+from isopursuit.matrix import numerical_rank, row_triangle
+from isopursuit.pursuit import _sweep
+from isopursuit.results import Certificate
+
+Array = NDArray[np.float64]
+
+WELL_CONDITIONED = 1e-4  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
+BLOCK = 8192  # columns whitened at once
+
+
+@dataclass(frozen=True)
+class Design:
+    """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
+
+    `values` and `targets` are the same as the caller gave them (before rows were whitened); feasibility is checked
+    against those.
+    """
+
+    x: Array
+    y: Array | None
+    ridge: float
+    values: tuple[Array, ...]
+    targets: tuple[Array, ...] | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(n, P, D): points, columns, rows."""
+        n, P, D = self.x.shape
+        return n, P, D
+
+    def evaluate(self, weights: Array) -> Evaluation | None:
+        """Everything that weights say about the program, over all columns; None where M is singular."""
+        found = _sweep.evaluate(self.x, self.y, self.ridge, weights)
+        return None if found is None else Evaluation(weights, *found)
+
+    def start(self) -> Array:
+        """Weights inversely proportional to length: a mild start that uses every column."""
+        n, P, D = self.shape
+        lengths = np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x) / n)
+        return np.divide(D / P, lengths, out=np.zeros(P), where=lengths > 0)
+
+    def take(self, columns: NDArray[np.intp]) -> Design:
+        """The program on some of its columns."""
+        x = np.ascontiguousarray(self.x[:, columns, :])
+        return Design(x, self.y, self.ridge, self.values, self.targets)
+
+    def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
+        """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
+        B = self.x[:, support, :] @ evaluation.inverse
+        if self.y is not None:
+            B = B @ self.y
+        return B * evaluation.weights[support, None]
+
+    def residual(self, B: Array, support: NDArray[np.intp]) -> float:
+        """‖X B − Y‖ / ‖Y‖ against the caller's own matrix."""
+        if self.ridge > 0:
+            return 0.0
+        error = size = 0.0
+        for i, values in enumerate(self.values):
+            target = np.eye(len(values)) if self.targets is None else self.targets[i]
+            difference = values[:, support] @ B[i] - target
+            error += float(np.vdot(difference, difference))
+            size += float(np.vdot(target, target))
+        return float(np.sqrt(error / size)) if size > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """f at some weights: M⁻¹, q and leverage xᵀM⁻¹x of every column, and bounds dual ≤ min f ≤ primal."""
+
+    weights: Array
+    inverse: Array
+    q: Array
+    leverage: Array
+    primal: float
+    dual: float
+    value: float
+
+    @property
+    def gap(self) -> float:
+        """Relative to the primal value."""
+        return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
+
+    def tied(self) -> NDArray[np.intp]:
+        """The columns that no proof excludes from the support of an optimal solution.
+
+        With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
+        ‖ν*ᵀx_p‖ ≤ 1), so that by Cauchy and Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A weight needs
+        q*_p = 1."""
+        slack = max(self.value - self.dual, 4 * np.finfo(np.float64).eps * self.value)
+        return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * self.leverage) >= 1.0 - 1e-12)
+
+    def certificate(self, ridge: float, residual: float, scale: float = 1.0) -> Certificate:
+        """In the units of the caller's objective: f/2, or (λ/2) f with a ridge."""
+        unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
+        return Certificate(self.primal * unit, self.dual * unit, residual)
+
+
+def build_design(values: Sequence[Array], targets: Sequence[Array] | None, ridge: float) -> Design:
+    """The program for one matrix or several; rows are whitened where they are ill-conditioned.
+
+    X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions; with T from a QR of Xᵀ the gap reaches rounding for any
+    condition number that leaves X of full rank. Raises RankError where it is not."""
+    if ridge > 0:
+        x = np.ascontiguousarray(np.stack([v.T for v in values]))
+        y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
+        return Design(x, y, ridge, tuple(values), None if targets is None else tuple(targets))
+    triangles = [_whitening(v) for v in values]
+    whiten = any(t is not None for t in triangles)
+    x = np.empty((len(values), values[0].shape[1], values[0].shape[0]))
+    for i, (v, triangle) in enumerate(zip(values, triangles, strict=True)):
+        if triangle is None:
+            x[i] = v.T
+        else:
+            for first in range(0, v.shape[1], BLOCK):
+                x[i, first : first + BLOCK] = _lower_solve(triangle, v[:, first : first + BLOCK]).T
+    if not whiten:
+        y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
+    else:
+        D = len(values[0])
+        sides = [np.eye(D)] * len(values) if targets is None else list(targets)
+        y = np.stack([s if t is None else _lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
+        y = np.ascontiguousarray(y)
+    return Design(x, y, ridge, tuple(values), None if targets is None else tuple(targets))
+
+
+def _whitening(values: Array) -> Array | None:
+    """T (lower triangular) with X = T·(orthonormal rows), or None where X needs none."""
+    eigenvalues = np.linalg.eigvalsh(values @ values.T)
+    if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:
+        return None
+    triangle = row_triangle(values)
+    D, P = values.shape
+    rank = numerical_rank(np.linalg.svd(triangle, compute_uv=False), P)
+    if rank < D:
+        raise RankError(
+            f"X has {D} rows but rank {rank}, so its columns cannot span the target. "
+            f"Pass k={rank} to `select` for its {rank}-dimensional row space, drop dependent rows, or use a ridge."
+        )
+    return triangle.T
+
+
+def _lower_solve(triangle: Array, right: Array) -> Array:
+    from scipy.linalg import solve_triangular
+
+    return solve_triangular(triangle, right, lower=True, check_finite=False)

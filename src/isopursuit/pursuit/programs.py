@@ -1,0 +1,300 @@
+"""The paper's programs by name: multitask basis pursuit, isometry pursuit, and the lasso path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
+from isopursuit.matrix import Label, Matrix, as_exponent, as_matrix, as_points, name_columns
+from isopursuit.normalize import Normalization, Normalized, normalize, workable
+from isopursuit.pursuit.design import Design, Evaluation, build_design
+from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
+from isopursuit.pursuit.working_set import PursuitProgress, Solved, pursue
+from isopursuit.results import Pursuit
+
+Array = NDArray[np.float64]
+Solution = Literal["minimum-norm", "vertex"]
+Callback = Callable[[PursuitProgress], bool | None]
+
+
+def basis_pursuit(
+    X: Any,
+    Y: Any = None,
+    *,
+    ridge: float = 0.0,
+    tol: float = 1e-10,
+    solution: Solution = "minimum-norm",
+    weights: ArrayLike | None = None,
+    labels: Sequence[Label] | None = None,
+    callback: Callback | None = None,
+) -> Pursuit:
+    """Multitask basis pursuit: min Σ‖β_p‖ subject to X β = Y, certified.
+
+    Parameters
+    ----------
+    X : array_like (D, P), data frame, or a list of such matrices of one shape
+        Columns are candidates. Several matrices share one selection: Σ_p (Σ_i ‖β_p^i‖²)^½ is minimized.
+    Y : array_like (D, r), or a list of them, optional
+        The target; the identity if not given.
+    ridge : float
+        λ > 0 solves the multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ instead.
+    tol : float
+        The relative gap to reach.
+    solution : {"minimum-norm", "vertex"}
+        Which solution to return where the optimum is not unique. "minimum-norm" does not depend on the order of the
+        columns; "vertex" has at most D(D+1)/2 columns, the heaviest of the minimum-norm ones first.
+    weights : array_like (P,), optional
+        A warm start, for example from an earlier `Pursuit.weights`.
+    callback : callable, optional
+        Called with a `PursuitProgress` between rounds; return True to stop with what there is.
+
+    Returns
+    -------
+    Pursuit
+        Weights, support, tied set, dual point and certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.6]])
+    >>> found = basis_pursuit(X)
+    >>> found.support.tolist(), round(found.objective, 9), found.unique
+    ([0, 1], 2.0, True)
+    """
+    matrices, many = as_points(X, labels)
+    targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
+    return _pursue(
+        [m.values for m in matrices], targets, matrices[0], many, ridge, tol, solution, weights, callback, 1.0
+    )
+
+
+def isometry_pursuit(
+    X: Any,
+    c: float = 1.0,
+    *,
+    normalization: Normalization = "symmetric",
+    ridge: float = 0.0,
+    tol: float = 1e-10,
+    solution: Solution = "minimum-norm",
+    weights: ArrayLike | None = None,
+    labels: Sequence[Label] | None = None,
+    callback: Callback | None = None,
+) -> Pursuit:
+    """Isometry pursuit: basis pursuit of the identity by the normalized columns of X.
+
+    Parameters are those of `basis_pursuit`, and
+
+    c : float
+        The paper's exponent in the normalization.
+    normalization : {"symmetric", "logarithmic"} or callable
+        See `symmetric_normalize`.
+
+    Raises
+    ------
+    RangeError
+        Where the normalized lengths span more than float64 can hold. The message tells which columns fell out and
+        what c or scale would work.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 3.0, 0.7], [0.0, 1.0, 3.0, 0.7]])
+    >>> found = isometry_pursuit(X)
+    >>> found.support.tolist(), found.certificate.gap < 1e-10
+    ([0, 1], True)
+    """
+    matrices, many = as_points(X, labels)
+    c = as_exponent(c)
+    normalized = [normalize(m.values, c, normalization) for m in matrices]
+    scale = min(one.log_scale for one in normalized)
+    values = [one.values if one.log_scale == scale else one.values * np.exp(one.log_scale - scale) for one in normalized]
+    try:
+        found = _pursue(
+            values, None, matrices[0], many, ridge, tol, solution, weights, callback, float(np.exp(min(-scale, 700.0)))
+        )
+    except RankError as error:
+        refused = _range_error(matrices, normalized, normalization, c)
+        raise (refused or error) from None
+    if not np.isfinite(found.certificate.gap):
+        raise _range_error(matrices, normalized, normalization, c) or RangeError(
+            f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
+            "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
+        )
+    return found
+
+
+def lasso_path(
+    X: Any,
+    Y: Any = None,
+    *,
+    ridges: Sequence[float] | int = 20,
+    smallest: float = 1e-3,
+    tol: float = 1e-8,
+    labels: Sequence[Label] | None = None,
+    callback: Callback | None = None,
+) -> tuple[Pursuit, ...]:
+    """The multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ for falling λ, each solved from the one before.
+
+    Parameters
+    ----------
+    X, Y, tol, labels, callback
+        As in `basis_pursuit`. Pass `symmetric_normalize(X, c)` for the lasso variant of isometry pursuit.
+    ridges : sequence of float, or int
+        The values of λ, or how many: then they fall geometrically from the largest useful one (at which no column
+        is picked) to `smallest` times that.
+
+    Returns
+    -------
+    tuple of Pursuit
+        One for each λ, largest first; `ridge` holds λ. The support grows from nothing to that of basis pursuit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = lasso_path(np.eye(2), ridges=[2.0, 0.5])
+    >>> [len(found.support) for found in path]
+    [0, 2]
+    """
+    matrices, many = as_points(X, labels)
+    values = [m.values for m in matrices]
+    targets = _as_targets(Y, len(matrices), many, len(values[0]))
+    if isinstance(ridges, int):
+        if ridges < 1 or not 0 < smallest < 1:
+            raise ParameterError(f"Need ridges ≥ 1 and 0 < smallest < 1; got {ridges} and {smallest}.")
+        products = [v.T if targets is None else v.T @ targets[i] for i, v in enumerate(values)]
+        largest = float(np.sqrt(sum(np.einsum("pr,pr->p", p, p) for p in products).max()))
+        grid = largest * np.geomspace(1.0, smallest, ridges)
+    else:
+        grid = np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
+    if not (len(grid) and (grid > 0).all()):
+        raise ParameterError("ridges must be positive numbers. For λ = 0 use basis_pursuit.")
+    path: list[Pursuit] = []
+    weights: Array | None = None
+    for ridge in grid.tolist():
+        found = _pursue(values, targets, matrices[0], many, ridge, tol, "minimum-norm", weights, callback, 1.0)
+        path.append(found)
+        weights = found.weights if len(found.support) else None
+        if found.status == "stopped":
+            break
+    return tuple(path)
+
+
+def _as_targets(Y: Any, n: int, many: bool, D: int) -> list[Array] | None:
+    if Y is None:
+        return None
+    parts: list[Any] = list(Y) if many else [Y]
+    if len(parts) != n:
+        raise ShapeError(f"There are {n} matrices but {len(parts)} targets. Pass one target for each.")
+    targets = [as_matrix(part, wide=False).values for part in parts]
+    if any(target.shape != (D, targets[0].shape[1]) for target in targets):
+        raise ShapeError(f"Y must have {D} rows, as X has; got shapes {[t.shape for t in targets]}.")
+    return targets
+
+
+def _pursue(
+    values: list[Array],
+    targets: list[Array] | None,
+    matrix: Matrix,
+    many: bool,
+    ridge: float,
+    tol: float,
+    solution: Solution,
+    weights: ArrayLike | None,
+    callback: Callback | None,
+    scale: float,
+) -> Pursuit:
+    """Build the design, solve it, pick the solution asked for, and let the certificate judge."""
+    _check_options(ridge, tol, solution)
+    design = build_design(values, targets, float(ridge))
+    solved = pursue(design, tol, _as_weights(weights, values[0].shape[1]), callback)
+    evaluation, unique, kind = _choose(design, solved, solution, tol)
+    support = np.flatnonzero(evaluation.weights)
+    B = design.coefficients(evaluation, support)
+    rho = np.sqrt(evaluation.q.max())
+    dual = evaluation.inverse if design.y is None else evaluation.inverse @ design.y
+    dual = dual / (max(rho, 1.0) if ridge > 0 else rho)
+    return Pursuit(
+        weights=evaluation.weights,
+        tied=evaluation.tied(),
+        unique=unique,
+        solution=kind,
+        certificate=evaluation.certificate(design.ridge, design.residual(B, support), scale),
+        dual=dual if many else dual[0],
+        ridge=float(ridge),
+        status=solved.status,
+        labels=matrix.labels,
+        notes=matrix.notes,
+        support_coefficients=B if many else B[0],
+    )
+
+
+def _choose(
+    design: Design, solved: Solved, solution: Solution, tol: float
+) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
+    """The optimal weights asked for. Where the columns with weight are all that is tied, there is no choice."""
+    evaluation = solved.evaluation
+    weighted = int(np.count_nonzero(evaluation.weights))
+    if solved.independent and weighted == len(evaluation.tied()):
+        return evaluation, True, solution
+    if solved.status != "optimal" or weighted == 0:
+        return evaluation, weighted == 0, "interior" if weighted else solution
+    optimal = polytope(design, evaluation)
+    if optimal is None:
+        return evaluation, False, "interior"
+    least = minimum_norm(optimal, evaluation.weights[optimal.columns])
+    unique = is_unique(optimal, least)
+    picked = vertex(optimal, least) if solution == "vertex" and not unique else least
+    full = np.zeros_like(evaluation.weights)
+    full[optimal.columns] = picked
+    judged = design.evaluate(full)
+    if judged is None or judged.gap > max(tol, evaluation.gap):
+        return evaluation, unique, "interior"
+    return judged, unique, solution
+
+
+def _as_weights(weights: ArrayLike | None, P: int) -> Array | None:
+    if weights is None:
+        return None
+    w = np.array(weights, dtype=np.float64)
+    if w.shape != (P,) or not np.isfinite(w).all() or (w < 0).any():
+        raise ParameterError(f"weights must be {P} finite numbers ≥ 0, one for each column of X; got shape {w.shape}.")
+    return w
+
+
+def _check_options(ridge: float, tol: float, solution: str) -> None:
+    if not 0 <= ridge < np.inf:
+        raise ParameterError(f"ridge={ridge!r} must be a number ≥ 0.")
+    if not 0 < tol < 1:
+        raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
+    if solution not in ("minimum-norm", "vertex"):
+        raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")
+
+
+def _range_error(
+    matrices: list[Matrix], normalized: list[Normalized], normalization: Normalization, c: float
+) -> RangeError | None:
+    """The refusal for lengths beyond float64, or None where X itself is what lacks rank."""
+    from isopursuit.matrix import numerical_rank, singular_values
+
+    for matrix, one in zip(matrices, normalized, strict=True):
+        values = matrix.values
+        lengths = np.linalg.norm(values, axis=0)
+        unit = values / np.where(lengths > 0, lengths, 1.0)
+        if numerical_rank(singular_values(unit), values.shape[1]) < len(values):
+            return None
+        fell = one.underflow
+        which = (
+            f" {len(fell)} columns fell out altogether ({name_columns(fell.tolist(), matrix.labels)})."
+            if len(fell)
+            else ""
+        )
+        return RangeError(
+            f"At c={c:g} the normalized lengths span {one.orders:.3g} orders of magnitude, more than float64 can "
+            f"hold, and the columns that remain do not span all {len(values)} dimensions.{which} "
+            f"What works: {workable(values, normalization, c)}."
+        )
+    return None

@@ -1,0 +1,148 @@
+"""The solver's loop: a small set of columns is solved in the kernel, all columns are screened, violators join.
+
+Small problems are their own working set and take one call. Nothing here judges an answer: that is the evaluation
+over all columns at the end (design.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.pursuit import _sweep
+from isopursuit.pursuit.design import Design, Evaluation
+
+Array = NDArray[np.float64]
+Status = Literal["optimal", "stalled", "stopped"]
+
+SMALL = 4096  # columns up to which the kernel takes the whole problem
+ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
+PASSES = 60  # screenings of all columns
+
+
+@dataclass(frozen=True)
+class PursuitProgress:
+    """Where a pursuit stands: elapsed time, the gap over the columns at hand, how many those are, screenings so far."""
+
+    seconds: float
+    gap: float
+    columns: int
+    passes: int
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Weights over all columns, judged, and whether the columns with weight determine them."""
+
+    evaluation: Evaluation
+    independent: bool
+    status: Status
+
+
+class Watch:
+    """Calls the user's callback between rounds of the kernel, and keeps what it raised until the kernel is back."""
+
+    def __init__(self, callback: Callable[[PursuitProgress], bool | None]) -> None:
+        self.callback = callback
+        self.began = time.perf_counter()
+        self.columns = self.passes = 0
+        self.stopped = False
+        self.error: BaseException | None = None
+
+    def __call__(self, gap: float) -> bool:
+        try:
+            now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes)
+            self.stopped = bool(self.callback(now)) or self.stopped
+        except BaseException as error:  # noqa: BLE001 - raised again by `check`, outside the kernel
+            self.error = error
+            self.stopped = True
+        return self.stopped
+
+    def check(self) -> None:
+        """Raise what the callback raised."""
+        if self.error is not None:
+            raise self.error
+
+
+def pursue(
+    design: Design, tol: float, weights: Array | None, callback: Callable[[PursuitProgress], bool | None] | None
+) -> Solved:
+    """Minimize f to a relative gap of tol, from the given weights if any."""
+    P = design.shape[1]
+    w = _starting(design, weights)
+    # a watch on large problems lets Ctrl-C through even without a callback
+    watch = Watch(callback or (lambda _: None)) if callback is not None or P > SMALL else None
+    independent = _solve_all(design, w, tol, watch) if P <= SMALL else _solve_by_parts(design, w, tol, watch)
+    evaluation = design.evaluate(w)
+    if evaluation is None:  # rounding left M singular: the start is at least an honest answer
+        evaluation = design.evaluate(design.start())
+    assert evaluation is not None
+    if watch is not None:
+        watch.check()
+        if watch.stopped:
+            return Solved(evaluation, independent, "stopped")
+    return Solved(evaluation, independent, "optimal" if evaluation.gap <= tol else "stalled")
+
+
+def _starting(design: Design, weights: Array | None) -> Array:
+    """The caller's weights where they make M regular, blended with the plain start where not."""
+    plain = design.start()
+    if weights is None:
+        return plain
+    w = weights.copy()
+    if design.evaluate(w) is None:
+        total = float(w.sum())
+        w = 0.9 * w * (float(plain.sum()) / total if total > 0 else 0.0) + 0.1 * plain
+    return w
+
+
+def _solve_all(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
+    if watch is not None:
+        watch.columns = len(w)
+    _, independent = _sweep.solve(design.x, design.y, design.ridge, w, tol, ROUNDS, watch)
+    return independent
+
+
+def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
+    """Solve, screen, add the worst violators, and again, each time to a tenth of the gap over all columns."""
+    n, P, D = design.shape
+    room = max(512, D * (D + 1) // 2)
+    independent = False
+    gap = previous = 1.0
+    for passes in range(PASSES):
+        evaluation = design.evaluate(w)
+        if evaluation is None:
+            break
+        gap = evaluation.gap
+        if gap <= tol or (passes > 3 and gap > 0.999 * previous):
+            break
+        previous = gap
+        columns = _most_wanted(evaluation, room if passes == 0 else max(256, room // 2), keep=passes > 0)
+        part = design.take(columns)
+        v = w[columns] if passes > 0 else part.start()
+        if part.evaluate(v) is None:  # the first guess does not span: take every column once
+            columns = np.arange(P)
+            part, v = design, w.copy()
+        if watch is not None:
+            watch.columns, watch.passes = len(columns), passes + 1
+        target = 0.3 * tol if gap < 1e-4 else 0.03 * gap
+        _, independent = _sweep.solve(part.x, part.y, part.ridge, v, target, ROUNDS, watch)
+        w[:] = 0.0
+        w[columns] = v
+        if watch is not None and watch.stopped:
+            break
+    return independent
+
+
+def _most_wanted(evaluation: Evaluation, room: int, keep: bool) -> NDArray[np.intp]:
+    """The columns with weight (if they are to be kept) and, of the others, the `room` with the largest q > 1."""
+    q = evaluation.q
+    held = evaluation.weights > 0 if keep else np.zeros(len(q), dtype=bool)
+    others = np.flatnonzero(~held & (q > 1.0)) if keep else np.arange(len(q))
+    if len(others) > room:
+        others = others[np.argpartition(-q[others], room)[:room]]
+    return np.sort(np.concatenate([np.flatnonzero(held), others]))

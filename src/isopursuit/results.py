@@ -1,0 +1,268 @@
+"""The answers: frozen objects of a fixed shape that carry their proof and show themselves as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.matrix import Label
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+FEASIBLE = 1e-6  # a relative residual above this is no solution at all
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """dual ≤ optimum ≤ primal: the proof that an answer is (nearly) best.
+
+    Attributes
+    ----------
+    primal : float
+        The objective of coefficients that satisfy the constraint.
+    dual : float
+        The value of a feasible dual point: no coefficients can do better than this.
+    residual : float
+        ‖X B − Y‖ / ‖Y‖, how exactly the coefficients satisfy the constraint (0 with a ridge, which has none).
+    """
+
+    primal: float
+    dual: float
+    residual: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual) / primal; infinite where the constraint is not met, for then nothing is proved."""
+        if not (self.residual <= FEASIBLE and np.isfinite(self.primal)):
+            return float("inf")
+        return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.dual:.10g} ≤ optimum ≤ {self.primal:.10g} (gap {self.gap:.1e})"
+
+
+@dataclass(frozen=True)
+class Pursuit:
+    """The solution of multitask basis pursuit (or lasso), with its certificate.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (P,)
+        w_p = ‖β_p‖ at the optimum; exactly zero off the support.
+    support : ndarray of int
+        The columns with weight, ascending.
+    tied : ndarray of int
+        Every column that some optimal solution may use: the others are proved to be in none of them.
+    unique : bool
+        Whether the optimal coefficients are the only ones.
+    solution : str
+        Which of the optimal solutions this is where they are many: "minimum-norm", "vertex" or "interior".
+    certificate : Certificate
+        Primal, dual and gap.
+    dual : ndarray, shape (D, r) or (n, D, r)
+        ν with ‖νᵀ x_p‖ ≤ 1 for every column.
+    status : {"optimal", "stalled", "stopped"}
+        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the callback.
+    """
+
+    weights: Array
+    tied: Indices
+    unique: bool
+    solution: Literal["minimum-norm", "vertex", "interior"]
+    certificate: Certificate
+    dual: Array
+    ridge: float
+    status: Literal["optimal", "stalled", "stopped"]
+    labels: tuple[Label, ...] | None = None
+    notes: tuple[str, ...] = ()
+    support_coefficients: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+
+    @cached_property
+    def support(self) -> Indices:
+        """The columns with weight, ascending."""
+        return np.flatnonzero(self.weights)
+
+    @property
+    def coefficients(self) -> Array:
+        """B, shape (P, r), or (n, P, r) for many points; zero off the support."""
+        some = self.support_coefficients
+        full = np.zeros((*some.shape[:-2], len(self.weights), some.shape[-1]))
+        full[..., self.support, :] = some
+        return full
+
+    @property
+    def objective(self) -> float:
+        """The certified objective value (the primal one)."""
+        return self.certificate.primal
+
+    def __str__(self) -> str:
+        kind = "the only solution" if self.unique else f"one of many solutions ({self.solution})"
+        lines = [
+            f"Pursuit: {len(self.support)} of {len(self.weights)} columns, {kind}",
+            f"  {self.certificate}",
+            f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
+        ]
+        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+
+@dataclass(frozen=True)
+class Search:
+    """A subset of columns, its loss, and how far from the best it can be.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        The picked columns, ascending.
+    loss : float
+        The objective of the picked columns.
+    log_loss : float
+        Its logarithm, finite where the loss itself is beyond float64 (NaN for objectives that may be negative).
+    lower_bound : float
+        No subset has a lower loss than this.
+    evaluations : int
+        How many subsets were evaluated.
+    status : {"optimal", "gap", "time", "interrupted", "heuristic"}
+        "optimal": proved. "gap": proved within the gap asked for. "time", "interrupted": the bound tells how far.
+        "heuristic": a method that proves nothing; the bound is the trivial one.
+    nodes : int
+        Nodes of the search tree (exact search).
+    seconds : float
+        Wall-clock time.
+    """
+
+    indices: Indices
+    loss: float
+    log_loss: float
+    lower_bound: float
+    evaluations: int
+    status: Literal["optimal", "gap", "time", "interrupted", "heuristic"]
+    method: str
+    objective: str = "isometry"
+    nodes: int = 0
+    seconds: float = 0.0
+    labels: tuple[Label, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the subset is proved to be a best one."""
+        return self.status == "optimal"
+
+    @property
+    def gap(self) -> float:
+        """(loss − lower_bound) / loss, zero when proved optimal; infinite where no bound is known."""
+        if self.optimal or self.loss == self.lower_bound:
+            return 0.0
+        if not (np.isfinite(self.loss) and np.isfinite(self.lower_bound)):
+            return float("inf")
+        return (self.loss - self.lower_bound) / abs(self.loss)
+
+    @property
+    def verdict(self) -> str:
+        """The proof in words."""
+        if self.optimal:
+            return "proved optimal"
+        if self.status == "heuristic":
+            return "no proof"
+        return f"within {100 * self.gap:.2g} % of optimal ({self.status})"
+
+    def __str__(self) -> str:
+        loss = f"{self.loss:.9g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
+        text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
+        return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One picked column: why it is in, and what would replace it.
+
+    `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place;
+    infinite, and None, if no single column can.
+    """
+
+    index: int
+    label: Label
+    length: float
+    price: float
+    replacement: Label | None
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A column that lost narrowly: the least loss with it in, by one exchange, and the label it would displace."""
+
+    index: int
+    label: Label
+    length: float
+    loss: float
+    displaces: Label
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The answer of `select`: which columns, how good, how sure, and why.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        The picked columns, ascending.
+    labels : tuple
+        Their labels, or their indices where there are none.
+    loss : float
+        Their loss l_c; the ideal is k.
+    pursuit : Pursuit or None
+        The convex stage, for the two-stage method.
+    search : Search
+        The search that picked them, with its bound.
+    matrix : ndarray, shape (k, k)
+        The picked columns as they were compared (in the row space where k < D).
+    choices : tuple of Choice
+        For each picked column its length, its price and its best replacement.
+    alternatives : tuple of Alternative
+        The columns that lose narrowly, best first.
+    """
+
+    indices: Indices
+    labels: tuple[Label, ...]
+    loss: float
+    log_loss: float
+    pursuit: Pursuit | None
+    search: Search
+    matrix: Array
+    choices: tuple[Choice, ...]
+    alternatives: tuple[Alternative, ...]
+    method: str
+    c: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def k(self) -> int:
+        """How many columns were picked."""
+        return len(self.indices)
+
+    @property
+    def verdict(self) -> str:
+        """What is proved, in words."""
+        if self.pursuit is None:
+            return self.search.verdict
+        return f"{self.search.verdict} among the {len(self.pursuit.tied)} columns the pursuit left"
+
+    def __str__(self) -> str:
+        loss = f"{self.loss:.6g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        lines = [f"{self.k} columns by {self.method}: loss {loss} (ideal {self.k}), {self.verdict}"]
+        if self.pursuit is not None:
+            lines.append(f"  pursuit: {self.pursuit.certificate}")
+        width = max(len(str(choice.label)) for choice in self.choices)
+        lines.append(f"  {'column':<{width}}  length   price  best replacement")
+        for choice in self.choices:
+            other = "none" if choice.replacement is None else str(choice.replacement)
+            lines.append(f"  {choice.label!s:<{width}}  {choice.length:6.3f}  {choice.price:6.3g}  {other}")
+        if self.alternatives:
+            near = ", ".join(f"{other.label} ({other.loss:.6g})" for other in self.alternatives[:3])
+            lines.append(f"  close losers: {near}")
+        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
