@@ -125,12 +125,10 @@ def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
 
 @dataclass(frozen=True)
 class Normalized:
-    """A normalized matrix times e^(−log_scale), and the columns whose length fell out of float64."""
+    """A normalized matrix times e^(−log_scale)."""
 
     values: Array
     log_scale: float
-    underflow: NDArray[np.intp]
-    orders: float
 
 
 def normalize(values: Array, c: float, normalization: Normalization) -> Normalized:
@@ -138,13 +136,17 @@ def normalize(values: Array, c: float, normalization: Normalization) -> Normaliz
     lengths = np.sqrt(np.einsum("ij,ij->j", values, values))
     new_log = log_lengths(lengths, c, normalization)
     longest = float(new_log.max())
-    log_scale = longest if longest < -5.0 or longest > 5.0 else 0.0
-    relative = new_log - log_scale if log_scale else new_log
-    finite = lengths > 0
-    lost = finite & (relative < LOWEST_LOG)
-    shortest = float(relative[finite].min())
-    orders = (longest - log_scale - shortest) / np.log(10.0)
-    return Normalized(_rescale(values, lengths, relative), log_scale, np.flatnonzero(lost), float(orders))
+    log_scale = 0.0 if abs(longest) < 5.0 else longest
+    return Normalized(_rescale(values, lengths, new_log - log_scale), log_scale)
+
+
+def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:
+    """How many orders of magnitude the normalized lengths span, and which columns leave float64 for it."""
+    new_log = log_lengths(lengths, c, normalization)
+    relative = new_log - new_log.max()
+    positive = lengths > 0
+    orders = -float(relative[positive].min()) / np.log(10.0)
+    return orders, np.flatnonzero(positive & (relative < LOWEST_LOG)).tolist()
 
 
 def workable(values: Array, normalization: Normalization, c: float) -> str:

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+def start(x: Array) -> Array: ...
 def solve(
     x: Array,
     y: Array | None,

@@ -314,14 +314,16 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
             H[<size_t> a * m + b] = H[<size_t> b * m + a]
 
 
-cdef int factorize(int m, double* H, const double* shift, double* diagonal) noexcept nogil:
-    """Cholesky of H + diag(shift) in the lower triangle of H; the upper one keeps H, `diagonal` its diagonal."""
+cdef int factorize(int m, double* H, const double* shift, double* diagonal, int attempts) noexcept nogil:
+    """Cholesky of H + diag(shift) in the lower triangle of H; the upper one keeps H, `diagonal` its diagonal.
+
+    A second attempt shifts the diagonal by a trifle more."""
     cdef int a, b, info, attempt
     cdef double jitter = 0, top = 0
     for a in range(m):
         diagonal[a] = H[<size_t> a * m + a]
         top = fmax(top, diagonal[a])
-    for attempt in range(2):
+    for attempt in range(attempts):
         for b in range(m):
             for a in range(b + 1, m):
                 H[<size_t> b * m + a] = H[<size_t> a * m + b]
@@ -415,7 +417,7 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
     The corrector also carries the curvature of q seen at the predicted point. Keeps the best weights it met,
     writes them to w and returns their gap."""
     cdef int m = A.m, kept, p, iteration, stalled = 0
-    cdef double gap, best = 1e300, excess, mu, affine, sigma, ap, ad, reach, t
+    cdef double gap, best = 1e300, least_mu = 1e300, excess, mu, affine, sigma, ap, ad, reach, t
     cdef size_t bytes = m * sizeof(double)
     cdef Program B = A[0]
     cdef double* x = NULL
@@ -449,13 +451,17 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
             if evaluate_state(&B, now, &s) != 0:
                 break
             gap = relative_gap(&s)
-            stalled = 0 if gap < 0.9 * best else stalled + 1
+            mu = 0
+            for p in range(B.m):
+                mu += now[p] * slack[p] / B.m
+            stalled = 0 if gap < 0.9 * best or mu < 0.9 * least_mu else stalled + 1
+            least_mu = fmin(mu, least_mu)
             if gap < best:
                 best = gap
                 memset(w, 0, bytes)
                 for p in range(B.m):
                     w[place[p]] = now[p]
-            if gap < tol or iteration == max_iterations or stalled > 4:
+            if gap < tol or iteration == max_iterations or stalled > 5:
                 break
             kept = leaving(B.m, now, slack, keep)
             if iteration > 0 and kept < 0.9 * B.m:
@@ -475,11 +481,9 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
                 if H == NULL or buffer == NULL:
                     break
             hessian(&B, &s, H, buffer)
-            mu = 0
             for p in range(B.m):
-                mu += now[p] * slack[p] / B.m
                 shift[p] = slack[p] / now[p]
-            if factorize(B.m, H, shift, diagonal) != 0:
+            if factorize(B.m, H, shift, diagonal, 2) != 0:
                 break
             # predictor: (H + S/W) dw = q − 1, ds = 1 − q + H dw − s
             for p in range(B.m):
@@ -571,7 +575,7 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
         if evaluate_state(&B, vectors, &t) != 0:
             break
         hessian(&B, &t, H, buffer)
-        independent = factorize(B.m, H, vectors + 2 * count, vectors + 3 * count) == 0
+        independent = factorize(B.m, H, vectors + 2 * count, vectors + 3 * count, 1) == 0
         residual = 0
         for p in range(B.m):
             residual = fmax(residual, fabs(t.q[p] - 1))
@@ -580,7 +584,7 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
                 independent = False
         if not independent:
             break
-        if residual < 1e-14 or (turn > 2 and residual > 0.5 * previous):
+        if residual < 1e-14 or previous < 1e-7:      # one Newton step from 1e-7 reaches rounding
             improved = True
             break
         previous = residual
@@ -720,6 +724,25 @@ cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, doubl
     A.r = A.D if y is None else <int> y.shape[2]
     A.ridge = ridge
     return A
+
+
+def start(const double[:, :, ::1] x):
+    """Weights inversely proportional to length: a mild start that uses every column."""
+    cdef Program A = program(x, None, 0.0)
+    cdef Py_ssize_t p
+    cdef int i, a
+    cdef double squares, value
+    w = np.zeros(A.m)
+    cdef double[::1] view = w
+    for p in range(A.m):
+        squares = 0
+        for i in range(A.n):
+            for a in range(A.D):
+                value = x[i, p, a]
+                squares += value * value
+        if squares > 0:
+            view[p] = A.D / (A.m * sqrt(squares / A.n))
+    return w
 
 
 def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, double[::1] w, double tol, int rounds,

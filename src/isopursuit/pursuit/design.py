@@ -19,9 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dsyevd
 
 from isopursuit.errors import RankError
 from isopursuit.matrix import numerical_rank, row_triangle
@@ -32,21 +35,21 @@ Array = NDArray[np.float64]
 
 WELL_CONDITIONED = 1e-4  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
 BLOCK = 8192  # columns whitened at once
+TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 
 
 @dataclass(frozen=True)
 class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
 
-    `values` and `targets` are the same as the caller gave them (before rows were whitened); feasibility is checked
-    against those.
+    Where rows were whitened, `values` and `targets` keep what the caller gave, to check feasibility against.
     """
 
     x: Array
     y: Array | None
     ridge: float
-    values: tuple[Array, ...]
-    targets: tuple[Array, ...] | None
+    values: tuple[Array, ...] | None = None
+    targets: tuple[Array, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -61,14 +64,12 @@ class Design:
 
     def start(self) -> Array:
         """Weights inversely proportional to length: a mild start that uses every column."""
-        n, P, D = self.shape
-        lengths = np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x) / n)
-        return np.divide(D / P, lengths, out=np.zeros(P), where=lengths > 0)
+        return _sweep.start(self.x)
 
     def take(self, columns: NDArray[np.intp]) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
-        return Design(x, self.y, self.ridge, self.values, self.targets)
+        return Design(x, self.y, self.ridge)
 
     def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
@@ -81,10 +82,12 @@ class Design:
         """‖X B − Y‖ / ‖Y‖ against the caller's own matrix."""
         if self.ridge > 0:
             return 0.0
+        targets = self.y if self.values is None else self.targets
         error = size = 0.0
-        for i, values in enumerate(self.values):
-            target = np.eye(len(values)) if self.targets is None else self.targets[i]
-            difference = values[:, support] @ B[i] - target
+        for i, columns in enumerate(B):
+            X = self.x[i, support].T if self.values is None else self.values[i][:, support]
+            target = np.eye(len(X)) if targets is None else targets[i]
+            difference = X @ columns - target
             error += float(np.vdot(difference, difference))
             size += float(np.vdot(target, target))
         return float(np.sqrt(error / size)) if size > 0 else 0.0
@@ -107,6 +110,7 @@ class Evaluation:
         """Relative to the primal value."""
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
 
+    @cached_property
     def tied(self) -> NDArray[np.intp]:
         """The columns that no proof excludes from the support of an optimal solution.
 
@@ -115,6 +119,11 @@ class Evaluation:
         q*_p = 1."""
         slack = max(self.value - self.dual, 4 * np.finfo(np.float64).eps * self.value)
         return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * self.leverage) >= 1.0 - 1e-12)
+
+    @property
+    def tight(self) -> NDArray[np.intp]:
+        """The columns with weight or with q_p = 1 to within a little more than rounding."""
+        return np.flatnonzero((self.q >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights > 0))
 
     def certificate(self, ridge: float, residual: float, scale: float = 1.0) -> Certificate:
         """In the units of the caller's objective: f/2, or (λ/2) f with a ridge."""
@@ -127,32 +136,23 @@ def build_design(values: Sequence[Array], targets: Sequence[Array] | None, ridge
 
     X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions; with T from a QR of Xᵀ the gap reaches rounding for any
     condition number that leaves X of full rank. Raises RankError where it is not."""
-    if ridge > 0:
-        x = np.ascontiguousarray(np.stack([v.T for v in values]))
-        y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
-        return Design(x, y, ridge, tuple(values), None if targets is None else tuple(targets))
-    triangles = [_whitening(v) for v in values]
-    whiten = any(t is not None for t in triangles)
+    y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
+    triangles = [None if ridge > 0 else _whitening(v) for v in values]
     x = np.empty((len(values), values[0].shape[1], values[0].shape[0]))
     for i, (v, triangle) in enumerate(zip(values, triangles, strict=True)):
-        if triangle is None:
-            x[i] = v.T
-        else:
-            for first in range(0, v.shape[1], BLOCK):
-                x[i, first : first + BLOCK] = _lower_solve(triangle, v[:, first : first + BLOCK]).T
-    if not whiten:
-        y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
-    else:
-        D = len(values[0])
-        sides = [np.eye(D)] * len(values) if targets is None else list(targets)
-        y = np.stack([s if t is None else _lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
-        y = np.ascontiguousarray(y)
-    return Design(x, y, ridge, tuple(values), None if targets is None else tuple(targets))
+        for first in range(0, v.shape[1], BLOCK):
+            block = v[:, first : first + BLOCK]
+            x[i, first : first + BLOCK] = (block if triangle is None else _lower_solve(triangle, block)).T
+    if all(triangle is None for triangle in triangles):
+        return Design(x, y, ridge)
+    sides = [np.eye(len(values[0]))] * len(values) if targets is None else targets
+    y = np.stack([s if t is None else _lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
+    return Design(x, np.ascontiguousarray(y), ridge, tuple(values), None if targets is None else tuple(targets))
 
 
 def _whitening(values: Array) -> Array | None:
     """T (lower triangular) with X = T·(orthonormal rows), or None where X needs none."""
-    eigenvalues = np.linalg.eigvalsh(values @ values.T)
+    eigenvalues = dsyevd(values @ values.T, compute_v=0)[0]
     if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:
         return None
     triangle = row_triangle(values)
@@ -167,6 +167,4 @@ def _whitening(values: Array) -> Array | None:
 
 
 def _lower_solve(triangle: Array, right: Array) -> Array:
-    from scipy.linalg import solve_triangular
-
     return solve_triangular(triangle, right, lower=True, check_finite=False)

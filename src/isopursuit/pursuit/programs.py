@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
-from isopursuit.matrix import Label, Matrix, as_exponent, as_matrix, as_points, name_columns
-from isopursuit.normalize import Normalization, Normalized, normalize, workable
+from isopursuit.matrix import (
+    Label,
+    Matrix,
+    as_exponent,
+    as_matrix,
+    as_points,
+    name_columns,
+    numerical_rank,
+    singular_values,
+)
+from isopursuit.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit.design import Design, Evaluation, build_design
 from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
 from isopursuit.pursuit.working_set import PursuitProgress, Solved, pursue
@@ -67,9 +76,9 @@ def basis_pursuit(
     """
     matrices, many = as_points(X, labels)
     targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
-    return _pursue(
-        [m.values for m in matrices], targets, matrices[0], many, ridge, tol, solution, weights, callback, 1.0
-    )
+    _check_options(ridge, tol, solution)
+    design = build_design([m.values for m in matrices], targets, float(ridge))
+    return _pursue(design, matrices[0], many, tol, solution, weights, callback)
 
 
 def isometry_pursuit(
@@ -109,22 +118,31 @@ def isometry_pursuit(
     """
     matrices, many = as_points(X, labels)
     c = as_exponent(c)
-    normalized = [normalize(m.values, c, normalization) for m in matrices]
-    scale = min(one.log_scale for one in normalized)
-    values = [one.values if one.log_scale == scale else one.values * np.exp(one.log_scale - scale) for one in normalized]
+    _check_options(ridge, tol, solution)
     try:
-        found = _pursue(
-            values, None, matrices[0], many, ridge, tol, solution, weights, callback, float(np.exp(min(-scale, 700.0)))
-        )
+        design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
     except RankError as error:
-        refused = _range_error(matrices, normalized, normalization, c)
-        raise (refused or error) from None
+        raise (_range_error(matrices[0], normalization, c) or error) from None
+    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, np.exp(min(-log_scale, 700.0)))
     if not np.isfinite(found.certificate.gap):
-        raise _range_error(matrices, normalized, normalization, c) or RangeError(
+        raise _range_error(matrices[0], normalization, c) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
     return found
+
+
+def _normalized_design(
+    matrices: list[Matrix], c: float, normalization: Normalization, ridge: float
+) -> tuple[Design, float]:
+    """The design on normalized columns times e^(−log_scale), one factor for all points."""
+    normalized = [normalize(m.values, c, normalization) for m in matrices]
+    log_scale = max(one.log_scale for one in normalized) if ridge == 0 else 0.0
+    values = [
+        one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
+        for one in normalized
+    ]
+    return build_design(values, None, ridge), log_scale
 
 
 def lasso_path(
@@ -175,7 +193,8 @@ def lasso_path(
     path: list[Pursuit] = []
     weights: Array | None = None
     for ridge in grid.tolist():
-        found = _pursue(values, targets, matrices[0], many, ridge, tol, "minimum-norm", weights, callback, 1.0)
+        design = build_design(values, targets, ridge)
+        found = _pursue(design, matrices[0], many, tol, "minimum-norm", weights, callback)
         path.append(found)
         weights = found.weights if len(found.support) else None
         if found.status == "stopped":
@@ -196,36 +215,34 @@ def _as_targets(Y: Any, n: int, many: bool, D: int) -> list[Array] | None:
 
 
 def _pursue(
-    values: list[Array],
-    targets: list[Array] | None,
+    design: Design,
     matrix: Matrix,
     many: bool,
-    ridge: float,
     tol: float,
     solution: Solution,
     weights: ArrayLike | None,
     callback: Callback | None,
-    scale: float,
+    scale: float = 1.0,
 ) -> Pursuit:
-    """Build the design, solve it, pick the solution asked for, and let the certificate judge."""
-    _check_options(ridge, tol, solution)
-    design = build_design(values, targets, float(ridge))
-    solved = pursue(design, tol, _as_weights(weights, values[0].shape[1]), callback)
+    """Solve the design, pick the solution asked for, and let the certificate judge. Objectives are times `scale`."""
+    solved = pursue(design, tol, _as_weights(weights, design.shape[1]), callback)
     evaluation, unique, kind = _choose(design, solved, solution, tol)
     support = np.flatnonzero(evaluation.weights)
     B = design.coefficients(evaluation, support)
     rho = np.sqrt(evaluation.q.max())
     dual = evaluation.inverse if design.y is None else evaluation.inverse @ design.y
-    dual = dual / (max(rho, 1.0) if ridge > 0 else rho)
+    dual = dual / (max(rho, 1.0) if design.ridge > 0 else rho)
+    certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
+    reached = certificate.gap <= tol or solved.status != "optimal"
     return Pursuit(
         weights=evaluation.weights,
-        tied=evaluation.tied(),
+        tied=evaluation.tied,
         unique=unique,
         solution=kind,
-        certificate=evaluation.certificate(design.ridge, design.residual(B, support), scale),
+        certificate=certificate,
         dual=dual if many else dual[0],
-        ridge=float(ridge),
-        status=solved.status,
+        ridge=design.ridge,
+        status=solved.status if reached else "stalled",
         labels=matrix.labels,
         notes=matrix.notes,
         support_coefficients=B if many else B[0],
@@ -235,10 +252,11 @@ def _pursue(
 def _choose(
     design: Design, solved: Solved, solution: Solution, tol: float
 ) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
-    """The optimal weights asked for. Where the columns with weight are all that is tied, there is no choice."""
+    """The optimal weights asked for. Where the columns with weight are independent and all that is tight, there is
+    no choice."""
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
-    if solved.independent and weighted == len(evaluation.tied()):
+    if solved.independent and weighted == len(evaluation.tight):
         return evaluation, True, solution
     if solved.status != "optimal" or weighted == 0:
         return evaluation, weighted == 0, "interior" if weighted else solution
@@ -274,27 +292,17 @@ def _check_options(ridge: float, tol: float, solution: str) -> None:
         raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")
 
 
-def _range_error(
-    matrices: list[Matrix], normalized: list[Normalized], normalization: Normalization, c: float
-) -> RangeError | None:
+def _range_error(matrix: Matrix, normalization: Normalization, c: float) -> RangeError | None:
     """The refusal for lengths beyond float64, or None where X itself is what lacks rank."""
-    from isopursuit.matrix import numerical_rank, singular_values
-
-    for matrix, one in zip(matrices, normalized, strict=True):
-        values = matrix.values
-        lengths = np.linalg.norm(values, axis=0)
-        unit = values / np.where(lengths > 0, lengths, 1.0)
-        if numerical_rank(singular_values(unit), values.shape[1]) < len(values):
-            return None
-        fell = one.underflow
-        which = (
-            f" {len(fell)} columns fell out altogether ({name_columns(fell.tolist(), matrix.labels)})."
-            if len(fell)
-            else ""
-        )
-        return RangeError(
-            f"At c={c:g} the normalized lengths span {one.orders:.3g} orders of magnitude, more than float64 can "
-            f"hold, and the columns that remain do not span all {len(values)} dimensions.{which} "
-            f"What works: {workable(values, normalization, c)}."
-        )
-    return None
+    values = matrix.values
+    lengths = np.linalg.norm(values, axis=0)
+    unit = values / np.where(lengths > 0, lengths, 1.0)
+    if numerical_rank(singular_values(unit), values.shape[1]) < len(values):
+        return None
+    orders, fell = length_range(lengths, c, normalization)
+    which = f" {len(fell)} columns fell out altogether ({name_columns(fell, matrix.labels)})." if len(fell) else ""
+    return RangeError(
+        f"At c={c:g} the normalized lengths span {orders:.3g} orders of magnitude, more than float64 can hold, and the "
+        f"columns that remain do not span all {len(values)} dimensions.{which} "
+        f"What works: {workable(values, normalization, c)}."
+    )

@@ -15,7 +15,6 @@ from isopursuit.pursuit.design import Design, Evaluation
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-TIED = 1e-9  # |q − 1| below which a column counts as tied when weight is shared out
 LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
 
 
@@ -31,7 +30,7 @@ class Polytope:
 def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
     """The optimal weights around converged ones, or None where the description would be too large."""
     weights = evaluation.weights
-    columns = np.flatnonzero((evaluation.q >= 1 - max(TIED, 10 * evaluation.gap)) | (weights > 0))
+    columns = evaluation.tight
     n, _, D = design.shape
     if n * (D * (D + 1) // 2) * len(columns) > LARGEST:
         return None
@@ -79,33 +78,46 @@ def minimum_norm(P: Polytope, start: Array, turns: int = 100) -> Array:
 
 
 def vertex(P: Polytope, start: Array) -> Array:
-    """A vertex: heavier columns (of the given weights, ties to the lowest index) are kept before lighter ones.
+    """A vertex of the polytope, reduced from the given weights (Carathéodory), heavier columns first.
 
-    Columns are taken in that order; one that depends on those before it gives up its weight along the dependency
-    until its own weight or another's is zero (Carathéodory)."""
+    Columns join in order of weight, ties to the lowest index, a batch at a time; each batch is reduced to columns
+    that are independent before the next joins."""
     w = start.copy()
-    kept: list[int] = []
-    for p in np.lexsort((np.arange(len(w)), -w)):
-        if w[p] <= 0:
+    order = np.lexsort((np.arange(len(w)), -w))
+    order = order[w[order] > 0]
+    size = max(len(P.b), 8)
+    held = order[:0]
+    for first in range(0, len(order), size):
+        held = np.concatenate([held, order[first : first + size]])
+        w[held] = _reduce(P.A[:, held], w[held])
+        held = held[w[held] > 0]
+    return w
+
+
+def _reduce(A: Array, w: Array) -> Array:
+    """Move w along null vectors of A until the columns with weight are independent."""
+    from scipy.linalg import qr, solve_triangular
+
+    R, order = qr(A, mode="r", pivoting=True)
+    size = np.abs(np.diag(R))
+    rank = int((size > 1e-11 * size[0]).sum())
+    mix = solve_triangular(R[:rank, :rank], R[:rank, rank:])
+    null = np.empty((A.shape[1], A.shape[1] - rank))
+    null[order] = np.vstack([-mix, np.eye(A.shape[1] - rank)])
+    w = w.copy()
+    for j in range(null.shape[1]):
+        z = null[:, j]
+        if not z.any():
             continue
-        while True:
-            basis = P.A[:, kept]
-            mix = np.linalg.lstsq(basis, P.A[:, p], rcond=None)[0] if kept else np.zeros(0)
-            if np.linalg.norm(P.A[:, p] - basis @ mix) > 1e-9 * np.linalg.norm(P.A[:, p]):
-                kept.append(int(p))
-                break
-            # moving t of weight from p to the others: w_p − t, w_kept + t·mix
-            falling = mix < 0
-            limits = np.append(-w[kept][falling] / mix[falling], w[p])
-            t = float(limits.min())
-            w[kept] = np.maximum(w[kept] + t * mix, 0.0)
-            if t >= w[p]:
-                w[p] = 0.0
-                break
-            w[p] -= t
-            lost = int(np.array(kept)[falling][np.argmin(limits[:-1])])
-            w[lost] = 0.0
-            kept.remove(lost)
+        if (w[z > 0] / z[z > 0]).min(initial=np.inf) > (-w[z < 0] / z[z < 0]).min(initial=np.inf):
+            z = -z
+        falling = np.flatnonzero(z > 0)
+        p = falling[np.argmin(w[falling] / z[falling])]
+        w = np.maximum(w - w[p] / z[p] * z, 0.0)
+        w[p] = 0.0
+        # the other null vectors must leave the emptied column alone
+        null[:, j + 1 :] -= np.outer(z, null[p, j + 1 :] / z[p])
+        null[p, j + 1 :] = 0.0
     return w
 
 

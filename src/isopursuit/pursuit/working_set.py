@@ -21,7 +21,8 @@ Status = Literal["optimal", "stalled", "stopped"]
 
 SMALL = 4096  # columns up to which the kernel takes the whole problem
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
-PASSES = 60  # screenings of all columns
+PASSES = 100  # screenings of all columns
+PATIENCE = 12  # screenings without progress before giving up
 
 
 @dataclass(frozen=True)
@@ -108,19 +109,21 @@ def _solve_all(design: Design, w: Array, tol: float, watch: Watch | None) -> boo
 
 
 def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
-    """Solve, screen, add the worst violators, and again, each time to a tenth of the gap over all columns."""
-    n, P, D = design.shape
+    """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns."""
+    _, P, D = design.shape
     room = max(512, D * (D + 1) // 2)
     independent = False
-    gap = previous = 1.0
+    best = np.inf
+    stale = 0
     for passes in range(PASSES):
         evaluation = design.evaluate(w)
         if evaluation is None:
             break
         gap = evaluation.gap
-        if gap <= tol or (passes > 3 and gap > 0.999 * previous):
+        stale = 0 if gap < 0.9 * best else stale + 1
+        best = min(best, gap)
+        if gap <= tol or stale > PATIENCE:
             break
-        previous = gap
         columns = _most_wanted(evaluation, room if passes == 0 else max(256, room // 2), keep=passes > 0)
         part = design.take(columns)
         v = w[columns] if passes > 0 else part.start()
@@ -129,7 +132,7 @@ def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -
             part, v = design, w.copy()
         if watch is not None:
             watch.columns, watch.passes = len(columns), passes + 1
-        target = 0.3 * tol if gap < 1e-4 else 0.03 * gap
+        target = max(0.3 * tol, (3e-2 if gap > 1e-4 else 1e-3) * gap)
         _, independent = _sweep.solve(part.x, part.y, part.ridge, v, target, ROUNDS, watch)
         w[:] = 0.0
         w[columns] = v
