@@ -75,7 +75,7 @@ def to_loss(log_loss: float) -> float:
 
 
 def log_spectral_loss(sigma: Array, c: float) -> Array:
-    """log Σ_d g(σ_d) over the last axis of descending singular values; infinite for dependent columns."""
+    """Log Σ_d g(σ_d) over the last axis of descending singular values; infinite for dependent columns."""
     tiny = np.finfo(np.float64).eps * sigma.shape[-1] * sigma[..., 0]
     terms = log_penalty(sigma, c)
     top = terms.max(axis=-1, keepdims=True)

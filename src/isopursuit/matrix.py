@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from isopursuit.errors import (
     DataTypeError,
@@ -72,7 +72,8 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
 def as_points(X: Any, labels: Sequence[Label] | None = None) -> tuple[list[Matrix], bool]:
     """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
 
-    Returns the matrices and whether there were several to begin with."""
+    Returns the matrices and whether there were several to begin with.
+    """
     stacked = isinstance(X, np.ndarray) and X.ndim == 3
     listed = isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2  # pyright: ignore
     if not (stacked or listed):
@@ -136,16 +137,20 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list
 def singular_values(values: Array) -> Array:
     """Singular values of a wide matrix, in descending order, without a copy of it.
 
-    Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate."""
+    Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate.
+    """
     return np.linalg.svd(row_triangle(values), compute_uv=False)
 
 
-def row_triangle(values: Array, block: int = 4096) -> Array:
-    """R (upper, D × D) with X Xᵀ = Rᵀ R, from QR of Xᵀ by blocks."""
+def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -> Array:
+    """R (upper, D × D) with X Xᵀ = Rᵀ R, from QR of Xᵀ by blocks; columns are multiplied by `scale` first."""
     D, P = values.shape
     R = np.zeros((0, D))
     for first in range(0, P, block):
-        R = np.linalg.qr(np.vstack([R, values[:, first : first + block].T]), mode="r")
+        columns = values[:, first : first + block]
+        if scale is not None:
+            columns = columns * scale[first : first + block]
+        R = np.linalg.qr(np.vstack([R, columns.T]), mode="r")
     return R
 
 
@@ -250,4 +255,3 @@ def _zero_note(values: Array, labels: tuple[Label, ...] | None) -> tuple[str, ..
         return ()
     many = "column is" if len(zero) == 1 else "columns are"
     return (f"{len(zero)} {many} zero and cannot be picked: {name_columns(zero.tolist(), labels)}.",)
-

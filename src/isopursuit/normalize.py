@@ -23,7 +23,7 @@ LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as
 
 
 def log_penalty(t: Array, c: float) -> Array:
-    """log g(t) for t ≥ 0, infinite at 0; t^c beyond float64 counts as the largest float."""
+    """Log g(t) for t ≥ 0, infinite at 0; t^c beyond float64 counts as the largest float."""
     positive = t > 0
     z = np.exp(np.minimum(c * np.abs(np.log(np.where(positive, t, 1.0))), LARGEST_LOG))
     return np.where(positive, np.logaddexp(z, 1 / z) - np.log(2.0) - 1.0, np.inf)
@@ -136,7 +136,7 @@ def normalize(values: Array, c: float, normalization: Normalization) -> Normaliz
     lengths = np.sqrt(np.einsum("ij,ij->j", values, values))
     new_log = log_lengths(lengths, c, normalization)
     longest = float(new_log.max())
-    log_scale = 0.0 if abs(longest) < 5.0 else longest
+    log_scale = longest if 5.0 < abs(longest) < np.inf else 0.0
     return Normalized(_rescale(values, lengths, new_log - log_scale), log_scale)
 
 

@@ -411,11 +411,11 @@ cdef int leaving(int m, const double* w, const double* slack, int* keep) noexcep
     return kept
 
 
-cdef double interior_point(Program* A, double* w, double tol, int max_iterations) noexcept nogil:
+cdef double interior_point(Program* A, double* w, double tol, int max_iterations, bint squeeze) noexcept nogil:
     """Mehrotra's predictor-corrector on w ≥ 0, s = 1 − q(w) ≥ 0, from weights of moderate gap.
 
-    The corrector also carries the curvature of q seen at the predicted point. Keeps the best weights it met,
-    writes them to w and returns their gap."""
+    The corrector also carries the curvature of q seen at the predicted point. With `squeeze`, columns that seem to
+    leave are dropped on the way. Keeps the best weights it met, writes them to w and returns their gap."""
     cdef int m = A.m, kept, p, iteration, stalled = 0
     cdef double gap, best = 1e300, least_mu = 1e300, excess, mu, affine, sigma, ap, ad, reach, t
     cdef size_t bytes = m * sizeof(double)
@@ -463,8 +463,8 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
                     w[place[p]] = now[p]
             if gap < tol or iteration == max_iterations or stalled > 5:
                 break
-            kept = leaving(B.m, now, slack, keep)
-            if iteration > 0 and kept < 0.9 * B.m:
+            kept = leaving(B.m, now, slack, keep) if squeeze and iteration > 0 else B.m
+            if kept < 0.9 * B.m:
                 squeezed = <double*> malloc(<size_t> B.n * kept * B.D * sizeof(double))
                 B = restrict(&B, keep, kept, squeezed)
                 free(x)
@@ -551,12 +551,13 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
     cdef double* buffer
     cdef double* vectors
     cdef double* full = <double*> malloc(m * sizeof(double))
+    cdef double slack = fmax(s.value - s.dual, 1e-15 * s.value)
     heaviest = 0
     for p in range(m):
         heaviest = fmax(heaviest, w[p])
     for p in range(m):
         # the gap-safe rule: at every optimum √q*_p ≤ √q_p + √((f − dual)·xᵀM⁻¹x), and w*_p > 0 needs q*_p = 1
-        if w[p] > 0 and sqrt(s.q[p]) + sqrt(fmax(s.value - s.dual, 0) * leverage[p]) >= 1 and w[p] > 1e-13 * heaviest:
+        if w[p] > 1e-13 * heaviest and sqrt(s.q[p]) + sqrt(slack * fmax(leverage[p], 0)) >= 1 - 1e-12:
             chosen[count] = p
             count += 1
     if count == 0:
@@ -625,11 +626,11 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
 
 # -------------------------------------------------------------------------------------------------------- the solver
 
-cdef int in_question(Program* A, const double* w, const double* q, int* chosen) noexcept nogil:
+cdef int in_question(Program* A, const double* w, const double* q, bint few, int* chosen) noexcept nogil:
     """The columns with weight, and those that may still gain some: q within a few times the excess of 1.
 
-    "A few" is lowered while the others would outnumber the columns with weight; a column left out that mattered
-    shows up as q > 1 at the next evaluation."""
+    Where `few` are wanted, "a few" is lowered while the others would outnumber the columns with weight; a column
+    left out that mattered shows up as q > 1 at the next evaluation."""
     cdef int p, turn, count, weighted
     cdef double excess = fmax(largest(q, A.m) - 1, 1e-12), reach = 3
     for turn in range(4):
@@ -640,7 +641,7 @@ cdef int in_question(Program* A, const double* w, const double* q, int* chosen) 
                 count += 1
             if w[p] > 0:
                 weighted += 1
-        if count <= 2 * weighted + 20:
+        if count <= 2 * weighted + 20 or not few:
             break
         reach /= 3
     return count
@@ -648,7 +649,7 @@ cdef int in_question(Program* A, const double* w, const double* q, int* chosen) 
 
 cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
     """Rounds of sweeps, and the interior point once they have cost a share of it; ends polished if it converged."""
-    cdef int p, turn, count, repeat, m = A.m, D = A.D
+    cdef int p, turn, count, repeat, finishes = 0, m = A.m, D = A.D
     cdef double finish, spent = 0, per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
     cdef bint independent = False, stop = False
     cdef State s = new_state(A)
@@ -671,7 +672,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
                 stop = (<object> watch)(gap[0])
             if stop:
                 break
-        count = in_question(A, w, s.q, order)
+        count = in_question(A, w, s.q, finishes < 2, order)
         # nine steps of the interior point on so many columns take about this many multiplications
         finish = 9.0 * count * count * (count / 3.0 + 2.0 * A.n * (D + A.r))
         if turn > 0 and gap[0] < 3e-2 and spent > FINISH_EARLY * finish:
@@ -680,13 +681,14 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
             B = restrict(A, order, count, x)
             for p in range(count):
                 some[p] = w[order[p]]
-            interior_point(&B, some, 0.3 * tol, 40)
+            interior_point(&B, some, 0.3 * tol, 40, finishes == 0)
             memset(w, 0, m * sizeof(double))
             for p in range(count):
                 w[order[p]] = some[p]
             free(x)
             free(some)
             spent = 0
+            finishes += 1
             continue
         count = 0
         for p in range(m):
@@ -727,11 +729,11 @@ cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, doubl
 
 
 def start(const double[:, :, ::1] x):
-    """Weights inversely proportional to length: a mild start that uses every column."""
+    """A mild start that uses every column: weights inversely proportional to length, falling off for short ones."""
     cdef Program A = program(x, None, 0.0)
     cdef Py_ssize_t p
     cdef int i, a
-    cdef double squares, value
+    cdef double squares, value, longest = 0
     w = np.zeros(A.m)
     cdef double[::1] view = w
     for p in range(A.m):
@@ -740,8 +742,11 @@ def start(const double[:, :, ::1] x):
             for a in range(A.D):
                 value = x[i, p, a]
                 squares += value * value
-        if squares > 0:
-            view[p] = A.D / (A.m * sqrt(squares / A.n))
+        view[p] = sqrt(squares / A.n)
+        longest = fmax(longest, view[p])
+    for p in range(A.m):
+        if view[p] > 0:
+            view[p] = A.D / (A.m * longest) * fmin(longest / view[p], 100 * view[p] / longest)
     return w
 
 

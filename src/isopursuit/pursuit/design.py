@@ -42,7 +42,8 @@ TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is share
 class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
 
-    Where rows were whitened, `values` and `targets` keep what the caller gave, to check feasibility against.
+    Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
+    against, `triangles` T for each point that needed it, and `home` weights to start from.
     """
 
     x: Array
@@ -50,6 +51,8 @@ class Design:
     ridge: float
     values: tuple[Array, ...] | None = None
     targets: tuple[Array, ...] | None = None
+    triangles: tuple[Array | None, ...] = ()
+    home: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -63,13 +66,13 @@ class Design:
         return None if found is None else Evaluation(weights, *found)
 
     def start(self) -> Array:
-        """Weights inversely proportional to length: a mild start that uses every column."""
-        return _sweep.start(self.x)
+        """Weights that use every column and leave M regular."""
+        return _sweep.start(self.x) if self.home is None else self.home.copy()
 
     def take(self, columns: NDArray[np.intp]) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
-        return Design(x, self.y, self.ridge)
+        return Design(x, self.y, self.ridge, home=None if self.home is None else self.home[columns])
 
     def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
@@ -77,6 +80,16 @@ class Design:
         if self.y is not None:
             B = B @ self.y
         return B * evaluation.weights[support, None]
+
+    def dual_point(self, evaluation: Evaluation) -> Array:
+        """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
+        rho = float(np.sqrt(evaluation.q.max()))
+        nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
+        nu = nu / (max(rho, 1.0) if self.ridge > 0 else rho)
+        for i, triangle in enumerate(self.triangles):
+            if triangle is not None:
+                nu[i] = solve_triangular(triangle, nu[i], lower=True, trans="T", check_finite=False)
+        return nu
 
     def residual(self, B: Array, support: NDArray[np.intp]) -> float:
         """‖X B − Y‖ / ‖Y‖ against the caller's own matrix."""
@@ -116,14 +129,16 @@ class Evaluation:
 
         With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
         ‖ν*ᵀx_p‖ ≤ 1), so that by Cauchy and Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A weight needs
-        q*_p = 1."""
+        q*_p = 1.
+        """
         slack = max(self.value - self.dual, 4 * np.finfo(np.float64).eps * self.value)
-        return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * self.leverage) >= 1.0 - 1e-12)
+        return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0)) >= 1.0 - 1e-12)
 
     @property
     def tight(self) -> NDArray[np.intp]:
-        """The columns with weight or with q_p = 1 to within a little more than rounding."""
-        return np.flatnonzero((self.q >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights > 0))
+        """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
+        tied = self.tied
+        return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]
 
     def certificate(self, ridge: float, residual: float, scale: float = 1.0) -> Certificate:
         """In the units of the caller's objective: f/2, or (λ/2) f with a ridge."""
@@ -131,13 +146,17 @@ class Evaluation:
         return Certificate(self.primal * unit, self.dual * unit, residual)
 
 
-def build_design(values: Sequence[Array], targets: Sequence[Array] | None, ridge: float) -> Design:
+def build_design(
+    values: Sequence[Array], targets: Sequence[Array] | None, ridge: float, weights: Array | None = None
+) -> Design:
     """The program for one matrix or several; rows are whitened where they are ill-conditioned.
 
-    X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions; with T from a QR of Xᵀ the gap reaches rounding for any
-    condition number that leaves X of full rank. Raises RankError where it is not."""
+    X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions. With T from a QR of (X √W)ᵀ, M(w) is the identity at those
+    weights, so that near them the gap reaches rounding for any condition number that leaves X of full rank. Without
+    weights they are 1/length, where whitening is needed at all. Raises RankError where X lacks rank.
+    """
     y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
-    triangles = [None if ridge > 0 else _whitening(v) for v in values]
+    triangles = [None if ridge > 0 else _whitening(v, weights) for v in values]
     x = np.empty((len(values), values[0].shape[1], values[0].shape[0]))
     for i, (v, triangle) in enumerate(zip(values, triangles, strict=True)):
         for first in range(0, v.shape[1], BLOCK):
@@ -147,16 +166,33 @@ def build_design(values: Sequence[Array], targets: Sequence[Array] | None, ridge
         return Design(x, y, ridge)
     sides = [np.eye(len(values[0]))] * len(values) if targets is None else targets
     y = np.stack([s if t is None else _lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
-    return Design(x, np.ascontiguousarray(y), ridge, tuple(values), None if targets is None else tuple(targets))
+    given = None if targets is None else tuple(targets)
+    # in the new coordinates a column's leverage is w‖x‖²; weighted by it once more, short columns that no direction
+    # depends on do not outweigh the others
+    lengths = np.sqrt(sum(np.einsum("dp,dp->p", v, v) for v in values))
+    plain = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0) if weights is None else weights
+    home = (plain * np.sqrt(np.einsum("ipd,ipd->p", x, x))) ** 2
+    return Design(x, np.ascontiguousarray(y), ridge, tuple(values), given, tuple(triangles), home)
 
 
-def _whitening(values: Array) -> Array | None:
-    """T (lower triangular) with X = T·(orthonormal rows), or None where X needs none."""
-    eigenvalues = dsyevd(values @ values.T, compute_v=0)[0]
-    if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:
-        return None
-    triangle = row_triangle(values)
+def whitened_at(design: Design, weights: Array) -> Design:
+    """The same program in the coordinates in which M(weights) is the identity."""
+    if design.values is None:
+        targets = None if design.y is None else list(design.y)
+        return build_design([x.T for x in design.x], targets, design.ridge, weights)
+    return build_design(design.values, design.targets, design.ridge, weights)
+
+
+def _whitening(values: Array, weights: Array | None) -> Array | None:
+    """T (lower triangular) with X √W = T·(orthonormal rows), or None where X needs none."""
     D, P = values.shape
+    if weights is None:
+        eigenvalues = dsyevd(values @ values.T, compute_v=0)[0]
+        if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:
+            return None
+        lengths = np.linalg.norm(values, axis=0)
+        weights = np.divide(1.0, lengths, out=np.zeros(P), where=lengths > 0)
+    triangle = row_triangle(values, np.sqrt(weights))
     rank = numerical_rank(np.linalg.svd(triangle, compute_uv=False), P)
     if rank < D:
         raise RankError(

@@ -20,7 +20,8 @@ from isopursuit.matrix import (
     singular_values,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
-from isopursuit.pursuit.design import Design, Evaluation, build_design
+from isopursuit.pursuit import _sweep
+from isopursuit.pursuit.design import Design, Evaluation, build_design, whitened_at
 from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
 from isopursuit.pursuit.working_set import PursuitProgress, Solved, pursue
 from isopursuit.results import Pursuit
@@ -28,6 +29,8 @@ from isopursuit.results import Pursuit
 Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
 Callback = Callable[[PursuitProgress], bool | None]
+
+REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
 def basis_pursuit(
@@ -226,12 +229,15 @@ def _pursue(
 ) -> Pursuit:
     """Solve the design, pick the solution asked for, and let the certificate judge. Objectives are times `scale`."""
     solved = pursue(design, tol, _as_weights(weights, design.shape[1]), callback)
+    for _ in range(REWHITENINGS if design.ridge == 0 else 0):
+        if solved.status != "stalled" or solved.evaluation.gap > 0.99:
+            break
+        design = whitened_at(design, solved.evaluation.weights)
+        solved = pursue(design, tol, solved.evaluation.weights, callback)
     evaluation, unique, kind = _choose(design, solved, solution, tol)
     support = np.flatnonzero(evaluation.weights)
     B = design.coefficients(evaluation, support)
-    rho = np.sqrt(evaluation.q.max())
-    dual = evaluation.inverse if design.y is None else evaluation.inverse @ design.y
-    dual = dual / (max(rho, 1.0) if design.ridge > 0 else rho)
+    dual = design.dual_point(evaluation)
     certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
     reached = certificate.gap <= tol or solved.status != "optimal"
     return Pursuit(
@@ -253,13 +259,15 @@ def _choose(
     design: Design, solved: Solved, solution: Solution, tol: float
 ) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
     """The optimal weights asked for. Where the columns with weight are independent and all that is tight, there is
-    no choice."""
+    no choice.
+    """
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
     if solved.independent and weighted == len(evaluation.tight):
         return evaluation, True, solution
     if solved.status != "optimal" or weighted == 0:
         return evaluation, weighted == 0, "interior" if weighted else solution
+    evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation)
     if optimal is None:
         return evaluation, False, "interior"
@@ -272,6 +280,18 @@ def _choose(
     if judged is None or judged.gap > max(tol, evaluation.gap):
         return evaluation, unique, "interior"
     return judged, unique, solution
+
+
+def _purified(design: Design, evaluation: Evaluation) -> Evaluation:
+    """The same weights down to rounding, without the noise on columns that are proved to have none."""
+    tied = evaluation.tied
+    part = design.take(tied)
+    w = evaluation.weights[tied]
+    _sweep.solve(part.x, part.y, part.ridge, w, 1e-15, 20)
+    full = np.zeros_like(evaluation.weights)
+    full[tied] = w
+    judged = design.evaluate(full)
+    return evaluation if judged is None or judged.gap > max(evaluation.gap, 1e-14) else judged
 
 
 def _as_weights(weights: ArrayLike | None, P: int) -> Array | None:

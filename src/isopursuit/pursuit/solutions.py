@@ -1,7 +1,8 @@
 """Which optimal solution: where many are, the minimum-norm one or a vertex, and whether there is only one.
 
 At the optimum M is unique. The optimal weights are {w ≥ 0 on the columns with q_p = 1, Σ w_p x_p x_pᵀ = M}: a polytope,
-described here by A w = b whose column p holds the distinct entries of x_p x_pᵀ (for every point)."""
+described here by A w = b whose column p holds the distinct entries of x_p x_pᵀ (for every point).
+"""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ class Polytope:
 
 
 def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
-    """The optimal weights around converged ones, or None where the description would be too large."""
+    """The optimal weights around converged ones, or None where there is no describing them (too large, or nothing tight)."""
     weights = evaluation.weights
     columns = evaluation.tight
     n, _, D = design.shape
-    if n * (D * (D + 1) // 2) * len(columns) > LARGEST:
+    if not 0 < n * (D * (D + 1) // 2) * len(columns) <= LARGEST:
         return None
     i, j = np.triu_indices(D)
     x = design.x[:, columns, :]
@@ -81,7 +82,8 @@ def vertex(P: Polytope, start: Array) -> Array:
     """A vertex of the polytope, reduced from the given weights (Carathéodory), heavier columns first.
 
     Columns join in order of weight, ties to the lowest index, a batch at a time; each batch is reduced to columns
-    that are independent before the next joins."""
+    that are independent before the next joins.
+    """
     w = start.copy()
     order = np.lexsort((np.arange(len(w)), -w))
     order = order[w[order] > 0]

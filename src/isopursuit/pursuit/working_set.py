@@ -1,7 +1,8 @@
 """The solver's loop: a small set of columns is solved in the kernel, all columns are screened, violators join.
 
 Small problems are their own working set and take one call. Nothing here judges an answer: that is the evaluation
-over all columns at the end (design.py)."""
+over all columns at the end (design.py).
+"""
 
 from __future__ import annotations
 

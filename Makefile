@@ -1,0 +1,47 @@
+# make demo   set everything up and run the main job on the embedded Wine data
+# make test   set everything up and run the tests
+# make lint   style, types, layering        make bench   speed against peers, in one run
+# Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WHEELS := $(or $(shell $(PYTHON) -m pip cache dir 2>/dev/null),$(HOME)/.cache/pip)/isopursuit-wheels
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') meson.build pyproject.toml README.md LICENSE
+OFFLINE := $(BIN)/pip install --quiet --disable-pip-version-check --no-index --find-links "$(WHEELS)" -r requirements-dev.txt
+
+# small kernels are fastest on one BLAS thread; the searches bring their own threads
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test lint bench clean
+demo: $(VENV)/installed
+	$(BIN)/python examples/wine.py
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest --pyargs isopursuit tests $(PYTEST_ARGS)
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build output
+
+# The wheels are looked for in pip's cache first, and fetched into it if they are not all there.
+$(VENV)/ready: requirements-dev.txt
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(OFFLINE) 2>/dev/null || { \
+	  echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; \
+	  $(BIN)/pip wheel --quiet --disable-pip-version-check --wheel-dir "$(WHEELS)" -r requirements-dev.txt && $(OFFLINE); }
+	touch $@
+
+$(VENV)/installed: $(VENV)/ready $(SOURCES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+	  --no-build-isolation --config-settings builddir=build .
+	touch $@

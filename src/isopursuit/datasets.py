@@ -1,0 +1,74 @@
+"""Small data sets that travel with the package, each with its provenance.
+
+Iris and Wine are from the UCI Machine Learning Repository (CC BY 4.0): R. A. Fisher, Iris (1936, doi 10.24432/C56C76)
+and S. Aeberhard, M. Forina, Wine (1991, doi 10.24432/C5PC7J), in the form that scikit-learn distributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A table: `values` (samples, features), the features' names and each sample's class."""
+
+    name: str
+    values: Array
+    features: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    def standardized(self) -> Array:
+        """Features with mean 0 and variance 1 (the population's), as the paper's experiments use them."""
+        return (self.values - self.values.mean(axis=0)) / self.values.std(axis=0)
+
+    def matrix(self, D: int | None = None) -> Array:
+        """The paper's X for diversification: standardized, samples as columns, the first D features as rows."""
+        return np.ascontiguousarray(self.standardized().T[:D])
+
+    def replicate(self, i: int, D: int | None = None, P: int | None = None) -> Array:
+        """The paper's i-th replicate: a random half (or P) of the samples, in the authors' own random order."""
+        n = len(self.values)
+        chosen = np.random.RandomState(i).choice(range(n), n // 2 if P is None else P, replace=False)
+        return np.ascontiguousarray(self.standardized()[chosen].T[:D])
+
+
+def load_iris() -> Dataset:
+    """150 iris flowers, 4 measurements.
+
+    Examples
+    --------
+    >>> load_iris().matrix().shape
+    (4, 150)
+    """
+    return _load("iris")
+
+
+def load_wine() -> Dataset:
+    """178 wines, 13 chemical measurements.
+
+    Examples
+    --------
+    >>> load_wine().matrix(D=6).shape
+    (6, 178)
+    """
+    return _load("wine")
+
+
+def _load(name: str) -> Dataset:
+    source = files("isopursuit") / "data" / f"{name}.csv"
+    header, *rows = source.read_text(encoding="utf-8").splitlines()
+    names = header.split(",")
+    if names[-1] != "class":
+        raise ParameterError(f"{name}.csv lacks its class column.")
+    cells = [row.split(",") for row in rows]
+    values = np.array([[float(cell) for cell in row[:-1]] for row in cells])
+    return Dataset(name, values, tuple(names[:-1]), tuple(row[-1] for row in cells))

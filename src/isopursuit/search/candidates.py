@@ -1,0 +1,130 @@
+"""What every search starts from: the columns it may pick, those it must, and how its answer is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.loss import Objective
+from isopursuit.matrix import Label, Matrix, as_indices, as_matrix, name_columns, numerical_rank, singular_values
+from isopursuit.results import Search
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Status = Literal["optimal", "gap", "time", "interrupted", "heuristic"]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The columns a search may pick, X (D, P), their numbers in the caller's matrix, and which must be picked.
+
+    `include` holds positions in X.
+    """
+
+    matrix: Matrix
+    X: Array
+    columns: Indices
+    include: tuple[int, ...]
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def k(self) -> int:
+        """How many columns are picked: as many as there are rows."""
+        return self.X.shape[0]
+
+    @property
+    def free(self) -> Indices:
+        """Positions that may be picked or not."""
+        return np.setdiff1d(np.arange(self.X.shape[1]), self.include)
+
+    def ordered(self) -> Candidates:
+        """The same candidates in an order that depends on their entries alone, so that a search that draws random
+        numbers answers alike whatever order the caller's columns have.
+        """
+        order = np.lexsort(self.X[::-1])
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        include = tuple(sorted(int(place[i]) for i in self.include))
+        X = np.ascontiguousarray(self.X[:, order])
+        return Candidates(self.matrix, X, self.columns[order], include, self.began)
+
+    def answer(
+        self,
+        picked: Iterable[int],
+        objective: Objective,
+        method: str,
+        status: Status,
+        evaluations: int,
+        *,
+        lower_bound: float | None = None,
+        nodes: int = 0,
+        notes: tuple[str, ...] = (),
+    ) -> Search:
+        """The result for positions in X; the loss is computed anew from the singular values."""
+        positions = np.array(sorted(picked), dtype=np.intp)
+        score = float(objective.score(self.X[:, positions][None])[0])
+        loss = objective.loss(score)
+        bound = objective.bound(self.k) if lower_bound is None else lower_bound
+        log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
+        return Search(
+            indices=np.sort(self.columns[positions]),
+            loss=loss,
+            log_loss=log_loss,
+            lower_bound=loss if status == "optimal" else min(bound, loss),
+            evaluations=evaluations,
+            status=status,
+            method=method,
+            objective=objective.name,
+            nodes=nodes,
+            seconds=time.perf_counter() - self.began,
+            labels=self.matrix.labels,
+            notes=self.matrix.notes + notes,
+        )
+
+
+def as_candidates(
+    X: Any,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+) -> Candidates:
+    """Validate a search's input: enough columns, of full rank, with independent ones among those that must be in."""
+    matrix = X if isinstance(X, Matrix) else as_matrix(X, labels)
+    must = as_indices(include, matrix, "include")
+    barred = as_indices(exclude, matrix, "exclude")
+    D, P = matrix.values.shape
+    both = sorted(set(must) & set(barred))
+    if both:
+        raise ParameterError(f"Columns both included and excluded: {name_columns(both, matrix.labels)}.")
+    if len(must) > D:
+        raise ParameterError(f"include names {len(must)} columns, but only {D} are picked (one for each row of X).")
+    allowed = matrix.nonzero.copy()
+    allowed[barred] = False
+    unusable = [i for i in must if not allowed[i]]
+    if unusable:
+        raise ParameterError(f"include names zero columns: {name_columns(unusable, matrix.labels)}.")
+    columns = np.flatnonzero(allowed)
+    if len(columns) < D:
+        raise ShapeError(
+            f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {D} are needed. "
+            "Exclude fewer columns, or pass a smaller k to `select`."
+        )
+    values = matrix.values if len(columns) == P else np.ascontiguousarray(matrix.values[:, columns])
+    # lengths do not matter for rank, only directions
+    unit = values / np.linalg.norm(values, axis=0)
+    rank = numerical_rank(singular_values(unit), P)
+    if rank < D:
+        raise RankError(
+            f"X has {D} rows but the columns that can be picked have rank {rank}, so every subset has infinite loss. "
+            f"Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
+        )
+    place = tuple(int(i) for i in np.searchsorted(columns, must))
+    if place and np.linalg.matrix_rank(unit[:, place]) < len(place):
+        raise RankError(f"The included columns are linearly dependent: {name_columns(must, matrix.labels)}.")
+    return Candidates(matrix, values, columns, place)

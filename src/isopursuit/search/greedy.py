@@ -1,0 +1,106 @@
+"""The paper's greedy search: add the column that leaves the objective lowest, until there are D."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError
+from isopursuit.loss import Objective, as_objective
+from isopursuit.matrix import Label
+from isopursuit.results import Search
+from isopursuit.search.candidates import Candidates, as_candidates
+
+Array = NDArray[np.float64]
+
+TIE = 1e-12  # scores this close, relative to their size, count as equal: ties go to the lowest index
+BATCH = 4096  # submatrices evaluated at once
+
+
+def greedy_search(
+    X: Any,
+    c: float = 1.0,
+    *,
+    objective: str | Callable[[Array], float] = "isometry",
+    starts: int = 1,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+) -> Search:
+    """Greedy search (the paper's GreedySearch). It proves nothing, and can be far from the best.
+
+    Parameters
+    ----------
+    X : array_like (D, P) or data frame
+        Columns are candidates; D of them are picked.
+    c : float
+        The paper's exponent.
+    objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
+        What to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ, −Σ log σ,
+        or a function of a D × k matrix.
+    starts : int
+        Greedy runs from this many first columns, the best ones by themselves, and the best run is kept.
+    include, exclude : iterables of column numbers or labels
+        Columns that must or must not be picked.
+
+    Returns
+    -------
+    Search
+        Deterministic: ties go to the lowest index.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 0.7, 3.0], [0.0, 1.0, 0.7, 0.0]])
+    >>> greedy_search(X).indices.tolist()
+    [0, 1]
+    """
+    candidates = as_candidates(X, include, exclude, labels)
+    goal = as_objective(objective, c)
+    if starts < 1:
+        raise ParameterError(f"starts={starts} must be at least 1.")
+    k = candidates.k
+    firsts = [list(candidates.include)]
+    evaluations = 0
+    if starts > 1 and len(candidates.include) < k:
+        scores, free = extension_scores(candidates, goal, firsts[0])
+        evaluations += len(free)
+        best = free[np.lexsort((free, scores))][:starts]
+        firsts = [[*candidates.include, int(p)] for p in best]
+    runs: list[tuple[float, list[int]]] = []
+    for subset in firsts:
+        score = np.inf
+        while len(subset) < k:
+            scores, free = extension_scores(candidates, goal, subset)
+            evaluations += len(free)
+            chosen = lowest(scores)
+            score = float(scores[chosen])
+            subset = [*subset, int(free[chosen])]
+        runs.append((score, subset))
+    _, picked = runs[lowest(np.array([score for score, _ in runs]))]
+    return candidates.answer(picked, goal, "greedy", "heuristic", evaluations)
+
+
+def lowest(scores: Array) -> int:
+    """The first of the scores that are lowest, to within rounding."""
+    least = float(scores.min())
+    if not np.isfinite(least):
+        return int(np.argmin(scores))
+    return int(np.argmax(scores <= least + TIE * max(abs(least), 1.0)))
+
+
+def extension_scores(candidates: Candidates, goal: Objective, subset: list[int]) -> tuple[Array, NDArray[np.intp]]:
+    """Scores of subset + p for every candidate p outside it, and those p."""
+    free = np.setdiff1d(np.arange(candidates.X.shape[1]), subset)
+    scores = np.empty(len(free))
+    held = candidates.X[:, subset]
+    for first in range(0, len(free), BATCH):
+        some = free[first : first + BATCH]
+        stack = np.empty((len(some), candidates.k, len(subset) + 1))
+        stack[:, :, :-1] = held
+        stack[:, :, -1] = candidates.X[:, some].T
+        scores[first : first + BATCH] = goal.score(stack)
+    return scores, free

@@ -1,0 +1,199 @@
+"""The front door: normalize → pursue → search, and an answer that explains itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError
+from isopursuit.loss import log_spectral_loss, to_loss
+from isopursuit.matrix import (
+    Label,
+    Matrix,
+    as_exponent,
+    as_indices,
+    as_matrix,
+    as_size,
+    numerical_rank,
+    row_space,
+    singular_values,
+)
+from isopursuit.normalize import Normalization
+from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.results import Alternative, Choice, Pursuit, Search, Selection
+from isopursuit.search.brute import brute_search
+from isopursuit.search.exact import SearchProgress, exact_search
+from isopursuit.search.exchange import exchange_search
+from isopursuit.search.greedy import greedy_search
+
+Array = NDArray[np.float64]
+Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
+
+NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
+BATCH = 64  # swaps evaluated at once
+
+
+def select(
+    X: Any,
+    k: int | None = None,
+    c: float = 1.0,
+    *,
+    method: Method = "two-stage",
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    normalization: Normalization = "symmetric",
+    time_limit: float | None = 60.0,
+    gap: float = 0.0,
+    callback: Callable[[SearchProgress], bool | None] | None = None,
+) -> Selection:
+    """Pick the k columns of X that are as orthonormal as possible.
+
+    Parameters
+    ----------
+    X : array_like (D, P) or data frame
+        Columns are candidates; a frame's column names become labels.
+    k : int, optional
+        How many columns to pick: D if not given. With k < D columns are compared by their coordinates in the leading
+        k-dimensional row space of X.
+    c : float
+        The paper's exponent.
+    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+        "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
+        found and proved. An orthonormal basis present in X is always returned. "exact" proves the best of all
+        columns. The others are comparisons.
+    include, exclude : iterables of column numbers or labels
+        Columns that must or must not be picked.
+    normalization : {"symmetric", "logarithmic"} or callable
+        For the pursuit; see `symmetric_normalize`.
+    time_limit : float, optional
+        Seconds the search may take. When they are over the best subset so far is returned with its bound.
+    gap : float
+        Stop as soon as the subset is proved to be within this relative distance of the best.
+    callback : callable, optional
+        Called with a `SearchProgress` during the search; return True to stop.
+
+    Returns
+    -------
+    Selection
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
+    >>> picked = select(X, labels=["north", "east", "both", "far"])
+    >>> picked.labels, round(picked.loss, 4)
+    (('north', 'east'), 2.0101)
+    """
+    matrix = as_matrix(X, labels)
+    D, P = matrix.values.shape
+    rank = numerical_rank(singular_values(matrix.values), P)
+    k = as_size(k, D, rank)
+    c = as_exponent(c)
+    must, barred = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
+    reduced = Matrix(row_space(matrix.values, k), matrix.labels, matrix.notes) if k < D else matrix
+    pursuit = None
+    if method == "two-stage":
+        pursuit = _pursue(reduced, c, normalization, barred)
+        kept = np.union1d(pursuit.tied, must)
+        outside = np.setdiff1d(np.arange(P), kept).tolist()
+        search = exact_search(
+            reduced, c, include=must, exclude=outside, time_limit=time_limit, gap=gap, callback=callback
+        )
+    elif method == "exact":
+        search = exact_search(
+            reduced, c, include=must, exclude=barred, time_limit=time_limit, gap=gap, callback=callback
+        )
+    elif method == "exchange":
+        search = exchange_search(reduced, c, include=must, exclude=barred)
+    elif method == "greedy":
+        search = greedy_search(reduced, c, include=must, exclude=barred)
+    elif method == "brute":
+        search = brute_search(reduced, c, include=must, exclude=barred)
+    else:
+        raise ParameterError(
+            f"method={method!r} is not known. Use 'two-stage', 'exact', 'exchange', 'greedy', 'brute'."
+        )
+    return _explain(reduced, c, method, pursuit, search, must, barred)
+
+
+def _pursue(matrix: Matrix, c: float, normalization: Normalization, barred: list[int]) -> Pursuit:
+    """Isometry pursuit on the columns that may be picked: barred ones take part as zero columns."""
+    values = matrix.values
+    if barred:
+        values = values.copy()
+        values[:, barred] = 0.0
+    return isometry_pursuit(values, c, normalization=normalization, labels=matrix.labels)
+
+
+def _explain(
+    matrix: Matrix, c: float, method: str, pursuit: Pursuit | None, search: Search, must: list[int], barred: list[int]
+) -> Selection:
+    values = matrix.values
+    P = values.shape[1]
+    names: tuple[Label, ...] = tuple(range(P)) if matrix.labels is None else matrix.labels
+    lengths = np.linalg.norm(values, axis=0)
+    picked = search.indices
+    open_to = np.setdiff1d(np.flatnonzero(lengths > 0), np.concatenate([picked, np.array(barred, dtype=np.intp)]))
+    choices: list[Choice] = []
+    rivals: dict[int, tuple[float, int]] = {}
+    for position, index in enumerate(picked.tolist()):
+        swaps = _best_swaps(values, picked, position, open_to, c)
+        for log_loss, rival in swaps if index not in must else []:
+            if rival not in rivals or log_loss < rivals[rival][0]:
+                rivals[rival] = (log_loss, index)
+        best = swaps[0] if swaps else None
+        price = float("inf") if best is None else to_loss(best[0]) - search.loss
+        replacement = None if best is None else names[best[1]]
+        choices.append(Choice(index, names[index], float(lengths[index]), price, replacement))
+    nearest = sorted(rivals.items(), key=lambda item: (item[1][0], item[0]))[:NEAREST]
+    return Selection(
+        indices=picked,
+        labels=tuple(names[i] for i in picked.tolist()),
+        loss=search.loss,
+        log_loss=search.log_loss,
+        pursuit=pursuit,
+        search=search,
+        matrix=values[:, picked],
+        choices=tuple(choices),
+        alternatives=tuple(
+            Alternative(rival, names[rival], float(lengths[rival]), to_loss(log_loss), names[index])
+            for rival, (log_loss, index) in nearest
+        ),
+        method=method,
+        c=c,
+        notes=search.notes,
+    )
+
+
+def _best_swaps(
+    values: Array, picked: NDArray[np.intp], position: int, open_to: NDArray[np.intp], c: float
+) -> list[tuple[float, int]]:
+    """The best replacements for one picked column, (log-loss, column), lowest first.
+
+    With e, V the eigenpairs of Σ x xᵀ over the other columns and y = Vᵀx, adding x gives λ_min ≤ e_min + y_min² and
+    λ_max ≥ e_max + y_max²: a bound on the loss. Candidates are evaluated in its order until it rules out the rest.
+    """
+    others = values[:, np.delete(picked, position)]
+    k = len(values)
+    e, V = np.linalg.eigh(others @ others.T)
+    ends = (V[:, [0, -1]].T @ values[:, open_to]) ** 2 + np.maximum(e[[0, -1]], 0.0)[:, None]
+    ends = np.sqrt(np.stack([np.maximum(ends[1], 1.0), np.minimum(ends[0], 1.0)], axis=-1))
+    # the rest of the spectrum costs at least 1 each
+    bound = log_spectral_loss(np.where(ends > 0, ends, 1e-300), c) if k > 1 else np.full(len(open_to), -np.inf)
+    order = np.argsort(bound, kind="stable")
+    found: list[tuple[float, int]] = []
+    for first in range(0, len(order), BATCH):
+        some = order[first : first + BATCH]
+        if len(found) >= NEAREST and bound[some[0]] > found[NEAREST - 1][0]:
+            break
+        stack = np.empty((len(some), k, k))
+        stack[:, :, :-1] = others
+        stack[:, :, -1] = values[:, open_to[some]].T
+        scores = log_spectral_loss(np.linalg.svd(stack, compute_uv=False), c)
+        found += [(float(s), int(open_to[p])) for s, p in zip(scores, some, strict=True) if np.isfinite(s)]
+        found.sort()
+    return found[:NEAREST]

@@ -1,0 +1,24 @@
+"""Shared data."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+
+
+def standardized(table):
+    spread = table.std(axis=0)
+    table = table[:, spread > 0]
+    return np.ascontiguousarray(((table - table.mean(axis=0)) / table.std(axis=0)).T)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """61 × 1797: the digits without their constant pixels, scaled to median length 1."""
+    X = standardized(load_digits().data)
+    return X / np.median(np.linalg.norm(X, axis=0))
+
+
+@pytest.fixture(scope="session")
+def breast_cancer():
+    """30 × 569, standardized."""
+    return standardized(load_breast_cancer().data)

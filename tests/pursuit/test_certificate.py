@@ -1,0 +1,187 @@
+"""Every convex answer carries its proof; here the proof is checked against the paper's formulas and other solvers."""
+
+import numpy as np
+import pytest
+from oracles import clarabel, random_rotation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isopursuit as ip
+from isopursuit.datasets import load_iris, load_wine
+from isopursuit.errors import ParameterError, RankError, ShapeError
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def gaussian(D, P, seed=0, spread=0.0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(D, P)) / np.sqrt(D) * np.exp(spread * rng.normal(size=P))
+
+
+def assert_certified(X, found, gap=1e-10):
+    """Feasibility and both bounds, recomputed from the coefficients and the dual point alone."""
+    B, nu = found.coefficients, found.dual
+    assert np.abs(X @ B - np.eye(len(X))).max() < 1e-8
+    assert ip.multitask_norm(B) == pytest.approx(found.certificate.primal, rel=1e-9)
+    assert np.linalg.norm(nu.T @ X, axis=0).max() <= 1 + 1e-9
+    assert np.trace(nu) == pytest.approx(found.certificate.dual, rel=1e-9)
+    assert found.certificate.gap <= gap
+    assert found.status == "optimal"
+    assert set(found.support) <= set(found.tied)
+
+
+@pytest.mark.parametrize("replicate", range(25))
+def test_the_papers_replicates_are_certified(replicate):
+    for X in (load_iris().replicate(replicate), load_wine().replicate(replicate, D=6), load_wine().replicate(replicate)):
+        assert_certified(ip.symmetric_normalize(X), ip.isometry_pursuit(X))
+
+
+def test_real_and_gaussian_problems_are_certified(digits, breast_cancer):
+    for X in (digits, breast_cancer, gaussian(13, 178), gaussian(2, 756), gaussian(16, 1000), gaussian(32, 5000)):
+        assert_certified(X, ip.basis_pursuit(X))
+
+
+def test_64_by_10_000_is_certified():
+    X = gaussian(64, 10_000)
+    assert_certified(ip.symmetric_normalize(X), ip.isometry_pursuit(X))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_objective_agrees_with_a_conic_solver(seed):
+    rng = np.random.default_rng(seed)
+    D = int(rng.integers(2, 7))
+    X = gaussian(D, int(rng.integers(D + 2, 60)), seed, spread=0.5)
+    assert ip.basis_pursuit(X).objective == pytest.approx(clarabel([X]), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_target_agrees_with_a_conic_solver(seed):
+    rng = np.random.default_rng(seed)
+    X, Y = gaussian(4, 30, seed), rng.normal(size=(4, int(rng.integers(1, 6))))
+    found = ip.basis_pursuit(X, Y)
+    assert found.objective == pytest.approx(clarabel([X], [Y]), rel=1e-6)
+    assert np.abs(X @ found.coefficients - Y).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_ridge_agrees_with_a_conic_solver(seed):
+    X = gaussian(4, 30, seed, spread=0.3)
+    ridge = [0.5, 0.1, 0.02, 0.005][seed % 4]
+    found = ip.basis_pursuit(X, ridge=ridge)
+    assert found.objective == pytest.approx(clarabel([X], ridge=ridge), rel=1e-6)
+    B = found.coefficients
+    direct = 0.5 * ((np.eye(4) - X @ B) ** 2).sum() + ridge * ip.multitask_norm(B)
+    assert direct == pytest.approx(found.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_many_points_agree_with_a_conic_solver(seed):
+    rng = np.random.default_rng(seed)
+    Xs = [rng.normal(size=(3, 30)) / np.sqrt(3) for _ in range(int(rng.integers(2, 6)))]
+    found = ip.basis_pursuit(Xs)
+    assert found.objective == pytest.approx(clarabel(Xs), rel=1e-6)
+    assert found.certificate.gap < 1e-10
+    for X, B in zip(Xs, found.coefficients, strict=True):
+        assert np.abs(X @ B - np.eye(3)).max() < 1e-9
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, st.integers(2, 6))
+def test_rotating_the_rows_changes_nothing(seed, D):
+    rng = np.random.default_rng(seed)
+    X = gaussian(D, 40, seed, spread=0.4)
+    plain, turned = ip.isometry_pursuit(X), ip.isometry_pursuit(random_rotation(D, rng) @ X)
+    assert plain.support.tolist() == turned.support.tolist()
+    assert plain.objective == pytest.approx(turned.objective, rel=1e-10)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, st.integers(2, 6))
+def test_permuting_columns_permutes_the_answer(seed, D):
+    X = gaussian(D, 40, seed, spread=0.4)
+    order = np.random.default_rng(seed).permutation(40)
+    plain, permuted = ip.isometry_pursuit(X), ip.isometry_pursuit(X[:, order])
+    assert sorted(order[permuted.support].tolist()) == plain.support.tolist()
+    np.testing.assert_allclose(permuted.weights, plain.weights[order], atol=1e-8)
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e4, 1e6, 1e8])
+def test_row_scaling_does_not_spoil_the_certificate(condition):
+    for seed in range(3):
+        X = np.geomspace(1.0, 1 / condition, 6)[:, None] * gaussian(6, 200, seed)
+        found = ip.basis_pursuit(X)
+        assert found.certificate.gap <= 1e-9
+        assert found.certificate.residual <= 1e-6
+
+
+def test_a_mixing_that_is_nearly_rank_deficient_is_certified_too():
+    U = random_rotation(6, np.random.default_rng(1))
+    X = U @ np.diag([1, 1, 1, 1, 1, 1e-8]) @ U.T @ gaussian(6, 200)
+    assert ip.basis_pursuit(X).certificate.gap <= 1e-9
+
+
+def test_a_warm_start_gives_the_same_answer_sooner():
+    X = gaussian(16, 600)
+    counts = []
+
+    def count(_):
+        counts[-1] += 1
+
+    counts.append(0)
+    cold = ip.basis_pursuit(X, callback=count)
+    counts.append(0)
+    warm = ip.basis_pursuit(X, weights=cold.weights, callback=count)
+    assert warm.support.tolist() == cold.support.tolist()
+    assert counts[1] < counts[0] / 2
+
+
+def test_a_warm_start_that_does_not_span_is_mended():
+    X = gaussian(5, 50)
+    weights = np.zeros(50)
+    weights[0] = 1.0
+    assert ip.basis_pursuit(X, weights=weights).certificate.gap < 1e-10
+
+
+def test_the_callback_sees_progress_and_can_stop_with_an_honest_gap():
+    X = gaussian(16, 600)
+    seen = []
+
+    def stop_at_a_tenth(progress):
+        seen.append(progress)
+        return progress.gap < 0.1
+
+    found = ip.basis_pursuit(X, callback=stop_at_a_tenth)
+    best = ip.basis_pursuit(X).objective
+    assert found.status == "stopped"
+    assert found.certificate.gap > 1e-6
+    assert found.certificate.dual <= best <= found.certificate.primal
+    assert all(a.seconds <= b.seconds for a, b in zip(seen, seen[1:], strict=False))
+
+
+def test_an_error_in_the_callback_reaches_the_caller():
+    def fail(_):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        ip.basis_pursuit(gaussian(8, 100), callback=fail)
+
+
+def test_options_out_of_range_are_refused():
+    X = gaussian(3, 10)
+    for options in ({"ridge": -1.0}, {"tol": 0.0}, {"solution": "best"}, {"weights": [1.0]}, {"weights": -np.ones(10)}):
+        with pytest.raises(ParameterError):
+            ip.basis_pursuit(X, **options)
+    with pytest.raises(ShapeError, match="3 rows"):
+        ip.basis_pursuit(X, np.eye(2))
+    with pytest.raises(RankError, match="rank 2"):
+        ip.basis_pursuit(np.vstack([X[:2], X[0]]))
+
+
+def test_the_lasso_path_runs_from_nothing_to_basis_pursuit():
+    X = gaussian(5, 60, spread=0.3)
+    path = ip.lasso_path(X, ridges=30, smallest=1e-5)
+    sizes = [len(found.support) for found in path]
+    assert sizes[0] == 0
+    assert all(found.certificate.gap < 1e-8 for found in path)
+    assert any(0 < size < 5 for size in sizes)
+    assert path[-1].support.tolist() == ip.basis_pursuit(X).support.tolist()

@@ -1,0 +1,105 @@
+import itertools
+
+import numpy as np
+import pytest
+from oracles import random_rotation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isopursuit as ip
+from isopursuit.loss import as_objective
+
+seeds = st.integers(0, 2**32 - 1)
+exponents = st.floats(0.1, 4.0)
+
+
+def textbook_loss(X, c):
+    s = np.linalg.svd(X, compute_uv=False)
+    return float(((np.exp(s**c) + np.exp(s**-c)) / (2 * np.e)).sum())
+
+
+@given(seeds, st.integers(1, 6), exponents)
+def test_the_loss_is_the_papers_formula(seed, D, c):
+    X = random_rotation(D, np.random.default_rng(seed)) @ np.diag(np.linspace(0.5, 2.0, D))
+    assert ip.isometry_loss(X, c) == pytest.approx(textbook_loss(X, c), rel=1e-12)
+
+
+@given(seeds, st.integers(1, 6), exponents)
+def test_the_loss_is_at_least_D_and_equals_D_for_orthonormal_columns(seed, D, c):
+    rng = np.random.default_rng(seed)
+    assert ip.isometry_loss(rng.normal(size=(D, D)), c) >= D
+    assert ip.isometry_loss(random_rotation(D, rng), c) == pytest.approx(D, abs=1e-12)
+
+
+@given(seeds, st.integers(1, 6), exponents)
+def test_a_matrix_and_its_inverse_have_the_same_loss(seed, D, c):
+    rng = np.random.default_rng(seed)
+    X = random_rotation(D, rng) @ np.diag(np.exp(rng.uniform(-1, 1, D))) @ random_rotation(D, rng)
+    assert ip.log_isometry_loss(np.linalg.inv(X), c) == pytest.approx(ip.log_isometry_loss(X, c), rel=1e-9)
+
+
+@given(seeds, st.integers(2, 6))
+def test_rotating_rows_changes_no_loss(seed, D):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(D, D - 1))
+    assert ip.log_isometry_loss(random_rotation(D, rng) @ X) == pytest.approx(ip.log_isometry_loss(X), rel=1e-9)
+
+
+def test_no_exponent_overflows_and_comparisons_stay_right():
+    scales = [1.0, 0.5, 0.1, 0.01, 1e-6]
+    losses = [ip.log_isometry_loss(t * np.eye(3), c=10) for t in scales]
+    assert np.isfinite(losses).all()
+    assert losses == sorted(losses)
+    assert ip.isometry_loss(0.01 * np.eye(3), c=10) == np.inf
+
+
+def test_dependent_columns_have_infinite_loss():
+    X = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0], [0.5, 1.0, 3.0]])
+    assert ip.isometry_loss(X) == np.inf
+    assert ip.log_isometry_loss(X) == np.inf
+
+
+def test_a_rectangular_loss_counts_its_own_columns():
+    assert ip.isometry_loss(np.eye(5)[:, :2]) == pytest.approx(2.0)
+
+
+def test_multitask_norm_of_an_orthonormal_inverse_is_D():
+    Q = random_rotation(4, np.random.default_rng(0))
+    assert ip.multitask_norm(np.linalg.inv(Q)) == pytest.approx(4.0)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seeds)
+def test_every_named_objective_agrees_with_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4, 4))
+    s = np.linalg.svd(X, compute_uv=False)
+    definitions = {
+        "isometry": np.log(textbook_loss(X, 1.0)) if s[-1] > 0.01 else None,
+        "multitask": ip.multitask_norm(np.linalg.inv(ip.symmetric_normalize(X))),
+        "deformation": s[0] / s[-1],
+        "nuclear": s.sum(),
+        "volume": -np.log(abs(np.linalg.det(X))),
+    }
+    for name, expected in definitions.items():
+        if expected is not None:
+            assert as_objective(name).score(X[None])[0] == pytest.approx(expected, rel=1e-7), name
+
+
+def test_objectives_score_stacks_like_single_matrices():
+    stack = np.random.default_rng(3).normal(size=(7, 5, 3))
+    for name in ("isometry", "multitask", "deformation", "nuclear", "volume"):
+        score = as_objective(name, 2.0).score
+        np.testing.assert_allclose(score(stack), [score(one[None])[0] for one in stack], rtol=1e-12)
+
+
+def test_in_one_dimension_the_two_losses_are_the_same():
+    # the paper's figure 1: basis pursuit's loss after normalization equals the ground truth when D = 1
+    for t, c in itertools.product([0.3, 0.9, 1.0, 2.5], [0.5, 1.0, 2.0]):
+        loss = ip.isometry_loss([[t]], c)
+        assert as_objective("multitask", c).score(np.array([[[t]]]))[0] == pytest.approx(loss, rel=1e-12)
+
+
+def test_an_unknown_objective_is_refused_with_the_known_ones():
+    with pytest.raises(ip.IsoPursuitError, match="isometry"):
+        as_objective("isometri")

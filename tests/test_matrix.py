@@ -1,0 +1,114 @@
+"""A user's day: what they may pass by mistake, and what they are told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import isopursuit as ip
+from isopursuit import errors
+
+GOOD = np.array([[1.0, 0.2, 0.6, 2.0], [0.1, 1.0, 0.6, -1.0]])
+ENTRANCES = [ip.isometry_pursuit, ip.greedy_search, ip.brute_search, ip.exchange_search, ip.exact_search, ip.select]
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([1.0, 2.0, 3.0], errors.ShapeError, "reshape"),
+        (np.zeros((2, 0)), errors.ShapeError, "empty"),
+        (np.zeros((2, 2, 2, 2)), errors.ShapeError, "dimensions"),
+        (GOOD.T, errors.ShapeError, "X.T"),
+        ([[1.0, 2.0], [1.0]], errors.ShapeError, "same length"),
+        ([[1.0, np.nan, 0.0], [0.0, 1.0, np.inf]], errors.NonFiniteError, r"\(0, 1\): nan, \(1, 2\): inf"),
+        ([["a", "b", "c"], ["d", "e", "f"]], errors.DataTypeError, "not numeric"),
+        (GOOD * 1j, errors.DataTypeError, "complex"),
+        (scipy.sparse.csr_array(GOOD), errors.DataTypeError, "toarray"),
+        (np.ma.masked_less(GOOD, 0.5), errors.NonFiniteError, "masked"),
+        ([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], errors.RankError, "rank 1"),
+        (np.zeros((2, 3)), errors.InputError, ""),
+    ],
+)
+def test_bad_matrices_are_refused_in_plain_words(entrance, X, error, message):
+    with pytest.raises(error, match=message) as caught:
+        entrance(X)
+    assert isinstance(caught.value, ip.IsoPursuitError)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+@pytest.mark.parametrize("c", [0, -1.0, np.nan, np.inf, "one", None])
+def test_the_exponent_must_be_positive(entrance, c):
+    with pytest.raises(errors.ParameterError, match="c="):
+        entrance(GOOD, c=c)
+
+
+@pytest.mark.parametrize("k", [0, -1, 3, 1.5, "two"])
+def test_k_out_of_range_is_refused(k):
+    with pytest.raises(errors.ParameterError, match="k="):
+        ip.select(GOOD, k)
+
+
+def test_k_above_the_rank_says_so():
+    X = np.vstack([GOOD, GOOD.sum(axis=0)])
+    with pytest.raises(errors.RankError, match="k=2"):
+        ip.select(X)
+    assert ip.select(X, k=2).k == 2
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.uint8, bool])
+def test_other_numbers_are_converted(dtype):
+    X = np.array([[1, 0, 1, 0], [0, 1, 1, 1]], dtype=dtype)
+    assert ip.select(X).indices.tolist() == [0, 1]
+    assert X.dtype == dtype
+
+
+def test_zero_columns_are_kept_out_with_a_note():
+    X = np.column_stack([np.zeros(2), GOOD, np.zeros(2)])
+    for found in (ip.isometry_pursuit(X), ip.exact_search(X), ip.select(X)):
+        assert any("2 columns are zero" in note for note in found.notes)
+    assert ip.select(X).indices.tolist() == (ip.select(GOOD).indices + 1).tolist()
+
+
+def test_a_frames_names_become_labels():
+    frame = pd.DataFrame(GOOD, columns=["north", "east", "both", "far"])
+    assert ip.select(frame).labels == ("north", "east")
+    assert ip.select(frame, include=["far"]).labels[-1] == "far"
+    assert "far" not in ip.select(frame, exclude=["far"]).labels
+
+
+def test_a_text_column_is_named():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["red", "blue"], "c": [0.0, 1.0]})
+    with pytest.raises(errors.DataTypeError, match="column b holds 'red'"):
+        ip.select(frame)
+
+
+def test_a_typo_in_a_label_finds_its_neighbours():
+    with pytest.raises(errors.LabelError, match="Did you mean 'alcohol'"):
+        ip.select(GOOD, labels=["alcohol", "ash", "hue", "proline"], include=["alcohl"])
+
+
+def test_labels_must_be_unique_and_enough():
+    with pytest.raises(errors.LabelError, match="more than once: 'a'"):
+        ip.select(GOOD, labels=["a", "a", "b", "c"])
+    with pytest.raises(errors.LabelError, match="2 labels for 4 columns"):
+        ip.select(GOOD, labels=["a", "b"])
+
+
+def test_contradictions_between_include_and_exclude_are_refused():
+    with pytest.raises(errors.ParameterError, match="both included and excluded"):
+        ip.exact_search(GOOD, include=[1], exclude=[1])
+    with pytest.raises(errors.ParameterError, match="only 2 are picked"):
+        ip.exact_search(GOOD, include=[0, 1, 2])
+    with pytest.raises(errors.ShapeError, match="can be picked"):
+        ip.exact_search(GOOD, exclude=[0, 1, 2])
+    with pytest.raises(errors.ParameterError, match="names column 9"):
+        ip.exact_search(GOOD, include=[9])
+    with pytest.raises(errors.RankError, match="dependent"):
+        ip.exact_search(np.column_stack([GOOD, GOOD[:, 0]]), include=[0, 4])
+
+
+def test_points_must_share_a_shape():
+    with pytest.raises(errors.ShapeError, match="same shape"):
+        ip.basis_pursuit([GOOD, GOOD[:, :3]])

@@ -1,0 +1,23 @@
+import importlib
+import subprocess
+import sys
+
+import isopursuit
+
+
+def test_every_public_name_resolves():
+    for name in isopursuit.__all__:
+        assert getattr(isopursuit, name).__doc__, name
+
+
+def test_importing_loads_nothing_optional():
+    code = (
+        "import sys, isopursuit; "
+        "print([m for m in ('matplotlib', 'sklearn', 'pandas', 'cvxpy', 'torch', 'dask', 'numba', 'scipy.optimize') "
+        "if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (importlib.resources.files("isopursuit") / "py.typed").is_file()

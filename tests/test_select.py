@@ -1,0 +1,100 @@
+import itertools
+
+import numpy as np
+import pytest
+
+import isopursuit as ip
+from isopursuit.datasets import load_wine
+from isopursuit.errors import ParameterError
+
+
+def problem(seed, D, P):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(D, P)) / np.sqrt(D) * np.exp(0.5 * rng.uniform(-1, 1, P))
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy", "brute"])
+def test_every_method_answers_in_the_same_shape(method):
+    X = problem(0, 4, 20)
+    picked = ip.select(X, method=method, labels=[f"v{i}" for i in range(20)])
+    assert picked.k == 4
+    assert picked.labels == tuple(f"v{i}" for i in picked.indices)
+    assert picked.loss == pytest.approx(ip.isometry_loss(X[:, picked.indices]))
+    np.testing.assert_array_equal(picked.matrix, X[:, picked.indices])
+    assert (picked.pursuit is not None) == (method == "two-stage")
+    assert f"by {method}" in str(picked)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_stage_is_brute_force_on_the_tied_set(seed):
+    X = problem(seed, 4, 40)
+    picked = ip.select(X)
+    tied = ip.isometry_pursuit(X).tied
+    oracle = ip.brute_search(X[:, tied])
+    assert picked.indices.tolist() == tied[oracle.indices].tolist()
+    assert picked.search.optimal
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_prices_and_alternatives_are_what_a_full_table_of_swaps_says(seed):
+    X = problem(seed, 4, 30)
+    picked = ip.select(X, method="exact")
+    S = picked.indices.tolist()
+    table = {
+        (out, new): ip.isometry_loss(X[:, [*(i for i in S if i != out), new]])
+        for out, new in itertools.product(S, sorted(set(range(30)) - set(S)))
+    }
+    for choice in picked.choices:
+        replacements = {new: loss for (out, new), loss in table.items() if out == choice.index}
+        best = min(replacements, key=replacements.__getitem__)
+        assert choice.replacement == best
+        assert choice.price == pytest.approx(replacements[best] - picked.loss, rel=1e-9)
+        assert choice.length == pytest.approx(np.linalg.norm(X[:, choice.index]))
+    by_rival = {}
+    for (_, new), loss in table.items():
+        by_rival[new] = min(loss, by_rival.get(new, np.inf))
+    nearest = sorted(by_rival, key=by_rival.__getitem__)[:5]
+    assert [other.index for other in picked.alternatives] == nearest
+    assert [other.loss for other in picked.alternatives] == pytest.approx([by_rival[p] for p in nearest])
+
+
+def test_fewer_columns_than_rows_are_compared_in_the_row_space():
+    X = load_wine().matrix()
+    picked = ip.select(X, k=4)
+    assert picked.k == 4
+    assert picked.matrix.shape == (4, 4)
+    U = np.linalg.svd(X, full_matrices=False)[0][:, :4]
+    assert picked.loss == pytest.approx(ip.isometry_loss(U.T @ X[:, picked.indices]), rel=1e-9)
+
+
+def test_the_order_of_columns_does_not_matter():
+    X = problem(1, 5, 60)
+    order = np.random.default_rng(0).permutation(60)
+    for method in ("two-stage", "exact", "exchange"):
+        plain, permuted = ip.select(X, method=method), ip.select(X[:, order], method=method)
+        assert sorted(order[permuted.indices].tolist()) == plain.indices.tolist()
+
+
+def test_must_include_and_exclude_hold_in_every_method():
+    X = problem(2, 4, 20)
+    best = ip.select(X, method="exact").indices
+    odd = int(np.setdiff1d(np.arange(20), best)[0])
+    for method in ("two-stage", "exact", "exchange", "greedy", "brute"):
+        picked = ip.select(X, method=method, include=[odd], exclude=[int(best[0])])
+        assert odd in picked.indices
+        assert best[0] not in picked.indices
+        assert best[0] not in [other.index for other in picked.alternatives]
+
+
+def test_out_of_time_the_incumbent_comes_with_a_bound():
+    X = np.random.default_rng(0).normal(size=(24, 400)) / np.sqrt(24)
+    picked = ip.select(X, method="exact", time_limit=0.5)
+    assert picked.search.status == "time"
+    assert 24 <= picked.search.lower_bound <= picked.loss
+    assert 0 < picked.search.gap < 1
+    assert "%" in picked.verdict
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(ParameterError, match="two-stage"):
+        ip.select(problem(0, 2, 5), method="magic")
