@@ -103,8 +103,13 @@ def _slope(eigenvalue: float, c: float, kappa: float) -> float:
 
 def _eigenvalue_of_loss(loss: float, c: float) -> float:
     """The λ ≥ 1 with ``h(λ) = loss``; its inverse has the same loss."""
-    # e^u ≤ 2e·loss, so u = log(2e·loss) is on the far side.
-    u = _root(lambda u: math.exp(u - 1) + math.exp(1 / u - 1) - 2 * loss, 1.0, math.log(2 * math.e * loss))
+    # log of e^u + e^{1/u} = 2e·loss; u ≤ log(2e·loss) since e^u ≤ 2e·loss
+    target = math.log(2 * loss) + 1
+
+    def excess(u: float) -> float:
+        return u + math.log1p(math.exp(1 / u - u)) - target
+
+    u = _root(excess, 1.0, target) if excess(1.0) < 0 < excess(target) else target
     return u ** (2 / c)
 
 
