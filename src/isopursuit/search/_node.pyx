@@ -18,11 +18,13 @@ cdef extern from *:
     """
     #define TWO_E 5.43656365691809
     #define TOLERANCE 5e-10
+    #define ROTATION_ERROR 1e-14
     #define EIGENVALUE_ERROR 1e-13
     #define CUT_ERROR 1e-12
     """
     const double TWO_E
     const double TOLERANCE         # a bound this close to the incumbent, relative to it, closes a node
+    const double ROTATION_ERROR    # of a rotated coordinate, relative to the length of its column
     const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest one: rounding never closes a node
     const double CUT_ERROR         # of a tangent, relative to the sizes of its terms
 
@@ -68,8 +70,10 @@ cdef struct Candidates:
     double* X                 # (n, D) rotated
     double* cut               # l(S) >= base + sum of cut over T
     double* plus              # tr h_plus(M_S) >= plus_base + sum of plus over T
+    double* split             # l(S) >= split_base + sum of split over T - kappa log det N_T
     double base
     double plus_base
+    double split_base
 
 
 cdef struct Point:            # the relaxation at one w
@@ -77,8 +81,10 @@ cdef struct Point:            # the relaxation at one w
     double base               # of its tangent, with scores g
     double log_det            # of N(w)
     double rounding
+    double steepest           # entry of L^-1, N(w) = L L'
     double* w
     double* g
+    double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
     double* N                 # (n, m) with N N' = Z' N(w)^-1 Z
     double* slopes            # q' at the eigenvalues
@@ -93,6 +99,7 @@ cdef struct Node:
     int row                   # of the envelope in use
     int capacity              # of the working set
     double log_det            # of the Gram matrix of S'
+    double longest            # length of a candidate
     double bound
     double* chosen            # (D, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
     double* matrix            # (D, D) scratch
@@ -238,15 +245,19 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     cdef int j, i, D = node.D
     cdef double square, length
     cdef double* pivot
+    node.longest = 0.0
     for i in range(node.open.n):
-        memcpy(node.open.X + i * D, node.problem.columns + <size_t> node.open.index[i] * D, D * sizeof(double))
+        pivot = node.open.X + i * D
+        memcpy(pivot, node.problem.columns + <size_t> node.open.index[i] * D, D * sizeof(double))
+        node.longest = fmax(node.longest, sqrt(dot(pivot, pivot, D)))
     for j in range(node.k):
         memcpy(node.chosen + j * D, node.problem.columns + <size_t> chosen[j] * D, D * sizeof(double))
     node.log_det = 0.0
     for j in range(node.k):
         pivot = node.chosen + j * D
-        length = dot(pivot, pivot, D)
-        square = reflect(pivot, pivot + D, D - j - 1 + node.open.n, D, j) + 1e-30 * length
+        length = sqrt(dot(pivot, pivot, D))
+        square = sqrt(reflect(pivot, pivot + D, D - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
+        square *= square
         if D + h_minus(node.problem.c, square) >= cutoff(node.problem):
             return False
         node.log_det += log(square)
@@ -303,7 +314,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     cdef double* z
     cdef double* out
     cdef double t, largest = 0.0
-    at.log_det = 0.0
+    at.log_det = at.steepest = 0.0
     for a in range(m):
         largest = fmax(largest, M[(k + a) * D + k + a])
     for a in range(m):
@@ -318,6 +329,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
             else:
                 at.log_det += log(t)
                 L[a * m + a] = 1 / sqrt(t)
+                at.steepest = fmax(at.steepest, L[a * m + a])
     for i in range(node.open.n):
         z, out = node.open.X + i * D + k, at.N + i * m
         for a in range(m):
@@ -353,11 +365,11 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
             t += at.slopes[a] * y[a] * y[a]
         if i >= node.open.n:
             at.base += t
-        elif kappa > 0:
-            at.g[i] = t - kappa * dot(at.N + i * m, at.N + i * m, m)
         else:
-            at.g[i] = t
+            at.moment[i] = t
+            at.g[i] = t - kappa * dot(at.N + i * m, at.N + i * m, m) if kappa > 0 else t
     at.rounding = CUT_ERROR * magnitude + 1e-15 * steepest * at.curves[D - 1].eigenvalue
+    at.rounding += ROTATION_ERROR * kappa * m * at.steepest * node.longest
 
 
 cdef bint evaluate(Node* node, Point* at) noexcept nogil:
@@ -366,7 +378,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     cdef double* M = node.matrix + D * D
     cdef double* e = M + D * D
     second_moment(node, at.w, M)
-    at.log_det = 0.0
+    at.log_det = at.steepest = 0.0
     if node.row > 0 and not whiten(node, at, M):
         return False
     # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.
@@ -756,7 +768,7 @@ cdef inline double limit_of(Node* node) noexcept nogil:
 cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
     # Depth first over the missing columns, in the order of the cut. False when stopped before the end.
     cdef int D = node.D, n = open.n, m = D - open.k
-    cdef size_t doubles = <size_t> n * (4 * D + 6) + D * D + D
+    cdef size_t doubles = <size_t> n * (3 * D + 5) + D * D + D
     cdef double* memory
     cdef bint done
     if n < m or open.base + smallest(open.cut, n, m, node.small).sum >= limit_of(node):
@@ -774,35 +786,42 @@ cdef bint enumerate_pairs(Node* node, Candidates* open, double* memory, int* int
     cdef double* signed = memory
     cdef double* plain = signed + n * D
     cdef double* rotated = plain + n * D
-    cdef double* diagonal = rotated + 2 * n * D
-    cdef double* pivot = diagonal + 3 * n
-    cdef double* vectors = pivot + 3 * n
+    cdef double* diagonal = rotated + n * D
+    cdef double* keys = diagonal + n
+    cdef double* vectors = keys + 4 * n
     cdef int* alive = integers
     cdef int* order = integers + n
-    cdef double bound, rest
+    cdef double bound, rest, split, area, kappa = node.problem.table[5 * node.row]
+    cdef double* z
+    cdef double* other
     cdef Candidates child
     if not inertia(node, open, signed, plain, diagonal, vectors):
         return True
     for i in range(n):
         if diagonal[i] > 0:
             alive[kept] = i
-            pivot[kept] = open.cut[i]
+            keys[kept] = open.cut[i]
             kept += 1
     if kept < m:
         return True
     if m == 1:
         for i in range(kept):
-            node.subset[k] = open.index[alive[i]]
-            try_leaf(node)
+            first = alive[i]
+            z = open.X + first * D + k
+            area = fabs(z[0]) + ROTATION_ERROR * node.longest
+            if open.split_base + open.split[first] - kappa * log(area * area) < limit_of(node):
+                node.subset[k] = open.index[first]
+                try_leaf(node)
         return not node.problem.stop[0]
-    sort_by(pivot, kept, order)
+    sort_by(keys, kept, order)
     for i in range(kept):
         order[i] = alive[order[i]]
     child.k, child.index, child.X = k + 1, integers + 2 * n, rotated
-    child.cut, child.plus = diagonal + n, diagonal + 2 * n
+    child.cut, child.plus, child.split = keys + n, keys + 2 * n, keys + 3 * n
     for i in range(kept - m + 1):
         first = order[i]
-        bound = open.base + open.cut[first]
+        z = open.X + first * D + k
+        bound, split = open.base + open.cut[first], open.split_base + open.split[first]
         rest = 0.0
         for r in range(1, m - 1):
             rest += open.cut[order[i + r]]
@@ -812,6 +831,7 @@ cdef bint enumerate_pairs(Node* node, Candidates* open, double* memory, int* int
             return False
         node.subset[k] = open.index[first]
         child.n, child.base, child.plus_base = 0, bound, open.plus_base + open.plus[first]
+        child.split_base = split - kappa * log(dot(z, z, m) + ROTATION_ERROR * node.longest * node.longest)
         for j in range(i + 1, kept):
             second = order[j]
             if bound + rest + open.cut[second] >= limit_of(node):
@@ -819,8 +839,12 @@ cdef bint enumerate_pairs(Node* node, Candidates* open, double* memory, int* int
             if not compatible(dot(signed + first * D, plain + second * D, D), diagonal[first], diagonal[second]):
                 continue
             if m == 2:
-                node.subset[k + 1] = open.index[second]
-                try_leaf(node)
+                # det N_T = (z_1 z'_2 - z_2 z'_1)^2
+                other = open.X + second * D + k
+                area = fabs(z[0] * other[1] - z[1] * other[0]) + ROTATION_ERROR * node.longest * node.longest
+                if split + open.split[second] - kappa * log(area * area) < limit_of(node):
+                    node.subset[k + 1] = open.index[second]
+                    try_leaf(node)
             else:
                 add_candidate(&child, open, second, D)
         if m > 2 and not descend(node, open, first, &child):
@@ -833,6 +857,7 @@ cdef inline void add_candidate(Candidates* child, const Candidates* open, int i,
     child.index[child.n] = open.index[i]
     child.cut[child.n] = open.cut[i]
     child.plus[child.n] = open.plus[i]
+    child.split[child.n] = open.split[i]
     child.n += 1
 
 
@@ -859,6 +884,7 @@ cdef void compact(Node* node, const bint* keep) noexcept nogil:
             open.index[n] = open.index[i]
             open.cut[n] = open.cut[i]
             open.plus[n] = open.plus[i]
+            open.split[n] = open.split[i]
             node.here.w[n] = node.here.w[i]
             n += 1
     open.n = n
@@ -871,6 +897,10 @@ cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept no
     cdef double limit = cutoff(node.problem), base = -INFINITY, value
     cdef Smallest least, least_pinched
     plus_cut(node)
+    # The tangent with its log-det part left exact
+    memcpy(open.split, node.here.moment, open.n * sizeof(double))
+    open.split_base = node.here.base - node.here.rounding
+    open.split_base += node.problem.table[5 * node.row] * (node.here.log_det - m)
     least_pinched.sum = least_pinched.last = 0.0
     if node.k > 0:
         base = pinched_cut(node, pinched)
@@ -992,8 +1022,8 @@ cdef class NodeKernel:
                 double tolerance):
         cdef int n = candidates.shape[0], D = self.problem.D, k = chosen.shape[0], m = D - k
         cdef int cap = min(n, D * (D + 1) // 2 + 2 * D + 32)
-        cdef size_t matrices = 2 * D * D + 2 * D + 1 + <size_t> (D + n) * D + 3 * n
-        cdef size_t point = <size_t> n * (2 + D + m) + D * D + 7 * D
+        cdef size_t matrices = 2 * D * D + 2 * D + 1 + <size_t> (D + n) * D + 4 * n
+        cdef size_t point = <size_t> n * (3 + D + m) + D * D + 7 * D
         cdef size_t scratch = <size_t> cap * (2 * cap + 2 + max(D * (D + 1) // 2, m))
         cdef double* memory = <double*> calloc(matrices + 2 * point + scratch, sizeof(double))
         cdef int* integers = <int*> malloc((4 * n + 2 * D) * sizeof(int))
@@ -1011,10 +1041,11 @@ cdef class NodeKernel:
         node.small = node.matrix + 2 * D * D + D
         node.open.cut = node.small + D + 1
         node.open.plus = node.open.cut + n
+        node.open.split = node.open.plus + n
         lay_out(&node.here, memory + matrices, n, D, m)
         lay_out(&node.there, memory + matrices + point, n, D, m)
         node.open.n, node.open.k, node.open.index = n, k, integers
-        node.open.base = node.open.plus_base = -INFINITY
+        node.open.base = node.open.plus_base = node.open.split_base = -INFINITY
         node.order, node.subset, node.best_subset = integers + n, integers + 4 * n, integers + 4 * n + D
         with nogil:
             if n > 0:
@@ -1023,7 +1054,7 @@ cdef class NodeKernel:
             if k > 0:
                 memcpy(node.subset, &chosen[0], k * sizeof(int))
             verdict = process(&node, node.subset, steps, tolerance, memory + matrices + 2 * point, integers + 2 * n,
-                              <bint*> (integers + 3 * n), node.open.plus + n)
+                              <bint*> (integers + 3 * n), node.open.split + n)
         outcome = report(&node, verdict)
         free(memory)
         free(integers)
@@ -1032,7 +1063,8 @@ cdef class NodeKernel:
 
 cdef void lay_out(Point* point, double* memory, int n, int D, int m) noexcept nogil:
     point.w, point.g = memory, memory + n
-    point.N = memory + 2 * n
+    point.moment = memory + 2 * n
+    point.N = memory + 3 * n
     point.Y = point.N + <size_t> n * m
     point.slopes = point.Y + <size_t> (n + D) * D
     point.curves = <Curve*> (point.slopes + D)

@@ -4,13 +4,12 @@
 log l(S) = log sum_d exp(logaddexp(s_d, 1/s_d)) - log 2e with s_d the singular values of X_S to the power c.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin, log, pow, sqrt
-from libc.stdlib cimport free, malloc
+from libc.math cimport INFINITY, exp, fmax, fmin, log, pow
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from isopursuit.search._dense cimport dot, eigh, products, singular_values
+from isopursuit.search._dense cimport eigh, products, singular_values
 
 
 cdef inline double log_add(double a, double b) noexcept nogil:
@@ -41,47 +40,92 @@ cdef double log_loss(const double* columns, const int* subset, int size, int D, 
     return total - log(2.0) - 1
 
 
-cdef int replace(const double* columns, int P, int D, int* subset, int position, const char* blocked, double c,
-                 double* best, double* memory) noexcept nogil:
-    # The best column for this position, or -1 when none has a log-loss below best (updated).
-    # memory holds (2D + P) D + D numbers. With e, V the eigenpairs of the other columns' M: a candidate y = V'x
-    # leaves lambda_min(M + xx') <= e_1 + y_1^2 and lambda_max >= e_D + y_D^2, which decides most candidates.
-    cdef double* matrix = memory
-    cdef double* e = memory + D * D
-    cdef double* Y = e + D
-    cdef int i, j, a, b, p, found = -1, present = subset[position]
+cdef inline double log_excess(double square, double c) noexcept nogil:
+    # log of h - 1, one eigenvalue's loss above the least possible
+    cdef double share = log_share(square, c) - log(2.0) - 1
+    return share if share > 30 else log(fmax(exp(share) - 1, 0.0))
+
+
+cdef struct Scratch:
+    double* matrix     # (D, D)
+    double* e          # (D)
+    double* Y          # (P, D)
+    double* bounds     # (P)
+    double* columns    # (D + 1, D)
+
+
+cdef void bound_swaps(const double* columns, int P, int D, const int* subset, int position, const char* blocked, double c,
+                      Scratch* at) noexcept nogil:
+    # Lower bounds of log l for every column in this position. With (e, V) the eigenpairs of the other columns' M and
+    # y = V'x, the eigenvalues mu of M + xx' interlace: e_a <= mu_a <= e_(a+1), mu_D >= e_D + y_D^2, and since e_1 = 0,
+    # mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a).
+    cdef int a, b, j, p
     cdef const double* x
-    cdef double y, bound, lowest, highest, value
-    memset(matrix, 0, D * D * sizeof(double))
+    cdef double* y
+    cdef double middle = log(D - 2.0) if D > 2 else -INFINITY, leak
+    memset(at.matrix, 0, D * D * sizeof(double))
     for j in range(D):
         if j != position:
             x = columns + <size_t> subset[j] * D
             for a in range(D):
                 for b in range(a + 1):
-                    matrix[a * D + b] += x[a] * x[b]
-    if eigh(matrix, D, e, True) != 0:
-        return -1
+                    at.matrix[a * D + b] += x[a] * x[b]
+    if D == 1 or eigh(at.matrix, D, at.e, True) != 0:
+        for p in range(P):
+            at.bounds[p] = INFINITY if blocked[p] else -INFINITY
+        return
+    for a in range(D):
+        at.e[a] = fmax(at.e[a], 1e-15 * at.e[D - 1])
+    for a in range(D):
+        if a < D - 1 and at.e[a] > 1 or a > 1 and at.e[a] < 1:
+            middle = log_add(middle, log_excess(at.e[a], c))
+    products(columns, P, at.matrix, D, D, at.Y)
     for p in range(P):
+        at.bounds[p] = INFINITY
         if blocked[p]:
             continue
-        x = columns + <size_t> p * D
-        y = dot(matrix, x, D)
-        lowest = fmax(e[0], 0.0) + y * y
-        y = dot(matrix + (D - 1) * D, x, D)
-        highest = e[D - 1] + y * y
-        bound = -INFINITY
-        if lowest < 1:
-            bound = pow(lowest * (1 + 1e-9) + 1e-14 * highest, -c / 2) - log(2.0) - 1
-        if highest > 1:
-            bound = log_add(bound, pow(highest * (1 - 1e-9), c / 2) - log(2.0) - 1)
-        if bound >= best[0]:
-            continue
-        subset[position] = p
-        value = log_loss(columns, subset, D, D, c, Y)
+        y = at.Y + <size_t> p * D
+        leak = 1.0
+        for a in range(1, D):
+            leak += y[a] * y[a] / at.e[a]
+        at.bounds[p] = log_add(log_share(fmin(fmin(y[0] * y[0] / leak, at.e[1]) + 1e-14 * at.e[D - 1], 1.0), c),
+                               log_share(fmax(at.e[D - 1] + y[D - 1] * y[D - 1], 1.0), c))
+        at.bounds[p] = log_add(middle, at.bounds[p] - log(2.0) - 1)
+
+
+cdef int replace(const double* columns, int P, int D, int* subset, int position, const char* blocked, double c,
+                 double* best, Scratch* at) noexcept nogil:
+    # The best column for this position, or -1 when none has a log-loss below best (updated). Least bound first.
+    cdef int p, candidate, found = -1, present = subset[position]
+    cdef double value
+    bound_swaps(columns, P, D, subset, position, blocked, c, at)
+    while True:
+        candidate = 0
+        for p in range(1, P):
+            if at.bounds[p] < at.bounds[candidate]:
+                candidate = p
+        if not at.bounds[candidate] < best[0]:
+            break
+        at.bounds[candidate] = INFINITY
+        subset[position] = candidate
+        value = log_loss(columns, subset, D, D, c, at.columns)
         if value < best[0]:
-            best[0], found = value, p
+            best[0], found = value, candidate
     subset[position] = present
     return found
+
+
+cdef Scratch lay_out(double* memory, int P, int D) noexcept nogil:
+    cdef Scratch at
+    at.matrix, at.e = memory, memory + D * D
+    at.columns = at.e + D
+    at.bounds = at.columns + D * (D + 1)
+    at.Y = at.bounds + P
+    return at
+
+
+cdef size_t scratch_size(int P, int D) noexcept nogil:
+    return <size_t> (P + 2 * D + 2) * D + P
 
 
 def log_loss_of(const double[:, ::1] columns, const int[::1] subset, double c):
@@ -92,32 +136,35 @@ def log_loss_of(const double[:, ::1] columns, const int[::1] subset, double c):
 
 def best_swap(const double[:, ::1] columns, const int[::1] subset, int position, double c, double log_limit=INFINITY):
     cdef int D = columns.shape[1], P = columns.shape[0], found, j
-    cdef double[::1] memory = np.empty(2 * D * D + 2 * D)
+    cdef double[::1] memory = np.empty(scratch_size(P, D))
     cdef char[::1] blocked = np.zeros(P, np.int8)
     cdef int[::1] trial = np.array(subset)
     cdef double best = log_limit
+    cdef Scratch at = lay_out(&memory[0], P, D)
     with nogil:
         for j in range(D):
             blocked[trial[j]] = 1
-        found = replace(&columns[0, 0], P, D, &trial[0], position, &blocked[0], c, &best, &memory[0])
+        found = replace(&columns[0, 0], P, D, &trial[0], position, &blocked[0], c, &best, &at)
     return found, best
 
 
 def swap_descent(const double[:, ::1] columns, const int[::1] subset, const int[::1] positions, double c):
-    cdef int D = columns.shape[1], P = columns.shape[0], count = positions.shape[0], found, position, unchanged = 0, turn = 0, j
-    cdef double[::1] memory = np.empty(2 * D * D + 2 * D)
+    cdef int D = columns.shape[1], P = columns.shape[0], count = positions.shape[0], unchanged = 0, turn = 0
+    cdef int found, position, j
+    cdef double[::1] memory = np.empty(scratch_size(P, D))
     cdef char[::1] blocked = np.zeros(P, np.int8)
     cdef int[::1] current = np.array(subset)
     cdef double best, value
+    cdef Scratch at = lay_out(&memory[0], P, D)
     with nogil:
         for j in range(D):
             blocked[current[j]] = 1
-        value = log_loss(&columns[0, 0], &current[0], D, D, c, &memory[0])
+        value = log_loss(&columns[0, 0], &current[0], D, D, c, at.columns)
         while unchanged < count:
             position = positions[turn % count]
             # 1e-10 relative in the loss: equal subsets do not alternate.
             best = value - 1e-10
-            found = replace(&columns[0, 0], P, D, &current[0], position, &blocked[0], c, &best, &memory[0])
+            found = replace(&columns[0, 0], P, D, &current[0], position, &blocked[0], c, &best, &at)
             if found < 0:
                 unchanged += 1
             else:

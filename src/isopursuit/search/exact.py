@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -139,7 +139,7 @@ class _Search:
         self.changed = Condition()
         self.in_hand: dict[int, float] = {}
         self.status: Status = "optimal"
-        self.stopping = False
+        self.over = Event()
         self.failure: BaseException | None = None
         self.nodes = 0
         self.evaluations = 1
@@ -184,22 +184,11 @@ class _Search:
 
     def _watch(self, time_limit: float | None, callback: Callable[[Progress], bool | None] | None) -> None:
         deadline = math.inf if time_limit is None else self.started + time_limit
-        while True:
-            with self.changed:
-                if self._finished():
-                    return
-                remaining = deadline - time.monotonic()
-                if remaining > 0:
-                    self.changed.wait(min(remaining, _CALLBACK_SECONDS))
-                    if self._finished():
-                        return
-                progress = self._progress()
+        while not self.over.wait(max(0.0, min(deadline - time.monotonic(), _CALLBACK_SECONDS))):
             if time.monotonic() >= deadline:
                 self._stop("time")
-                return
-            if callback is not None and callback(progress):
+            elif callback is not None and callback(self._progress()):
                 self._stop("interrupted")
-                return
 
     def _work(self, name: int) -> None:
         try:
@@ -216,17 +205,18 @@ class _Search:
     def _take(self, name: int) -> _Node | None:
         """The node with the least bound, or None when the search is over."""
         with self.changed:
-            while not self._finished():
-                if self.heap and self._gap() <= self.gap:
+            while not self.over.is_set():
+                if not self.heap and not self.in_hand:
+                    self._stop("optimal")
+                elif not self.heap:
+                    self.changed.wait()
+                elif self._gap() <= self.gap:
                     self._stop("gap" if self.gap > 2 * _TOLERANCE else "optimal")
-                elif self.heap:
+                else:
                     node = heapq.heappop(self.heap)
                     self.in_hand[name] = node.bound
                     self.nodes += 1
                     return node
-                else:
-                    self.changed.wait()
-            self.changed.notify_all()
             return None
 
     def _settle(self, name: int, node: _Node, outcome: Outcome) -> None:
@@ -243,7 +233,7 @@ class _Search:
             elif not outcome.closed:
                 self._branch(node, outcome, bound)
             del self.in_hand[name]
-            self.changed.notify_all()
+            self.changed.notify(2)
 
     def _branch(self, node: _Node, outcome: Outcome, bound: float) -> None:
         column = outcome.candidates[outcome.branch]
@@ -300,25 +290,24 @@ class _Search:
     def _gap(self) -> float:
         return (self.loss - self._lower_bound()) / self.loss if self.loss < math.inf else math.inf
 
-    def _finished(self) -> bool:
-        return self.stopping or not (self.heap or self.in_hand)
-
     def _progress(self) -> Progress:
-        return Progress(
-            seconds=time.monotonic() - self.started,
-            incumbent=self.loss,
-            lower_bound=self._lower_bound(),
-            gap=self._gap(),
-            nodes=self.nodes,
-            open_nodes=len(self.heap) + len(self.in_hand),
-        )
+        with self.changed:
+            return Progress(
+                seconds=time.monotonic() - self.started,
+                incumbent=self.loss,
+                lower_bound=self._lower_bound(),
+                gap=self._gap(),
+                nodes=self.nodes,
+                open_nodes=len(self.heap) + len(self.in_hand),
+            )
 
     def _stop(self, status: Status) -> None:
         with self.changed:
-            if not self._finished():
-                self.stopping, self.status = True, status
+            if not self.over.is_set():
+                self.status = status
                 self.kernel.stop()
-            self.changed.notify_all()
+                self.over.set()
+                self.changed.notify_all()
 
 
 def _processors() -> int:
