@@ -32,7 +32,6 @@ cdef extern from *:
 cdef struct Problem:
     int D
     int rows                  # of the envelope table
-    bint sensitive            # branch on the sensitivity of the loss, not on the weight alone
     double c
     double low
     double high
@@ -923,14 +922,14 @@ cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept no
     return open.n >= m
 
 
-cdef int branching_candidate(Node* node) noexcept nogil:
+cdef int branching_candidate(Node* node, bint sensitive) noexcept nogil:
     # The largest w_p, or the largest w_p * sum_a |h'(e_a)| (v_a' x_p)^2
     cdef int i, a, best = 0
     cdef double score, best_score = -INFINITY
     cdef double* y
     for i in range(node.open.n):
         score = 1.0
-        if node.problem.sensitive:
+        if sensitive:
             y = node.here.Y + i * node.D
             score = 0.0
             for a in range(node.D):
@@ -939,6 +938,13 @@ cdef int branching_candidate(Node* node) noexcept nogil:
         if score > best_score:
             best, best_score = i, score
     return best
+
+
+cdef bint is_forced(Node* node, int i) noexcept nogil:
+    # No better subset does without this candidate.
+    cdef Smallest least = smallest(node.open.cut, node.open.n, node.m, node.small)
+    return (node.open.cut[i] <= least.last
+            and node.open.base + least.sum - node.open.cut[i] + least.next >= cutoff(node.problem))
 
 
 cdef enum Verdict:
@@ -980,8 +986,8 @@ cdef class Outcome:
     cdef readonly double bound
     cdef readonly object candidates
     cdef readonly object weights
-    cdef readonly int branch
-    cdef readonly bint forced
+    cdef readonly tuple branches
+    cdef readonly tuple forced
     cdef readonly int row
     cdef readonly object leaf
     cdef readonly double leaf_loss
@@ -998,13 +1004,12 @@ cdef class NodeKernel:
     cdef const double[:, ::1] table
 
     def __init__(self, const double[:, ::1] columns, double c, double low, double high, const double[:, ::1] table,
-                 double incumbent, bint sensitive):
+                 double incumbent):
         self.columns, self.table = columns, table
         self.shared_incumbent, self.shared_stop = incumbent, 0
         self.problem.D, self.problem.rows = columns.shape[1], table.shape[0]
         self.problem.columns, self.problem.table = &columns[0, 0], &table[0, 0]
         self.problem.c, self.problem.low, self.problem.high = c, low, high
-        self.problem.sensitive = sensitive
         self.problem.incumbent, self.problem.stop = &self.shared_incumbent, &self.shared_stop
 
     @property
@@ -1018,9 +1023,9 @@ cdef class NodeKernel:
     def stop(self):
         self.shared_stop = 1
 
-    def process(self, const int[::1] chosen, const int[::1] candidates, const double[::1] weights, int row, int steps,
+    def process(self, const int[::1] chosen, const int[::1] candidates, const float[::1] weights, int row, int steps,
                 double tolerance):
-        cdef int n = candidates.shape[0], D = self.problem.D, k = chosen.shape[0], m = D - k
+        cdef int n = candidates.shape[0], D = self.problem.D, k = chosen.shape[0], m = D - k, i
         cdef int cap = min(n, D * (D + 1) // 2 + 2 * D + 32)
         cdef size_t matrices = 2 * D * D + 2 * D + 1 + <size_t> (D + n) * D + 4 * n
         cdef size_t point = <size_t> n * (3 + D + m) + D * D + 7 * D
@@ -1050,7 +1055,8 @@ cdef class NodeKernel:
         with nogil:
             if n > 0:
                 memcpy(node.open.index, &candidates[0], n * sizeof(int))
-                memcpy(node.here.w, &weights[0], n * sizeof(double))
+                for i in range(n):
+                    node.here.w[i] = weights[i]
             if k > 0:
                 memcpy(node.subset, &chosen[0], k * sizeof(int))
             verdict = process(&node, node.subset, steps, tolerance, memory + matrices + 2 * point, integers + 2 * n,
@@ -1073,21 +1079,14 @@ cdef void lay_out(Point* point, double* memory, int n, int D, int m) noexcept no
 cdef Outcome report(Node* node, Verdict verdict):
     cdef Outcome outcome = Outcome()
     cdef int n = node.open.n
-    cdef Smallest least
-    cdef double limit = cutoff(node.problem)
-    cdef int[::1] index
-    cdef double[::1] weights
     outcome.closed, outcome.stopped = verdict == CLOSED, verdict == STOPPED
     outcome.bound, outcome.row, outcome.evaluations = node.bound, node.row, node.evaluations
     outcome.leaf_loss = node.best
     if node.best < INFINITY:
         outcome.leaf = np.array(<int[:node.D]> node.best_subset)
     if verdict == OPEN:
-        index, weights = np.array(<int[:n]> node.open.index), np.array(<double[:n]> node.here.w)
-        outcome.candidates, outcome.weights = index.base, weights.base
-        outcome.branch = branching_candidate(node)
-        # Leaving out a column that every better subset needs closes the other child.
-        least = smallest(node.open.cut, n, node.m, node.small)
-        outcome.forced = (node.open.cut[outcome.branch] <= least.last
-                          and node.open.base + least.sum - node.open.cut[outcome.branch] + least.next >= limit)
+        outcome.candidates = np.array(<int[:n]> node.open.index)
+        outcome.weights = np.array(<double[:n]> node.here.w, np.float32)
+        outcome.branches = branching_candidate(node, False), branching_candidate(node, True)
+        outcome.forced = is_forced(node, outcome.branches[0]), is_forced(node, outcome.branches[1])
     return outcome

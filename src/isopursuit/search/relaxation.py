@@ -148,8 +148,8 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
     if concavity(middle) >= 0:
         return kappa, 1.0, 0.0, 0.0, 0.0
     # h + κ log is concave exactly between the two inflections.
-    first = start if concavity(start) <= 0 else _root(concavity, start, middle)
-    last = end if concavity(end) <= 0 else _root(concavity, middle, end)
+    first = start if concavity(start) <= 0 else _root(concavity, start, middle, 1e-9)
+    last = end if concavity(end) <= 0 else _root(concavity, middle, end, 1e-9)
 
     def touch(slope: float, lower: float, upper: float) -> float:
         """Where a line of this slope supports the convex branch between lower and upper (logarithms)."""
@@ -161,7 +161,8 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
             return math.exp(lower)
         if excess(upper) <= 0:
             return math.exp(upper)
-        return math.exp(_root(excess, lower, upper))
+        # The line's height is stationary here, so half the digits are enough.
+        return math.exp(_root(excess, lower, upper, 1e-9))
 
     def ends(slope: float) -> tuple[float, float]:
         return touch(slope, start, first), touch(slope, last, end)
@@ -178,7 +179,7 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
     return kappa, left, right, min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left)), slope
 
 
-def _root(function: Callable[[float], float], lower: float, upper: float) -> float:
+def _root(function: Callable[[float], float], lower: float, upper: float, tolerance: float = 1e-15) -> float:
     """Root of a function that changes sign between lower and upper: false position (Illinois), halving when slow."""
     at_lower, at_upper = function(lower), function(upper)
     if at_lower == 0 or at_upper == 0:
@@ -202,6 +203,6 @@ def _root(function: Callable[[float], float], lower: float, upper: float) -> flo
                 upper, at_upper = middle, value
             else:
                 lower, at_lower = middle, value
-        if abs(upper - lower) <= 4e-16 * max(abs(lower), abs(upper)):
+        if abs(upper - lower) <= tolerance * (abs(lower) + abs(upper)):
             break
     return (lower + upper) / 2
