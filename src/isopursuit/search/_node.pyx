@@ -764,6 +764,30 @@ cdef inline double limit_of(Node* node) noexcept nogil:
     return fmin(cutoff(node.problem), node.best * (1 - TOLERANCE))
 
 
+cdef void last_bounds(Node* node, const Candidates* open, const double* plain, double* bounds) noexcept nogil:
+    # One column x = (y, z) missing, y in the eigenvectors of M_S', eigenvalues e_1..e_k, k = D - 1. Those of M + xx' interlace
+    # (0, e): the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2.
+    cdef int D = node.D, k = D - 1, i, a
+    cdef double c = node.problem.c, constant = D, leak, low, high
+    cdef const double* e = node.small
+    cdef const double* x
+    if k == 0:
+        memset(bounds, 0, open.n * sizeof(double))
+        return
+    for a in range(k):
+        constant += h_minus(c, e[a]) if a > 0 else 0.0
+        constant += h_plus(c, e[a] - 2 * EIGENVALUE_ERROR * e[k - 1]) if a < k - 1 else 0.0
+    for i in range(open.n):
+        x = plain + i * D
+        leak = 1.0
+        for a in range(k):
+            leak += x[a] * x[a] / e[a]
+        low = fabs(x[k]) + ROTATION_ERROR * node.longest
+        low = fmin(low * low / leak * (1 + 1e-9), e[0])
+        high = (e[k - 1] + x[k - 1] * x[k - 1]) * (1 - 1e-11)
+        bounds[i] = constant + h_minus(c, low) + h_plus(c, high)
+
+
 cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
     # Depth first over the missing columns, in the order of the cut. False when stopped before the end.
     cdef int D = node.D, n = open.n, m = D - open.k
@@ -804,11 +828,12 @@ cdef bint enumerate_pairs(Node* node, Candidates* open, double* memory, int* int
     if kept < m:
         return True
     if m == 1:
+        last_bounds(node, open, plain, keys)
         for i in range(kept):
             first = alive[i]
-            z = open.X + first * D + k
-            area = fabs(z[0]) + ROTATION_ERROR * node.longest
-            if open.split_base + open.split[first] - kappa * log(area * area) < limit_of(node):
+            area = fabs(open.X[first * D + k]) + ROTATION_ERROR * node.longest
+            split = open.split_base + open.split[first] - kappa * log(area * area)
+            if fmax(split, keys[first]) < limit_of(node):
                 node.subset[k] = open.index[first]
                 try_leaf(node)
         return not node.problem.stop[0]
@@ -841,12 +866,14 @@ cdef bint enumerate_pairs(Node* node, Candidates* open, double* memory, int* int
                 # det N_T = (z_1 z'_2 - z_2 z'_1)^2
                 other = open.X + second * D + k
                 area = fabs(z[0] * other[1] - z[1] * other[0]) + ROTATION_ERROR * node.longest * node.longest
-                if split + open.split[second] - kappa * log(area * area) < limit_of(node):
-                    node.subset[k + 1] = open.index[second]
-                    try_leaf(node)
-            else:
-                add_candidate(&child, open, second, D)
-        if m > 2 and not descend(node, open, first, &child):
+                if split + open.split[second] - kappa * log(area * area) >= limit_of(node):
+                    continue
+            add_candidate(&child, open, second, D)
+        if m == 2 and child.n <= 2:
+            for j in range(child.n):
+                node.subset[k + 1] = child.index[j]
+                try_leaf(node)
+        elif not descend(node, open, first, &child):
             return False
     return True
 
@@ -971,7 +998,7 @@ cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance,
         fit_weights(node.here.w, open.n, m)
         if node.k == 0 or open.n == m or m <= 3 or open.n > 0.8 * before:
             break
-    if m == 1 or (node.k > 0 and (m == 2 or (m == 3 and open.n <= 1000) or open.n == m)):
+    if m == 1 or (node.k > 0 and (m == 2 or (m == 3 and open.n <= 200) or open.n == m)):
         return CLOSED if close_node(node, open) else STOPPED
     return OPEN
 
