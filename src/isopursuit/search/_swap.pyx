@@ -185,4 +185,6 @@ def extension_log_losses(const double[:, ::1] columns, const int[::1] subset, do
         for p in range(P):
             extended[size] = p
             losses[p] = log_loss(&columns[0, 0], &extended[0], size + 1, D, c, &scratch[0])
+        for p in range(size):
+            losses[subset[p]] = INFINITY
     return losses.base
