@@ -80,7 +80,7 @@ def test_exponents_far_from_one(c: float) -> None:
         X = random_problem(rng, dimension, int(rng.integers(dimension + 2, 18)))
         optimum = best_loss(X, c)
         proof = search(X, c, kicks=0)
-        if optimum < 1e300:
+        if optimum < 1e280:
             assert proof.status == "optimal"
             assert proof.loss == pytest.approx(optimum, rel=1e-8)
 

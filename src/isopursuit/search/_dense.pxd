@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Small dense linear algebra for the search kernels. Matrices are row-major; nothing here holds the GIL.
 #
 # OpenBLAS starts its own threads for products of more than about 260,000 multiplications, which stalls a search that

@@ -26,7 +26,8 @@ cdef inline double log_share(double square, double c) noexcept nogil:
     return log_add(power, 1 / power) if power > 0 else INFINITY
 
 
-cdef double log_loss(const double* columns, const int* subset, int size, int D, double c, double* scratch) noexcept nogil:
+cdef double log_loss(const double* columns, const int* subset, int size, int D, double c,
+                     double* scratch) noexcept nogil:
     # From the singular values; scratch holds size * D + D numbers.
     cdef double* values = scratch + size * D
     cdef double total = -INFINITY
@@ -54,8 +55,8 @@ cdef struct Scratch:
     double* columns    # (D + 1, D)
 
 
-cdef void bound_swaps(const double* columns, int P, int D, const int* subset, int position, const char* blocked, double c,
-                      Scratch* at) noexcept nogil:
+cdef void bound_swaps(const double* columns, int P, int D, const int* subset, int position, const char* blocked,
+                      double c, Scratch* at) noexcept nogil:
     # Lower bounds of log l for every column in this position. With (e, V) the eigenpairs of the other columns' M and
     # y = V'x, the eigenvalues mu of M + xx' interlace: e_a <= mu_a <= e_(a+1), mu_D >= e_D + y_D^2, and since e_1 = 0,
     # mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a).

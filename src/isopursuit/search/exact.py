@@ -30,7 +30,7 @@ __all__ = ["Progress", "Proof", "Status", "branch_and_bound"]
 Status = Literal["optimal", "gap", "time", "interrupted"]
 
 _TOLERANCE = 5e-10  # the kernel's: bounds this close to the incumbent close a node
-_LARGEST = 1e300  # losses above this are treated as this: the search works with the loss, not its logarithm
+_LARGEST = 1e280  # losses above this are treated as this: the search works with the loss, not its logarithm
 _CALLBACK_SECONDS = 0.1
 _RACE_NODES = 100
 _ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing

@@ -78,7 +78,9 @@ def _volume_start(
     return np.array(subset, np.int32)
 
 
-def _kick(subset: NDArray[np.int32], free: NDArray[np.int32], count: int, rng: np.random.Generator) -> NDArray[np.int32]:
+def _kick(
+    subset: NDArray[np.int32], free: NDArray[np.int32], count: int, rng: np.random.Generator
+) -> NDArray[np.int32]:
     """Replace two to four columns by random ones."""
     kicked = subset.copy()
     size = min(int(rng.integers(2, 5)), len(free), count - len(subset))
