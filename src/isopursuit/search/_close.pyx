@@ -1,11 +1,11 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Close a node that misses few columns: depth first, with the losses of the leaves that no bound excludes."""
 
-from libc.math cimport exp, fabs, fmax, fmin, log, pow
+from libc.math cimport exp, fabs, fmax, fmin, isfinite, log, pow
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from isopursuit.search._cuts cimport compatible, inertia
+from isopursuit.search._cuts cimport chosen_spectrum, compatible, inertia
 from isopursuit.search._dense cimport dot, singular_values
 from isopursuit.search._node_data cimport (
     EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, TWO_E, Candidates, Node, cutoff, h_minus, h_plus, reflect, smallest,
@@ -38,14 +38,14 @@ cdef void try_leaf(Node* node) noexcept nogil:
         memcpy(node.best_subset, node.subset, D * sizeof(int))
 
 
-cdef void last_bounds(Node* node, const Candidates* open, const double* plain, double* bounds) noexcept nogil:
+cdef void last_bounds(Node* node, const Candidates* open, const double* e, const double* plain,
+                      double* bounds) noexcept nogil:
     # One column x = (y, z) missing, y in the eigenvectors of M_S' with eigenvalues e_1..e_k, k = D - 1. Those of
     # M_S' + xx' interlace (0, e); the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2.
     cdef int D = node.D, k = D - 1, i, a
     cdef double c = node.problem.c, constant = D, leak, low, high
-    cdef const double* e = node.small
     cdef const double* x
-    if k == 0:
+    if k == 0 or not isfinite(e[k - 1]):
         memset(bounds, 0, open.n * sizeof(double))
         return
     for a in range(k):
@@ -65,7 +65,7 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* plain, d
 cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
     # Depth first over the missing columns, in the order of the cut. False when stopped before the end.
     cdef int D = node.D, n = open.n, m = D - open.k
-    cdef size_t doubles = <size_t> n * (3 * D + 5) + D * D + D
+    cdef size_t doubles = <size_t> n * (3 * D + 5) + D * D + 2 * D
     cdef double* memory
     cdef bint done
     if n < m or open.base + smallest(open.cut, n, m, node.small).sum >= limit_of(node):
@@ -85,14 +85,17 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
     cdef double* rotated = plain + n * D
     cdef double* diagonal = rotated + n * D
     cdef double* keys = diagonal + n
-    cdef double* vectors = keys + 4 * n
+    cdef double* e = keys + 4 * n
+    cdef double* vectors = e + 2 * D
     cdef int* alive = integers
     cdef int* order = integers + n
     cdef double bound, rest, split, area, kappa = node.problem.table[5 * node.row]
     cdef double* z
     cdef double* other
     cdef Candidates child
-    if not inertia(node, open, signed, plain, diagonal, vectors):
+    if k > 0:
+        chosen_spectrum(node, k, e, vectors)
+    if not inertia(node, open, e, vectors, signed, plain, diagonal, e + D):
         return True
     for i in range(n):
         if diagonal[i] > 0:
@@ -102,7 +105,7 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
     if kept < m:
         return True
     if m == 1:
-        last_bounds(node, open, plain, keys)
+        last_bounds(node, open, e, plain, keys)
         for i in range(kept):
             first = alive[i]
             area = fabs(open.X[first * D + k]) + ROTATION_ERROR * node.longest

@@ -1,8 +1,9 @@
 from isopursuit.search._node_data cimport Candidates, Node
 
 cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept nogil
-cdef bint inertia(Node* node, const Candidates* open, double* signed, double* plain, double* diagonal,
-                  double* vectors) noexcept nogil
+cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) noexcept nogil
+cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors, double* signed,
+                  double* plain, double* diagonal, double* weights) noexcept nogil
 
 
 cdef inline bint compatible(double product, double first, double second) noexcept nogil:

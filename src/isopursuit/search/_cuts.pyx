@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Cuts beyond the tangent, from the pinched loss and from inertia. They remove candidates or close a node."""
 
-from libc.math cimport INFINITY, fmax, fmin, log
+from libc.math cimport INFINITY, fmax, fmin, isfinite
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -42,8 +42,8 @@ cdef void plus_cut(Node* node) noexcept nogil:
     open.plus_base -= CUT_ERROR * magnitude + 1e-15 * steepest * at.curves[D - 1].eigenvalue
 
 
-cdef double chosen_spectrum(Node* node, int k, double* e, double* vectors) noexcept nogil:
-    # Eigenpairs of M_S' on span S', raised by their error. Returns the error, or -1.
+cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) noexcept nogil:
+    # Eigenpairs of M_S' on span S', raised by their error; infinite, so that no cut uses them, if they are not found.
     cdef int a, b, i, D = node.D
     cdef double error
     memset(vectors, 0, k * k * sizeof(double))
@@ -52,11 +52,11 @@ cdef double chosen_spectrum(Node* node, int k, double* e, double* vectors) noexc
             for b in range(a + 1):
                 vectors[a * k + b] += node.chosen[i * D + a] * node.chosen[i * D + b]
     if eigh(vectors, k, e, True) != 0:
-        return -1.0
+        memset(vectors, 0, k * k * sizeof(double))
+        e[0] = e[k - 1] = INFINITY
     error = EIGENVALUE_ERROR * e[k - 1]
     for a in range(k):
         e[a] = fmax(e[a], 0.0) + error
-    return error
 
 
 cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
@@ -64,12 +64,8 @@ cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, i, a
     cdef double c = node.problem.c, base = D + open.plus_base, residual, total
-    cdef double* vectors = node.matrix
-    cdef double* e = node.small
-    if chosen_spectrum(node, k, e, vectors) < 0:
-        return -INFINITY
     for a in range(k):
-        base += h_minus(c, e[a])
+        base += h_minus(c, node.spectrum[a])
     for i in range(open.n):
         residual = dot(open.X + i * D + k, open.X + i * D + k, node.m)
         total = residual + dot(open.X + i * D, open.X + i * D, k)
@@ -77,18 +73,16 @@ cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
     return base
 
 
-cdef bint inertia(Node* node, const Candidates* open, double* signed, double* plain, double* diagonal,
-                  double* vectors) noexcept nogil:
+cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors, double* signed,
+                  double* plain, double* diagonal, double* weights) noexcept nogil:
     # A better S has lambda_min(G_S) > t, so Gamma = Z'Z - t(I + Y' diag(1/(e - t)) Y) is positive definite on T
     # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
     # Fills rows with <signed_p, plain_q> = Gamma_pq + t [p = q], and diagonal_p = Gamma_pp raised by its error.
     # False when no T can be better. With nothing to exploit the diagonal is infinite.
     cdef int D = node.D, k = open.k, n = open.n, m = D - k, i, a
     cdef double c = node.problem.c, need, plus = 0.0, t, total, slack
-    cdef double* e = node.small
-    cdef double* weights = vectors + k * k
     cdef Smallest least = smallest(open.plus, n, m, node.small)
-    if k == 0 or chosen_spectrum(node, k, e, vectors) < 0:
+    if k == 0 or not isfinite(e[k - 1]):
         for i in range(n):
             diagonal[i] = INFINITY
         memset(signed, 0, n * D * sizeof(double))
@@ -132,12 +126,12 @@ cdef int graph_filter(Node* node, bint* keep) noexcept nogil:
     cdef double* gamma
     for i in range(n):
         keep[i] = True
-    memory = <double*> malloc((<size_t> 2 * n * D + n + D * D + D) * sizeof(double))
+    memory = <double*> malloc((<size_t> 2 * n * D + n + D) * sizeof(double))
     if memory == NULL:
         return n
     signed, plain = memory, memory + n * D
     diagonal = plain + n * D
-    if not inertia(node, open, signed, plain, diagonal, diagonal + n):
+    if not inertia(node, open, node.spectrum, node.vectors, signed, plain, diagonal, diagonal + n):
         free(memory)
         return 0
     for i in range(n):

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopursuit.search._bound cimport fit_weights, relax, rotate
 from isopursuit.search._close cimport close_node
-from isopursuit.search._cuts cimport filter_candidates
+from isopursuit.search._cuts cimport chosen_spectrum, filter_candidates
 from isopursuit.search._node_data cimport Candidates, Curve, Node, Point, Problem, Smallest, cutoff, smallest
 
 
@@ -50,6 +50,8 @@ cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance,
     cdef int before, attempt, m = node.m
     if open.n < m or not rotate(node, chosen):
         return CLOSED
+    if node.k > 0:
+        chosen_spectrum(node, node.k, node.spectrum, node.vectors)
     fit_weights(node.here.w, open.n, m)
     for attempt in range(3):
         before = open.n
@@ -118,7 +120,7 @@ cdef class NodeKernel:
                 double tolerance):
         cdef int n = candidates.shape[0], D = self.problem.D, k = chosen.shape[0], m = D - k, i
         cdef int cap = min(n, D * (D + 1) // 2 + 2 * D + 32)
-        cdef size_t matrices = 2 * D * D + 2 * D + 1 + <size_t> (D + n) * D + 4 * n
+        cdef size_t matrices = 3 * D * D + 3 * D + 1 + <size_t> (D + n) * D + 4 * n
         cdef size_t point = <size_t> n * (3 + D + m) + D * D + 7 * D
         cdef size_t scratch = <size_t> cap * (2 * cap + 2 + max(D * (D + 1) // 2, m))
         cdef double* memory = <double*> calloc(matrices + 2 * point + scratch, sizeof(double))
@@ -135,7 +137,8 @@ cdef class NodeKernel:
         node.chosen, node.open.X = memory, memory + D * D
         node.matrix = node.open.X + <size_t> n * D
         node.small = node.matrix + 2 * D * D + D
-        node.open.cut = node.small + D + 1
+        node.spectrum, node.vectors = node.small + D + 1, node.small + 2 * D + 1
+        node.open.cut = node.vectors + D * D
         node.open.plus = node.open.cut + n
         node.open.split = node.open.plus + n
         lay_out(&node.here, memory + matrices, n, D, m)

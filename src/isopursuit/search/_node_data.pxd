@@ -96,7 +96,9 @@ cdef struct Node:
     double longest            # length of a candidate
     double bound
     double* chosen            # (D, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
-    double* matrix            # (D, D) scratch
+    double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
+    double* vectors           # (k, k) their eigenvectors
+    double* matrix            # (2D, D) scratch, and one row
     double* small             # (D + 1) scratch
     int* order                # (n) scratch
     Candidates open
