@@ -1,0 +1,231 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# What the node kernels share: the problem, a node, and functions of one eigenvalue.
+#
+# A node has chosen columns S' (k of D) and candidates for the m = D - k missing ones T. Coordinates are rotated so that
+# span S' comes first: a candidate is x = (y, z) with z its residual off span S'. M(w) = M_S' + sum w_p x_p x_p' and
+# N(w) = sum w_p z_p z_p'. Every bound is one on l(S), S = S' + T, for subsets better than the incumbent.
+
+from libc.math cimport INFINITY, exp, fmax, fmin, log, pow, sqrt
+
+from isopursuit.search._dense cimport dot
+
+cdef extern from *:
+    """
+    #define TWO_E 5.43656365691809
+    #define TOLERANCE 5e-10
+    #define ROTATION_ERROR 1e-14
+    #define EIGENVALUE_ERROR 1e-13
+    #define CUT_ERROR 1e-12
+    """
+    const double TWO_E
+    const double TOLERANCE         # a bound this close to the incumbent, relative to it, closes a node
+    const double ROTATION_ERROR    # of a rotated coordinate, relative to the length of its column
+    const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest one: rounding never closes a node
+    const double CUT_ERROR         # of a tangent, relative to the sizes of its terms
+
+
+cdef struct Problem:
+    int D
+    int rows                  # of the envelope table
+    double c
+    double low
+    double high
+    const double* columns     # (P, D)
+    const double* table       # (rows, 5): kappa, left, right, value at left, slope
+    double* incumbent         # shared by all threads
+    int* stop                 # shared by all threads
+
+
+cdef struct Curve:            # h and its derivatives at an eigenvalue clamped to [low, high]
+    double eigenvalue
+    double inside
+    double log
+    double value
+    double slope
+    double bend
+
+
+cdef struct Value:
+    double value
+    double slope
+    double bend
+
+
+cdef struct Smallest:
+    double sum                # of the `count` smallest
+    double last               # the largest of those
+    double next               # the one after
+
+
+cdef struct Candidates:
+    int n
+    int k                     # columns chosen so far
+    int* index
+    double* X                 # (n, D) rotated
+    double* cut               # l(S) >= base + sum of cut over T
+    double* plus              # tr h_plus(M_S) >= plus_base + sum of plus over T
+    double* split             # l(S) >= split_base + sum of split over T - kappa log det N_T
+    double base
+    double plus_base
+    double split_base
+
+
+cdef struct Point:            # the relaxation at one w
+    double f
+    double base               # of its tangent, with scores g
+    double log_det            # of N(w)
+    double rounding
+    double steepest           # entry of L^-1, N(w) = L L'
+    double* w
+    double* g
+    double* moment            # x' q'(M) x
+    double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
+    double* N                 # (n, m) with N N' = Z' N(w)^-1 Z
+    double* slopes            # q' at the eigenvalues
+    Curve* curves
+
+
+cdef struct Node:
+    Problem* problem
+    int D
+    int k
+    int m
+    int row                   # of the envelope in use
+    int capacity              # of the working set
+    double log_det            # of the Gram matrix of S'
+    double longest            # length of a candidate
+    double bound
+    double* chosen            # (D, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
+    double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
+    double* vectors           # (k, k) their eigenvectors
+    double* matrix            # (2D, D) scratch, and one row
+    double* small             # (D + 1) scratch
+    int* order                # (n) scratch
+    Candidates open
+    Point here
+    Point there
+    double best
+    int* best_subset
+    int* subset
+    long evaluations
+
+
+cdef inline double cutoff(const Problem* problem) noexcept nogil:
+    return problem.incumbent[0] * (1 - TOLERANCE)
+
+
+cdef inline Curve curve_at(const Problem* problem, double eigenvalue) noexcept nogil:
+    # With a = c/2, u = l^a, v = 1/u: h = (e^u + e^v)/2e, l h' = a(u e^u - v e^v)/2e,
+    # l^2 h'' = a [u e^u (a(1 + u) - 1) + v e^v (a(1 + v) + 1)]/2e
+    cdef Curve at
+    cdef double a = problem.c / 2, inside = fmin(fmax(eigenvalue, problem.low), problem.high)
+    cdef double u = pow(inside, a), v = 1 / u, rising = exp(u) / TWO_E, falling = exp(v) / TWO_E
+    at.eigenvalue, at.inside, at.log = eigenvalue, inside, log(inside)
+    at.value = rising + falling
+    at.slope = a * (u * rising - v * falling) / inside
+    at.bend = a * (u * rising * (a * (1 + u) - 1) + v * falling * (a * (1 + v) + 1)) / (inside * inside)
+    return at
+
+
+cdef inline Value envelope(const Problem* problem, int row, const Curve* at) noexcept nogil:
+    # q_kappa: linear on [left, right], h + kappa log elsewhere, its tangent outside [low, high]
+    cdef Value q
+    cdef const double* entry = problem.table + 5 * row
+    if entry[1] <= at.inside <= entry[2]:
+        q.slope = entry[4]
+        q.value = entry[3] + q.slope * (at.eigenvalue - entry[1])
+        q.bend = 0.0
+        return q
+    q.slope = at.slope + entry[0] / at.inside
+    q.value = at.value + entry[0] * at.log + q.slope * (at.eigenvalue - at.inside)
+    q.bend = fmax(at.bend - entry[0] / (at.inside * at.inside), 0.0) if at.inside == at.eigenvalue else 0.0
+    return q
+
+
+cdef inline double h_minus(double c, double eigenvalue) noexcept nogil:
+    # h - 1 below one, 0 above: convex and decreasing for every c
+    cdef double u
+    if eigenvalue >= 1:
+        return 0.0
+    if eigenvalue <= 0:
+        return INFINITY
+    u = pow(eigenvalue, c / 2)
+    return (exp(u) + exp(1 / u)) / TWO_E - 1
+
+
+cdef inline double h_plus(double c, double eigenvalue) noexcept nogil:
+    # h - 1 above one, 0 below: increasing
+    return h_minus(c, 1 / eigenvalue) if eigenvalue > 1 else 0.0
+
+
+cdef inline double inverse_h_minus(double c, double loss) noexcept nogil:
+    # t <= 1 with h_minus(t) >= loss, from e^y + e^(1/y) = 2e(1 + loss), t = y^(-2/c): Newton from above
+    cdef double target = TWO_E * (1 + loss), y = log(target), slope, following
+    cdef int i
+    for i in range(40):
+        slope = exp(y) - exp(1 / y) / (y * y)
+        if slope <= 0:
+            break
+        following = fmax(y - (exp(y) + exp(1 / y) - target) / slope, 1.0)
+        if following > y * (1 - 1e-14):
+            break
+        y = following
+    return pow(y * (1 + 1e-9), -2 / c)
+
+
+cdef inline Smallest smallest(const double* values, int n, int count, double* buffer) noexcept nogil:
+    cdef Smallest found
+    cdef int i, j
+    for j in range(count + 1):
+        buffer[j] = INFINITY
+    for i in range(n):
+        if values[i] < buffer[count]:
+            j = count
+            while j > 0 and buffer[j - 1] > values[i]:
+                buffer[j] = buffer[j - 1]
+                j -= 1
+            buffer[j] = values[i]
+    found.sum = 0.0
+    for j in range(count):
+        found.sum += buffer[j]
+    found.last = buffer[count - 1] if count > 0 else -INFINITY
+    found.next = buffer[count]
+    return found
+
+
+cdef inline void sort_by(const double* keys, int n, int* order) noexcept nogil:
+    # Shell sort: order lists the positions of keys, ascending
+    cdef int gap = 1, i, j, item
+    for i in range(n):
+        order[i] = i
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            item = order[i]
+            j = i
+            while j >= gap and keys[order[j - gap]] > keys[item]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = item
+        gap //= 3
+
+
+cdef inline double reflect(double* pivot, double* rows, int n, int D, int k) noexcept nogil:
+    # Householder: coordinates k.. of pivot become (r, 0, ..., 0); the rows follow. Returns r^2.
+    cdef double square = dot(pivot + k, pivot + k, D - k), length = sqrt(square), scale, along
+    cdef int i, a
+    if square <= 0:
+        return 0.0
+    if pivot[k] < 0:
+        length = -length
+    pivot[k] += length
+    scale = 1 / (length * pivot[k])
+    for i in range(n):
+        along = scale * dot(pivot + k, rows + i * D + k, D - k)
+        for a in range(k, D):
+            rows[i * D + a] -= along * pivot[a]
+    pivot[k] = -length
+    for a in range(k + 1, D):
+        pivot[a] = 0.0
+    return square

@@ -1,0 +1,208 @@
+"""Convex envelopes of the isometry loss, one eigenvalue at a time.
+
+The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products and ``h(λ) = g(√λ)``. The exact search
+bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the eigenvalues
+that a subset better than the incumbent can have. With ``u = λ^{c/2}`` and ``v = 1/u``,
+
+    λ² h''(λ) = (c/4e) [ u eᵘ ((c/2)(1 + u) − 1) + v eᵛ ((c/2)(1 + v) + 1) ]
+
+falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each envelope
+is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Relaxation", "curvature", "eigenvalue_loss", "relax"]
+
+# Multiples of the scale of κ: dense where the bound of well-conditioned data peaks, wide above.
+_KAPPA_STEPS = (1.28, 1.7, 2.3, 3.1, 4.6, 7.1, 11.4, 20.0, 34.0, 57.0, 100.0, 171.0, 285.0, 570.0)
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Envelopes ``q_κ`` of ``h + κ log λ`` for a grid of κ, as the node kernel reads them.
+
+    Attributes
+    ----------
+    c : float
+        Exponent of the loss.
+    low, high : float
+        Eigenvalues between which the envelopes hold; they are extended by their tangents outside.
+    rows : (K, 5) array
+        One row for each κ, ascending from 0: κ, left and right end of the linear interval, value at its left end, its
+        slope. An empty interval has left > right.
+    """
+
+    c: float
+    low: float
+    high: float
+    rows: NDArray[np.float64]
+
+    def envelope(self, eigenvalue: float, row: int) -> tuple[float, float]:
+        """Value and slope of ``q_κ`` at one eigenvalue, the reference for the kernel's own evaluation."""
+        kappa, left, right, value, slope = self.rows[row].tolist()
+        inside = min(max(eigenvalue, self.low), self.high)
+        if left <= inside <= right:
+            return value + slope * (eigenvalue - left), slope
+        slope = _slope(inside, self.c, kappa)
+        return _value(inside, self.c, kappa) + slope * (eigenvalue - inside), slope
+
+
+def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxation:
+    """Tabulate the envelopes needed to search for a subset better than the incumbent.
+
+    Parameters
+    ----------
+    c : float
+        Exponent of the loss.
+    dimension : int
+        Number of columns D of a subset.
+    incumbent : float
+        Loss of the best subset known.
+    trace : float
+        Largest possible trace of M: the sum of the D largest squared column lengths.
+    """
+    # λ_min of a better subset has h(λ) < incumbent; the factor keeps the tangent below it steep.
+    low = _eigenvalue_of_loss(4 * max(incumbent, 5.0), c) ** -1.0
+    # λ_max of a better subset has h(λ) + (D − 1) < incumbent, and no eigenvalue exceeds the trace.
+    high = min(_eigenvalue_of_loss(max(incumbent - dimension + 1, 1.0) * (1 + 1e-9), c), trace) * (1 + 1e-9)
+    high = max(high, 2 * low)
+    flattest = _flattest(c)
+    rows = [_row(kappa, c, low, high, flattest) for kappa in _kappa_grid(c, incumbent, flattest)]
+    return Relaxation(c, low, high, np.array(rows))
+
+
+def eigenvalue_loss(eigenvalue: float, c: float) -> float:
+    """One eigenvalue's share of the loss, ``h(λ) = (e^{λ^{c/2}} + e^{λ^{−c/2}}) / 2e``."""
+    return _value(eigenvalue, c, 0.0)
+
+
+def curvature(eigenvalue: float, c: float) -> float:
+    """``λ² h''(λ)``; ``h + κ log`` is convex where this is at least κ."""
+    u = eigenvalue ** (c / 2)
+    half = c / 2
+    falling = math.exp(1 / u) / u * (half * (1 + 1 / u) + 1)
+    rising = math.exp(u) * u * (half * (1 + u) - 1)
+    return half / (2 * math.e) * (falling + rising)
+
+
+def _value(eigenvalue: float, c: float, kappa: float) -> float:
+    u = eigenvalue ** (c / 2)
+    return (math.exp(u) + math.exp(1 / u)) / (2 * math.e) + kappa * math.log(eigenvalue)
+
+
+def _slope(eigenvalue: float, c: float, kappa: float) -> float:
+    u = eigenvalue ** (c / 2)
+    return (c / 2 * (u * math.exp(u) - math.exp(1 / u) / u) / (2 * math.e) + kappa) / eigenvalue
+
+
+def _eigenvalue_of_loss(loss: float, c: float) -> float:
+    """The λ ≥ 1 with ``h(λ) = loss``; its inverse has the same loss."""
+    # log of e^u + e^{1/u} = 2e·loss; u ≤ log(2e·loss) since e^u ≤ 2e·loss
+    target = math.log(2 * loss) + 1
+
+    def excess(u: float) -> float:
+        return u + math.log1p(math.exp(1 / u - u)) - target
+
+    u = _root(excess, 1.0, target) if excess(1.0) < 0 < excess(target) else target
+    return u ** (2 / c)
+
+
+def _flattest(c: float) -> float:
+    """log λ where ``λ² h''`` is smallest, by golden section (it falls, then rises)."""
+    # The minimum has 0 < log u, and u < 2/c + 1 since the rising term then increases.
+    lower, upper = 0.0, 2 / c * math.log(2 / c + 1)
+    golden = (math.sqrt(5) - 1) / 2
+    while upper - lower > 1e-9 * (1 + upper):
+        left, right = upper - golden * (upper - lower), lower + golden * (upper - lower)
+        if curvature(math.exp(left), c) < curvature(math.exp(right), c):
+            upper = right
+        else:
+            lower = left
+    return (lower + upper) / 2
+
+
+def _kappa_grid(c: float, incumbent: float, flattest: float) -> list[float]:
+    """0, the largest κ that leaves ``h + κ log`` convex, and larger ones up to the incumbent's size."""
+    convex = curvature(math.exp(flattest), c) * (1 - 1e-9)
+    scale = max(convex, 0.35 * c * c)
+    grid = [0.0, *([convex] if convex > 0 else [0.4 * scale, scale]), *(scale * step for step in _KAPPA_STEPS)]
+    if incumbent > 2 * grid[-1]:
+        grid += np.geomspace(grid[-1], incumbent, 13)[1:].tolist()
+    return grid
+
+
+def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tuple[float, float, float, float, float]:
+    """The linear interval of the envelope of ``h + κ log`` on [low, high]."""
+    start, end = math.log(low), math.log(high)
+    middle = min(max(flattest, start), end)
+
+    def concavity(point: float) -> float:
+        return curvature(math.exp(point), c) - kappa
+
+    if concavity(middle) >= 0:
+        return kappa, 1.0, 0.0, 0.0, 0.0
+    # h + κ log is concave exactly between the two inflections.
+    first = start if concavity(start) <= 0 else _root(concavity, start, middle, 1e-9)
+    last = end if concavity(end) <= 0 else _root(concavity, middle, end, 1e-9)
+
+    def touch(slope: float, lower: float, upper: float) -> float:
+        """Where a line of this slope supports the convex branch between lower and upper (logarithms)."""
+
+        def excess(point: float) -> float:
+            return _slope(math.exp(point), c, kappa) - slope
+
+        if excess(lower) >= 0:
+            return math.exp(lower)
+        if excess(upper) <= 0:
+            return math.exp(upper)
+        # The line's height is stationary here, so half the digits are enough.
+        return math.exp(_root(excess, lower, upper, 1e-9))
+
+    def ends(slope: float) -> tuple[float, float]:
+        return touch(slope, start, first), touch(slope, last, end)
+
+    def offset(slope: float) -> float:
+        left, right = ends(slope)
+        return _value(right, c, kappa) - _value(left, c, kappa) - slope * (right - left)
+
+    # The common tangent: its slope lies between the slopes at the inflections.
+    slope = _root(offset, _slope(math.exp(last), c, kappa), _slope(math.exp(first), c, kappa))
+    left, right = ends(slope)
+    # An interval that reaches the end of the range continues as its tangent there, rounding or not.
+    left, right = (low if left <= low * (1 + 1e-12) else left), (high if right >= high * (1 - 1e-12) else right)
+    return kappa, left, right, min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left)), slope
+
+
+def _root(function: Callable[[float], float], lower: float, upper: float, tolerance: float = 1e-15) -> float:
+    """Root of a function that changes sign between lower and upper: false position (Illinois), halving when slow."""
+    at_lower, at_upper = function(lower), function(upper)
+    if at_lower == 0 or at_upper == 0:
+        return lower if at_lower == 0 else upper
+    for _ in range(200):
+        width = upper - lower
+        middle = lower + width * at_lower / (at_lower - at_upper)
+        if not min(lower, upper) < middle < max(lower, upper):
+            middle = (lower + upper) / 2
+        value = function(middle)
+        if value == 0:
+            return middle
+        if (value > 0) == (at_upper > 0):
+            upper, at_upper, at_lower = middle, value, at_lower / 2
+        else:
+            lower, at_lower, at_upper = middle, value, at_upper / 2
+        if abs(upper - lower) > 0.5 * abs(width):
+            middle = (lower + upper) / 2
+            value = function(middle)
+            if (value > 0) == (at_upper > 0):
+                upper, at_upper = middle, value
+            else:
+                lower, at_lower = middle, value
+        if abs(upper - lower) <= tolerance * (abs(lower) + abs(upper)):
+            break
+    return (lower + upper) / 2

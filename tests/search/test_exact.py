@@ -1,0 +1,225 @@
+import itertools
+import math
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from isopursuit.search.exact import Progress, Proof, branch_and_bound
+from isopursuit.search.exchange import local_search
+
+Matrix = NDArray[np.float64]
+
+
+def losses(subsets: NDArray[np.float64], c: float) -> NDArray[np.float64]:
+    """Isometry losses of a stack of matrices."""
+    powers = np.linalg.svd(subsets, compute_uv=False) ** c
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.sum(np.exp(powers) + np.exp(1 / powers), axis=-1) / (2 * math.e)
+
+
+def best_loss(X: Matrix, c: float, include: tuple[int, ...] = ()) -> float:
+    """The least loss, by trying every subset."""
+    others = [p for p in range(X.shape[1]) if p not in include]
+    subsets = [(*include, *rest) for rest in itertools.combinations(others, X.shape[0] - len(include))]
+    return min(
+        float(losses(X.T[np.array(subsets[first : first + 20_000])], c).min())
+        for first in range(0, len(subsets), 20_000)
+    )
+
+
+def random_problem(rng: np.random.Generator, dimension: int, count: int) -> Matrix:
+    """Gaussian columns with lengths spread over e^±1."""
+    return rng.standard_normal((dimension, count)) * np.exp(rng.uniform(-1, 1, count))
+
+
+def search(X: Matrix, c: float = 1.0, kicks: int = 15, **options: object) -> Proof:
+    start, _ = local_search(X, c, starts=2, kicks=kicks, rng=np.random.default_rng(0))
+    return branch_and_bound(X, c, start, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def wine() -> Matrix:
+    datasets = pytest.importorskip("sklearn.datasets")
+    data = datasets.load_wine()["data"]
+    return (data - data.mean(axis=0)) / data.std(axis=0)
+
+
+@pytest.fixture(scope="module")
+def cancer() -> Matrix:
+    datasets = pytest.importorskip("sklearn.datasets")
+    data = datasets.load_breast_cancer()["data"]
+    return (data - data.mean(axis=0)) / data.std(axis=0)
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6])
+def test_the_proved_optimum_is_the_best_of_all_subsets(dimension: int, c: float) -> None:
+    rng = np.random.default_rng([dimension, round(10 * c)])
+    for _ in range(20):
+        X = random_problem(rng, dimension, int(rng.integers(dimension, {5: 22, 6: 18}.get(dimension, 26))))
+        start = rng.permutation(X.shape[1])[:dimension]
+        proof = branch_and_bound(X, c, start)
+        assert proof.status == "optimal"
+        assert proof.loss == pytest.approx(best_loss(X, c), rel=1e-9)
+        assert proof.lower_bound == pytest.approx(proof.loss, rel=1e-9)
+        assert proof.loss == pytest.approx(float(losses(X[:, proof.indices], c)), rel=1e-9)
+        assert np.all(np.diff(proof.indices) > 0)
+
+
+@pytest.mark.parametrize("c", [0.05, 0.1, 0.3, 0.62, 3.16, 10.0])
+def test_exponents_far_from_one(c: float) -> None:
+    rng = np.random.default_rng(round(100 * c))
+    for _ in range(12):
+        dimension = int(rng.integers(2, 6))
+        X = random_problem(rng, dimension, int(rng.integers(dimension + 2, 18)))
+        optimum = best_loss(X, c)
+        proof = search(X, c, kicks=0)
+        if optimum < 1e280:
+            assert proof.status == "optimal"
+            assert proof.loss == pytest.approx(optimum, rel=1e-8)
+
+
+def test_ill_conditioned_columns_with_losses_of_any_size() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        dimension = int(rng.integers(2, 6))
+        X = np.diag(np.exp(-rng.uniform(0, 5, dimension))) @ random_problem(rng, dimension, 15)
+        c = float(rng.choice([0.1, 0.5, 1.0]))
+        proof = branch_and_bound(X, c, rng.permutation(15)[:dimension])
+        assert proof.loss == pytest.approx(best_loss(X, c), rel=1e-7)
+
+
+def test_repeated_and_opposite_columns() -> None:
+    X = random_problem(np.random.default_rng(0), 4, 8)
+    X = np.hstack([X, X, -X])
+    proof = search(X)
+    assert proof.loss == pytest.approx(best_loss(X, 1.0), rel=1e-9)
+
+
+def test_an_orthonormal_basis_has_the_least_loss_there_is() -> None:
+    rng = np.random.default_rng(1)
+    basis = np.linalg.qr(rng.standard_normal((7, 7)))[0]
+    X = np.hstack([random_problem(rng, 7, 60), basis])
+    proof = search(X)
+    assert proof.loss == pytest.approx(7, rel=1e-9)
+    assert set(proof.indices.tolist()) == set(range(60, 67))
+
+
+def test_a_single_row_and_a_square_matrix() -> None:
+    row = np.array([[3.0, -0.9, 0.2, 1.4]])
+    assert branch_and_bound(row, 1.0, [0]).indices.tolist() == [1]
+    square = random_problem(np.random.default_rng(2), 4, 4)
+    assert branch_and_bound(square, 1.0, range(4)).indices.tolist() == [0, 1, 2, 3]
+
+
+def test_columns_that_must_be_included_are() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        dimension = int(rng.integers(2, 6))
+        X = random_problem(rng, dimension, 16)
+        include = tuple(rng.permutation(16)[: int(rng.integers(1, dimension + 1))].tolist())
+        start, _ = local_search(X, 1.0, include=include, starts=1, kicks=2, rng=rng)
+        assert set(include) <= set(start.tolist())
+        proof = branch_and_bound(X, 1.0, start, include=include)
+        assert set(include) <= set(proof.indices.tolist())
+        assert proof.loss == pytest.approx(best_loss(X, 1.0, include), rel=1e-9)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_number_of_threads_does_not_change_the_answer(workers: int, wine: Matrix) -> None:
+    assert search(wine.T[:8], workers=workers).loss == pytest.approx(12.231016604, rel=1e-9)
+
+
+def test_wine_with_eight_features(wine: Matrix) -> None:
+    proof = search(wine.T[:8], time_limit=60)
+    assert (proof.status, proof.loss) == ("optimal", pytest.approx(12.231016604, rel=1e-9))
+
+
+def test_a_replicate_of_wine_with_all_features(wine: Matrix) -> None:
+    np.random.seed(0)  # noqa: NPY002  the paper's recipe
+    rows = np.random.choice(range(178), 89, replace=False)  # noqa: NPY002
+    proof = search(wine[rows].T, time_limit=60)
+    assert (proof.status, proof.loss) == ("optimal", pytest.approx(81.442953276, rel=1e-9))
+
+
+def test_wine_with_all_features(wine: Matrix) -> None:
+    proof = search(wine.T, time_limit=60)
+    assert (proof.status, proof.loss) == ("optimal", pytest.approx(52.064503950, rel=1e-9))
+
+
+@pytest.mark.parametrize(("dimension", "optimum"), [(10, 380.836044511), (12, 433.312479554)])
+def test_breast_cancer_is_ill_conditioned_and_proved(dimension: int, optimum: float, cancer: Matrix) -> None:
+    proof = search(cancer.T[:dimension], time_limit=60)
+    assert (proof.status, proof.loss) == ("optimal", pytest.approx(optimum, rel=1e-9))
+
+
+def test_a_time_limit_is_kept_and_the_bound_holds(wine: Matrix) -> None:
+    for limit in (0.0, 0.05, 0.5):
+        began = time.monotonic()
+        proof = search(wine.T, kicks=0, time_limit=limit)
+        assert time.monotonic() - began < limit + 2
+        assert proof.status == "time"
+        assert 13 <= proof.lower_bound <= 52.0645040 <= proof.loss + 1e-6
+
+
+def test_a_time_limit_is_kept_on_many_columns() -> None:
+    X = np.random.default_rng(0).standard_normal((24, 5000))
+    start = np.random.default_rng(1).permutation(5000)[:24]
+    began = time.monotonic()
+    proof = branch_and_bound(X, 1.0, start, time_limit=1.0)
+    assert time.monotonic() - began < 2.5
+    assert 24 <= proof.lower_bound <= proof.loss
+
+
+def test_a_gap_is_enough_when_asked_for(wine: Matrix) -> None:
+    proof = search(wine.T, gap=0.1)
+    assert proof.status == "gap"
+    assert proof.loss * 0.9 <= proof.lower_bound <= 52.0645040
+
+
+def test_a_callback_sees_progress_and_can_stop(wine: Matrix) -> None:
+    seen: list[Progress] = []
+
+    def stop_at_third(progress: Progress) -> bool:
+        seen.append(progress)
+        return len(seen) == 3
+
+    proof = search(wine.T, callback=stop_at_third)
+    assert proof.status == "interrupted"
+    assert len(seen) == 3
+    assert seen[0].lower_bound <= seen[1].lower_bound <= seen[2].lower_bound <= proof.lower_bound <= 52.0645040
+    assert all(progress.open_nodes > 0 and 0 < progress.gap < 1 for progress in seen)
+
+
+def test_an_error_in_the_callback_reaches_the_caller(wine: Matrix) -> None:
+    def fail(progress: Progress) -> bool:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        search(wine.T, callback=fail)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_from_the_keyboard_returns_what_is_known() -> None:
+    program = textwrap.dedent("""
+        import numpy as np
+        from isopursuit.search.exact import branch_and_bound
+        X = np.random.default_rng(0).standard_normal((16, 400))
+        start = np.random.default_rng(1).permutation(400)[:16]
+        ready = lambda progress: print("running", flush=True)
+        proof = branch_and_bound(X, 1.0, start, callback=ready, time_limit=60)
+        print(proof.status, 16 <= proof.lower_bound <= proof.loss, flush=True)
+    """)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert output.splitlines()[-1] == "interrupted True"
+    assert process.returncode == 0
