@@ -33,9 +33,9 @@ def test_the_nonsmooth_sibling_is_min_of_t_and_its_inverse(t):
 
 def test_a_users_own_normalization_is_used():
     def bell(t):
-        return np.exp(-np.log(t) ** 2)
+        return np.exp(-(np.log(t) ** 2))
 
-    assert new_length(2.0, normalization=bell) == pytest.approx(np.exp(-np.log(2.0) ** 2))
+    assert new_length(2.0, normalization=bell) == pytest.approx(np.exp(-(np.log(2.0) ** 2)))
 
 
 @pytest.mark.parametrize(

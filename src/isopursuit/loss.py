@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import ParameterError
-from isopursuit.matrix import as_exponent, as_matrix
+from isopursuit.matrix import as_exponent, as_matrix, spectrum
 from isopursuit.normalize import log_penalty, symmetric_normalize
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ def log_isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
     True
     """
     values = as_matrix(X, wide=False).values
-    return float(log_spectral_loss(np.linalg.svd(values, compute_uv=False), as_exponent(c)))
+    return float(log_spectral_loss(spectrum(values), as_exponent(c)))
 
 
 def multitask_norm(B: ArrayLike) -> float:
@@ -122,7 +122,7 @@ def _one_by_one(function: Callable[[Array], float]) -> Callable[[Array], Array]:
 
 def _isometry(c: float) -> Objective:
     def score(stack: Array) -> Array:
-        return log_spectral_loss(np.linalg.svd(stack, compute_uv=False), c)
+        return log_spectral_loss(spectrum(stack), c)
 
     return Objective("isometry", score, loss=to_loss, bound=float)
 
@@ -135,7 +135,7 @@ def _multitask(c: float) -> Objective:
         D, k = stack.shape[-2:]
         normalized = symmetric_normalize(np.moveaxis(flat, 0, 1).reshape(D, -1), c).reshape(D, -1, k)
         normalized = np.moveaxis(normalized, 1, 0)
-        u, s, vt = np.linalg.svd(normalized, full_matrices=False)
+        _, s, vt = np.linalg.svd(normalized, full_matrices=False)
         full = s[:, -1] > np.finfo(np.float64).eps * k * s[:, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             # rows of the pseudo-inverse V S⁻¹ Uᵀ have the lengths of the rows of V S⁻¹
@@ -149,7 +149,7 @@ def _deformation(c: float) -> Objective:
     """σ_max / σ_min, the distortion that greedy manifold methods minimize; blind to overall scale."""
 
     def score(stack: Array) -> Array:
-        s = np.linalg.svd(stack, compute_uv=False)
+        s = spectrum(stack)
         full = s[..., -1] > np.finfo(np.float64).eps * s.shape[-1] * s[..., 0]
         return np.divide(s[..., 0], s[..., -1], out=np.full(s.shape[:-1], np.inf), where=full)
 
@@ -158,14 +158,14 @@ def _deformation(c: float) -> Objective:
 
 def _nuclear(c: float) -> Objective:
     """Σ σ_d: least for short columns, orthonormal or not."""
-    return Objective("nuclear", lambda stack: np.linalg.svd(stack, compute_uv=False).sum(axis=-1), bound=lambda k: 0.0)
+    return Objective("nuclear", lambda stack: spectrum(stack).sum(axis=-1), bound=lambda k: 0.0)
 
 
 def _volume(c: float) -> Objective:
     """−Σ log σ_d: the negative log-volume, as determinantal point processes and pivoted QR use it."""
 
     def score(stack: Array) -> Array:
-        s = np.linalg.svd(stack, compute_uv=False)
+        s = spectrum(stack)
         with np.errstate(divide="ignore"):
             return -np.log(s).sum(axis=-1)
 

@@ -39,7 +39,7 @@ class Matrix:
     @property
     def nonzero(self) -> NDArray[np.bool_]:
         """Which columns have a direction at all."""
-        return self.values.any(axis=0)
+        return np.asarray(self.values.any(axis=0))
 
 
 def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> Matrix:
@@ -78,7 +78,8 @@ def as_points(X: Any, labels: Sequence[Label] | None = None) -> tuple[list[Matri
     listed = isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2  # pyright: ignore
     if not (stacked or listed):
         return [as_matrix(X, labels)], False
-    matrices = [as_matrix(point, labels) for point in X]
+    points: list[Any] = list(X)
+    matrices = [as_matrix(point, labels) for point in points]
     shapes = {matrix.values.shape for matrix in matrices}
     if not matrices:
         raise ShapeError("X holds no matrices. Pass at least one (D, P) matrix.")
@@ -117,7 +118,7 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         columns = [columns]
     P = matrix.values.shape[1]
-    position = {} if matrix.labels is None else {label: i for i, label in enumerate(matrix.labels)}
+    position: dict[Label, int] = {label: i for i, label in enumerate(matrix.labels or ())}
     found: set[int] = set()
     for column in columns:
         if column in position:
@@ -134,12 +135,17 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list
     return sorted(found)
 
 
+def spectrum(stack: Array) -> Array:
+    """Singular values of a matrix, or of a stack of matrices, in descending order."""
+    return np.asarray(np.linalg.svd(stack, compute_uv=False), dtype=np.float64)
+
+
 def singular_values(values: Array) -> Array:
     """Singular values of a wide matrix, in descending order, without a copy of it.
 
     Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate.
     """
-    return np.linalg.svd(row_triangle(values), compute_uv=False)
+    return spectrum(row_triangle(values))
 
 
 def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -> Array:
@@ -150,7 +156,7 @@ def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -
         columns = values[:, first : first + block]
         if scale is not None:
             columns = columns * scale[first : first + block]
-        R = np.linalg.qr(np.vstack([R, columns.T]), mode="r")
+        R = np.asarray(np.linalg.qr(np.vstack([R, columns.T]), mode="r"))
     return R
 
 
@@ -183,6 +189,7 @@ def _numbers(X: Any) -> tuple[tuple[Label, ...] | None, Array]:
             f"Pass X.toarray() ({8e-6 * D * P:.1f} MB as float64), or fewer columns."
         )
     names: tuple[Label, ...] | None = None
+    raw: NDArray[Any]
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a pandas or polars frame
         names = tuple(X.columns)
         raw = X.to_numpy()

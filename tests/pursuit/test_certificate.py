@@ -32,7 +32,11 @@ def assert_certified(X, found, gap=1e-10):
 
 @pytest.mark.parametrize("replicate", range(25))
 def test_the_papers_replicates_are_certified(replicate):
-    for X in (load_iris().replicate(replicate), load_wine().replicate(replicate, D=6), load_wine().replicate(replicate)):
+    for X in (
+        load_iris().replicate(replicate),
+        load_wine().replicate(replicate, D=6),
+        load_wine().replicate(replicate),
+    ):
         assert_certified(ip.symmetric_normalize(X), ip.isometry_pursuit(X))
 
 

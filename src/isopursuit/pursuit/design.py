@@ -27,7 +27,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dsyevd
 
 from isopursuit.errors import RankError
-from isopursuit.matrix import numerical_rank, row_triangle
+from isopursuit.matrix import numerical_rank, row_triangle, spectrum
 from isopursuit.pursuit import _sweep
 from isopursuit.results import Certificate
 
@@ -193,7 +193,7 @@ def _whitening(values: Array, weights: Array | None) -> Array | None:
         lengths = np.linalg.norm(values, axis=0)
         weights = np.divide(1.0, lengths, out=np.zeros(P), where=lengths > 0)
     triangle = row_triangle(values, np.sqrt(weights))
-    rank = numerical_rank(np.linalg.svd(triangle, compute_uv=False), P)
+    rank = numerical_rank(spectrum(triangle), P)
     if rank < D:
         raise RankError(
             f"X has {D} rows but rank {rank}, so its columns cannot span the target. "

@@ -186,8 +186,8 @@ def lasso_path(
     if isinstance(ridges, int):
         if ridges < 1 or not 0 < smallest < 1:
             raise ParameterError(f"Need ridges ≥ 1 and 0 < smallest < 1; got {ridges} and {smallest}.")
-        products = [v.T if targets is None else v.T @ targets[i] for i, v in enumerate(values)]
-        largest = float(np.sqrt(sum(np.einsum("pr,pr->p", p, p) for p in products).max()))
+        products = np.stack([v.T if targets is None else v.T @ targets[i] for i, v in enumerate(values)])
+        largest = float(np.sqrt(np.einsum("ipr,ipr->p", products, products).max()))
         grid = largest * np.geomspace(1.0, smallest, ridges)
     else:
         grid = np.sort(np.asarray(ridges, dtype=np.float64))[::-1]

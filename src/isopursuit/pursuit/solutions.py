@@ -29,7 +29,7 @@ class Polytope:
 
 
 def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
-    """The optimal weights around converged ones, or None where there is no describing them (too large, or nothing tight)."""
+    """The optimal weights around converged ones; None where they are too many to describe, or nothing is tight."""
     weights = evaluation.weights
     columns = evaluation.tight
     n, _, D = design.shape
@@ -39,7 +39,7 @@ def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
     x = design.x[:, columns, :]
     products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
     raw = products.transpose(0, 2, 1).reshape(-1, len(columns))
-    u, s, vt = np.linalg.svd(raw, full_matrices=False)
+    _, s, vt = np.linalg.svd(raw, full_matrices=False)
     rank = int((s > 1e-11 * s[0]).sum())
     A = vt[:rank]
     return Polytope(columns, A, A @ weights[columns])
@@ -134,4 +134,4 @@ def is_unique(P: Polytope, w: Array) -> bool:
 
     free = [(None, None) if h else (0.0, 1.0) for h in held]
     found = linprog(-(~held).astype(float), A_eq=P.A, b_eq=np.zeros(len(P.b)), bounds=free)
-    return bool(found.status == 0 and -found.fun < 1e-7)
+    return bool(found.status == 0 and found.fun is not None and -found.fun < 1e-7)

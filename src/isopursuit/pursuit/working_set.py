@@ -56,6 +56,7 @@ class Watch:
         self.error: BaseException | None = None
 
     def __call__(self, gap: float) -> bool:
+        """Tell the callback; True stops the kernel."""
         try:
             now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes)
             self.stopped = bool(self.callback(now)) or self.stopped

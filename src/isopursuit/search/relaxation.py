@@ -114,7 +114,7 @@ def _eigenvalue_of_loss(loss: float, c: float) -> float:
 
 
 def _flattest(c: float) -> float:
-    """log λ where ``λ² h''`` is smallest, by golden section (it falls, then rises)."""
+    """Log λ where ``λ² h''`` is smallest, by golden section (it falls, then rises)."""
     # The minimum has 0 < log u, and u < 2/c + 1 since the rising term then increases.
     lower, upper = 0.0, 2 / c * math.log(2 / c + 1)
     golden = (math.sqrt(5) - 1) / 2
