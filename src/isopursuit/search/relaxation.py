@@ -1,13 +1,13 @@
 """Convex envelopes of the isometry loss, one eigenvalue at a time.
 
-The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products and ``h(λ) = g(√λ)``. The exact search
-bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the eigenvalues
-that a subset better than the incumbent can have. With ``u = λ^{c/2}`` and ``v = 1/u``,
+The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products and ``h(λ) = g(√λ)``. The exact
+search bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the
+eigenvalues that a subset better than the incumbent can have. With ``u = λ^{c/2}`` and ``v = 1/u``,
 
     λ² h''(λ) = (c/4e) [ u eᵘ ((c/2)(1 + u) − 1) + v eᵛ ((c/2)(1 + v) + 1) ]
 
-falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each envelope
-is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
+falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each
+envelope is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
 """
 
 import math
