@@ -8,8 +8,8 @@ from libc.string cimport memcpy, memset
 from isopursuit.search._cuts cimport chosen_spectrum, compatible, inertia
 from isopursuit.search._dense cimport dot, singular_values
 from isopursuit.search._node_data cimport (
-    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, TWO_E, Candidates, Node, cutoff, h_minus, h_plus, reflect, smallest,
-    sort_by,
+    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, TWO_E, Candidates, Node, convex_h_plus, cutoff, h_minus, h_plus,
+    reflect, smallest, sort_by,
 )
 
 
@@ -41,16 +41,18 @@ cdef void try_leaf(Node* node) noexcept nogil:
 cdef void last_bounds(Node* node, const Candidates* open, const double* e, const double* plain,
                       double* bounds) noexcept nogil:
     # One column x = (y, z) missing, y in the eigenvectors of M_S' with eigenvalues e_1..e_k, k = D - 1. Those of
-    # M_S' + xx' interlace (0, e); the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2.
+    # M_S' + xx' interlace (0, e); the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2,
+    # and a convex function of them sums to at least its sum over the diagonal e_a + y_a^2, z^2.
     cdef int D = node.D, k = D - 1, i, a
-    cdef double c = node.problem.c, constant = D, leak, low, high
+    cdef double c = node.problem.c, minus = D, interlaced = 0.0, diagonal, leak, low, error
     cdef const double* x
     if k == 0 or not isfinite(e[k - 1]):
         memset(bounds, 0, open.n * sizeof(double))
         return
+    error = 2 * EIGENVALUE_ERROR * e[k - 1]
     for a in range(k):
-        constant += h_minus(c, e[a]) if a > 0 else 0.0
-        constant += h_plus(c, e[a] - 2 * EIGENVALUE_ERROR * e[k - 1]) if a < k - 1 else 0.0
+        minus += h_minus(c, e[a]) if a > 0 else 0.0
+        interlaced += h_plus(c, e[a] - error) if a < k - 1 else 0.0
     for i in range(open.n):
         x = plain + i * D
         leak = 1.0
@@ -58,8 +60,12 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
             leak += x[a] * x[a] / e[a]
         low = fabs(x[k]) + ROTATION_ERROR * node.longest
         low = fmin(low * low / leak * (1 + 1e-9), e[0])
-        high = (e[k - 1] + x[k - 1] * x[k - 1]) * (1 - 1e-11)
-        bounds[i] = constant + h_minus(c, low) + h_plus(c, high)
+        bounds[i] = minus + h_minus(c, low)
+        if bounds[i] < limit_of(node):
+            diagonal = convex_h_plus(node.problem, x[k] * x[k] - error)
+            for a in range(k):
+                diagonal += convex_h_plus(node.problem, e[a] + x[a] * x[a] - error)
+            bounds[i] += fmax(diagonal, interlaced + h_plus(c, e[k - 1] + x[k - 1] * x[k - 1] - error))
 
 
 cdef bint close_node(Node* node, Candidates* open) noexcept nogil:

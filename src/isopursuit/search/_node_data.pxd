@@ -158,6 +158,15 @@ cdef inline double h_plus(double c, double eigenvalue) noexcept nogil:
     return h_minus(c, 1 / eigenvalue) if eigenvalue > 1 else 0.0
 
 
+cdef inline double convex_h_plus(const Problem* problem, double eigenvalue) noexcept nogil:
+    # The convex envelope of h_plus: q_0 - 1 above one
+    cdef Curve at
+    if eigenvalue <= 1:
+        return 0.0
+    at = curve_at(problem, eigenvalue)
+    return fmax(envelope(problem, 0, &at).value - 1, 0.0)
+
+
 cdef inline double inverse_h_minus(double c, double loss) noexcept nogil:
     # t <= 1 with h_minus(t) >= loss, from e^y + e^(1/y) = 2e(1 + loss), t = y^(-2/c): Newton from above
     cdef double target = TWO_E * (1 + loss), y = log(target), slope, following

@@ -42,10 +42,11 @@ def local_search(
     """
     columns = np.ascontiguousarray(X.T)
     count, dimension = columns.shape
-    free = np.arange(len(include), dimension, dtype=np.int32)
+    fixed = np.asarray(include, np.int32)
+    free = np.arange(len(fixed), dimension, dtype=np.int32)
     best, best_loss = np.arange(dimension, dtype=np.int32), np.inf
     for start in range(starts):
-        subset, loss = swap_descent(columns, _volume_start(X, include, rng if start else None), free, c)
+        subset, loss = swap_descent(columns, _volume_start(X, fixed, rng if start else None), free, c)
         if best_loss == np.inf or loss < best_loss:
             best, best_loss = subset, loss
         for _ in range(kicks if count > dimension and len(free) else 0):
@@ -58,7 +59,7 @@ def local_search(
 
 
 def _volume_start(
-    X: NDArray[np.float64], include: Sequence[int] | NDArray[np.integer], rng: np.random.Generator | None
+    X: NDArray[np.float64], fixed: NDArray[np.int32], rng: np.random.Generator | None
 ) -> NDArray[np.int32]:
     """Columns of large volume: the largest residual each time (pivoted QR), or drawn in proportion to its square."""
     residuals = X.copy()
@@ -66,8 +67,8 @@ def _volume_start(
     for step in range(X.shape[0]):
         squares = np.einsum("dp,dp->p", residuals, residuals)
         squares[subset] = 0
-        if step < len(include):
-            column = int(include[step])
+        if step < len(fixed):
+            column = int(fixed[step])
         elif rng is None:
             column = int(squares.argmax())
         else:

@@ -1,13 +1,13 @@
 """Convex envelopes of the isometry loss, one eigenvalue at a time.
 
-The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products and ``h(λ) = g(√λ)``. The exact search
-bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the eigenvalues
-that a subset better than the incumbent can have. With ``u = λ^{c/2}`` and ``v = 1/u``,
+The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products and ``h(λ) = g(√λ)``. The exact
+search bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the
+eigenvalues that a subset better than the incumbent can have. With ``u = λ^{c/2}`` and ``v = 1/u``,
 
     λ² h''(λ) = (c/4e) [ u eᵘ ((c/2)(1 + u) − 1) + v eᵛ ((c/2)(1 + v) + 1) ]
 
-falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each envelope
-is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
+falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each
+envelope is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
 """
 
 import math
@@ -164,16 +164,14 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
         # The line's height is stationary here, so half the digits are enough.
         return math.exp(_root(excess, lower, upper, 1e-9))
 
-    def ends(slope: float) -> tuple[float, float]:
-        return touch(slope, start, first), touch(slope, last, end)
-
-    def offset(slope: float) -> float:
-        left, right = ends(slope)
-        return _value(right, c, kappa) - _value(left, c, kappa) - slope * (right - left)
-
-    # The common tangent: its slope lies between the slopes at the inflections.
-    slope = _root(offset, _slope(math.exp(last), c, kappa), _slope(math.exp(first), c, kappa))
-    left, right = ends(slope)
+    # The common tangent: Newton's method takes the slope of the chord between the points where the last slope touches.
+    left, right, slope = math.exp(first), math.exp(last), math.inf
+    for _ in range(100):
+        chord = (_value(right, c, kappa) - _value(left, c, kappa)) / (right - left)
+        if abs(chord - slope) <= 1e-15 * abs(chord):
+            break
+        slope = chord
+        left, right = touch(slope, start, first), touch(slope, last, end)
     # An interval that reaches the end of the range continues as its tangent there, rounding or not.
     left, right = (low if left <= low * (1 + 1e-12) else left), (high if right >= high * (1 - 1e-12) else right)
     return kappa, left, right, min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left)), slope
