@@ -42,7 +42,7 @@ def conic(X, **options):
     """The paper's way: multitask basis pursuit as a cone program. Returns the objective."""
     D, P = X.shape
     B = cp.Variable((P, D))
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [X @ B == np.eye(D)])
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [np.eye(D) == X @ B])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(**options)

@@ -2,9 +2,9 @@ import itertools
 
 import numpy as np
 import pytest
-from oracles import random_rotation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import random_rotation
 
 import isopursuit as ip
 from isopursuit.loss import as_objective

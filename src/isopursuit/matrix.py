@@ -63,6 +63,8 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if values.ndim != 2:
         raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
     _check_entries(values, wide)
+    if wide and not values.any():
+        raise RankError("X is zero everywhere, so there is nothing to pick. Check how it was read.")
     labels = names if labels is None else tuple(labels)
     if labels is not None:
         _check_labels(labels, values.shape[1])

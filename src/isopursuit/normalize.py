@@ -52,7 +52,7 @@ def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normaliz
     --------
     >>> import numpy as np
     >>> np.linalg.norm(symmetric_normalize([[1.0, 2.0, 0.5]]), axis=0).round(6)
-    array([1.      , 0.601525, 0.601525])
+    array([1.      , 0.601538, 0.601538])
     """
     values = as_matrix(X, wide=False).values
     lengths = np.linalg.norm(values, axis=0)

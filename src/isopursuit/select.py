@@ -20,14 +20,16 @@ from isopursuit.matrix import (
     numerical_rank,
     row_space,
     singular_values,
+    spectrum,
 )
 from isopursuit.normalize import Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Alternative, Choice, Pursuit, Search, Selection
 from isopursuit.search.brute import brute_search
-from isopursuit.search.exact import SearchProgress, exact_search
+from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
+from isopursuit.search.tree import SearchProgress
 
 Array = NDArray[np.float64]
 Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
@@ -86,7 +88,7 @@ def select(
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
     >>> picked = select(X, labels=["north", "east", "both", "far"])
     >>> picked.labels, round(picked.loss, 4)
-    (('north', 'east'), 2.0101)
+    (('north', 'east'), 2.005)
     """
     matrix = as_matrix(X, labels)
     D, P = matrix.values.shape
@@ -108,7 +110,7 @@ def select(
             reduced, c, include=must, exclude=barred, time_limit=time_limit, gap=gap, callback=callback
         )
     elif method == "exchange":
-        search = exchange_search(reduced, c, include=must, exclude=barred)
+        search = exchange_search(reduced, c, include=must, exclude=barred, time_limit=time_limit)
     elif method == "greedy":
         search = greedy_search(reduced, c, include=must, exclude=barred)
     elif method == "brute":
@@ -193,7 +195,7 @@ def _best_swaps(
         stack = np.empty((len(some), k, k))
         stack[:, :, :-1] = others
         stack[:, :, -1] = values[:, open_to[some]].T
-        scores = log_spectral_loss(np.linalg.svd(stack, compute_uv=False), c)
+        scores = log_spectral_loss(spectrum(stack), c)
         found += [(float(s), int(open_to[p])) for s, p in zip(scores, some, strict=True) if np.isfinite(s)]
         found.sort()
     return found[:NEAREST]

@@ -1,10 +1,12 @@
 """Every convex answer carries its proof; here the proof is checked against the paper's formulas and other solvers."""
 
+import itertools
+
 import numpy as np
 import pytest
-from oracles import clarabel, random_rotation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import clarabel, random_rotation
 
 import isopursuit as ip
 from isopursuit.datasets import load_iris, load_wine
@@ -159,7 +161,7 @@ def test_the_callback_sees_progress_and_can_stop_with_an_honest_gap():
     assert found.status == "stopped"
     assert found.certificate.gap > 1e-6
     assert found.certificate.dual <= best <= found.certificate.primal
-    assert all(a.seconds <= b.seconds for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
 
 
 def test_an_error_in_the_callback_reaches_the_caller():

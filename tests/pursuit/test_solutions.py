@@ -3,9 +3,9 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from oracles import random_rotation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import random_rotation
 
 import isopursuit as ip
 from isopursuit.datasets import load_iris, load_wine

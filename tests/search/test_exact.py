@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from isopursuit.search.exact import Progress, Proof, branch_and_bound
 from isopursuit.search.exchange import local_search
+from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
 
 Matrix = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def random_problem(rng: np.random.Generator, dimension: int, count: int) -> Matr
 
 
 def search(X: Matrix, c: float = 1.0, kicks: int = 15, **options: object) -> Proof:
-    start, _ = local_search(X, c, starts=2, kicks=kicks, rng=np.random.default_rng(0))
+    start = local_search(X, c, starts=2, kicks=kicks, rng=np.random.default_rng(0)).indices
     return branch_and_bound(X, c, start, **options)  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ def test_columns_that_must_be_included_are() -> None:
         dimension = int(rng.integers(2, 6))
         X = random_problem(rng, dimension, 16)
         include = tuple(rng.permutation(16)[: int(rng.integers(1, dimension + 1))].tolist())
-        start, _ = local_search(X, 1.0, include=include, starts=1, kicks=2, rng=rng)
+        start = local_search(X, 1.0, include=include, starts=1, kicks=2, rng=rng).indices
         assert set(include) <= set(start.tolist())
         proof = branch_and_bound(X, 1.0, start, include=include)
         assert set(include) <= set(proof.indices.tolist())
@@ -184,9 +184,9 @@ def test_a_gap_is_enough_when_asked_for(wine: Matrix) -> None:
 
 
 def test_a_callback_sees_progress_and_can_stop(wine: Matrix) -> None:
-    seen: list[Progress] = []
+    seen: list[SearchProgress] = []
 
-    def stop_at_third(progress: Progress) -> bool:
+    def stop_at_third(progress: SearchProgress) -> bool:
         seen.append(progress)
         return len(seen) == 3
 
@@ -198,7 +198,7 @@ def test_a_callback_sees_progress_and_can_stop(wine: Matrix) -> None:
 
 
 def test_an_error_in_the_callback_reaches_the_caller(wine: Matrix) -> None:
-    def fail(progress: Progress) -> bool:
+    def fail(progress: SearchProgress) -> bool:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

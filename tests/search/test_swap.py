@@ -64,5 +64,5 @@ def test_extensions_are_the_losses_of_the_larger_subsets() -> None:
 def test_kicks_repeat_with_the_same_generator() -> None:
     X = np.random.default_rng(7).standard_normal((6, 50))
     first, second = (local_search(X, 1.0, starts=3, kicks=5, rng=np.random.default_rng(1)) for _ in range(2))
-    assert first[0].tolist() == second[0].tolist()
-    assert first[1] == second[1]
+    assert first.indices.tolist() == second.indices.tolist()
+    assert first.log_loss == second.log_loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -126,7 +127,7 @@ def isometry_pursuit(
         design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
     except RankError as error:
         raise (_range_error(matrices[0], normalization, c) or error) from None
-    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, np.exp(min(-log_scale, 700.0)))
+    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, math.exp(min(-log_scale, 700.0)))
     if not np.isfinite(found.certificate.gap):
         raise _range_error(matrices[0], normalization, c) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "

@@ -1,332 +1,110 @@
-"""The best subset, with a proof: best-first branch and bound on a pool of threads.
+"""The best subset of all, with a proof, or how far from it the answer can be."""
 
-A node is a set of chosen columns and the candidates for the rest. The kernel bounds it, removes candidates that no
-better subset can contain, closes it when few columns are missing, or names the column to branch on. The smallest bound
-among the open nodes and those in the threads' hands is a lower bound on the loss of every subset, at any moment.
+from __future__ import annotations
 
-Two rules name the column: the largest weight in the relaxation takes up to 4 times fewer nodes on well-conditioned
-data, the largest weight times effect on the loss up to 50 times fewer on ill-conditioned data. No statistic of the data
-told them apart, but 100 nodes do: two trees start from the root, and the one with the higher bound goes on.
-"""
-
-import heapq
-import math
-import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from threading import Condition, Event, Thread
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit.search._node import NodeKernel, Outcome
-from isopursuit.search._swap import log_loss_of, swap_descent
-from isopursuit.search.relaxation import relax
+from isopursuit.errors import ParameterError, RangeError
+from isopursuit.loss import as_objective
+from isopursuit.matrix import Label, as_exponent
+from isopursuit.results import Search
+from isopursuit.search.candidates import as_candidates
+from isopursuit.search.exchange import local_search
+from isopursuit.search.tree import SearchProgress, branch_and_bound
 
-__all__ = ["Progress", "Proof", "Status", "branch_and_bound"]
-
-Status = Literal["optimal", "gap", "time", "interrupted"]
-
-_TOLERANCE = 5e-10  # the kernel's: bounds this close to the incumbent close a node
-_LARGEST = 1e280  # losses above this are treated as this: the search works with the loss, not its logarithm
-_CALLBACK_SECONDS = 0.1
-_RACE_NODES = 100
-_ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing
-_NODE_EFFORT = (8, 0.05)
+LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The state of a running search, as a callback sees it."""
-
-    seconds: float
-    incumbent: float
-    lower_bound: float
-    gap: float
-    nodes: int
-    open_nodes: int
-
-
-@dataclass(frozen=True)
-class Proof:
-    """The best subset found and what is proved about it.
-
-    Attributes
-    ----------
-    indices : (D,) array
-        Columns of the subset, sorted.
-    loss, lower_bound : float
-        Its loss, and a bound that no subset's loss is below.
-    status : str
-        "optimal" (proved within a relative 1e-9), "gap" (proved within the gap asked for), "time" or "interrupted".
-    nodes, evaluations : int
-        Nodes bounded and losses evaluated.
-    """
-
-    indices: NDArray[np.intp]
-    loss: float
-    lower_bound: float
-    status: Status
-    nodes: int
-    evaluations: int
-
-
-def branch_and_bound(
-    X: NDArray[np.float64],
-    c: float,
-    start: Sequence[int] | NDArray[np.integer],
+def exact_search(
+    X: Any,
+    c: float = 1.0,
     *,
-    include: Sequence[int] | NDArray[np.integer] = (),
-    gap: float = 0.0,
     time_limit: float | None = None,
+    gap: float = 0.0,
     workers: int | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
-) -> Proof:
-    """Find the D columns of least isometry loss and prove it.
+    callback: Callable[[SearchProgress], bool | None] | None = None,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+) -> Search:
+    """The D columns of least isometry loss, proved: best-first branch and bound on a convex relaxation of the loss.
 
     Parameters
     ----------
-    X : (D, P) array
-        Candidate columns, none zero, of rank D.
-    c : float
-        Exponent of the loss.
-    start : D column indices
-        A subset to improve on; it contains `include`.
-    include : column indices, optional
-        Columns every subset must contain.
-    gap : float, optional
-        Stop once (loss − lower bound)/loss is at most this.
+    X, c, include, exclude, labels
+        As in `greedy_search`.
     time_limit : float, optional
-        Stop after so many seconds.
+        Seconds after which the best subset so far is returned, with its bound and status "time".
+    gap : float
+        Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     workers : int, optional
-        Number of threads, by default one for each processor.
+        Threads; one for each processor by default.
     callback : callable, optional
-        Called about ten times a second with a `Progress`; the search stops when it returns True.
+        Called about ten times a second with a `SearchProgress`; return True to stop with status "interrupted".
 
     Returns
     -------
-    Proof
+    Search
+        Status "optimal" means proved within a relative 1e-9. Ctrl-C does not raise: it returns the best subset so
+        far with its bound and status "interrupted".
+
+    Raises
+    ------
+    RangeError
+        Where the best loss known is beyond the range in which float64 can hold bounds (large c).
+
+    Examples
+    --------
+    >>> from isopursuit.datasets import load_iris
+    >>> found = exact_search(load_iris().matrix())
+    >>> found.status, round(found.loss, 4)
+    ('optimal', 5.7485)
     """
-    search = _Search(X, c, start, include, gap)
-    if search.trees:
-        search.run(workers or _processors(), time_limit, callback)
-    return search.proof()
-
-
-class _Node(NamedTuple):
-    bound: float
-    tie: int  # the youngest first among equal bounds; 0 is the root
-    chosen: NDArray[np.int32]
-    candidates: NDArray[np.int32]
-    weights: NDArray[np.float32]
-    row: int  # of the envelope to start with
-
-
-class _Tree:
-    """The open nodes of a search that branches by one rule: 0 the weight of a column, 1 its weight times effect."""
-
-    def __init__(self, rule: int) -> None:
-        self.rule = rule
-        self.heap: list[_Node] = []
-        self.in_hand: dict[int, float] = {}
-        self.nodes = 0
-
-    def bound(self) -> float:
-        """No subset left to this tree is below it; infinite when none is left."""
-        return min([*self.in_hand.values(), *(node.bound for node in self.heap[:1])], default=math.inf)
-
-
-class _Search:
-    """The state the threads share, read and written under the lock of `changed`."""
-
-    def __init__(
-        self,
-        X: NDArray[np.float64],
-        c: float,
-        start: Sequence[int] | NDArray[np.integer],
-        include: Sequence[int] | NDArray[np.integer],
-        gap: float,
-    ) -> None:
-        self.columns = np.ascontiguousarray(X.T)
-        self.c = c
-        self.gap = max(gap, 2 * _TOLERANCE)
-        self.include = np.asarray(include, np.int32)
-        self.best = self._include_first(np.asarray(start, np.int32))
-        self.loss = self._loss(self.best)
-        self.kernel = self._kernel()
-        self.changed = Condition()
-        self.over = Event()
-        self.status: Status = "optimal"
-        self.failure: BaseException | None = None
-        self.nodes = self.ties = 0
-        self.evaluations = 1
-        self.started = time.monotonic()
-        self.trees = [self._root()] if len(self.include) < X.shape[0] else []
-
-    def run(self, workers: int, time_limit: float | None, callback: Callable[[Progress], bool | None] | None) -> None:
-        """Let the threads work; watch the clock, the callback and the keyboard meanwhile."""
-        threads = [Thread(target=self._work, args=(name,), daemon=True) for name in range(workers)]
-        try:
-            for thread in threads:
-                thread.start()
-            self._watch(time_limit, callback)
-        except KeyboardInterrupt:
-            self._stop("interrupted")
-        finally:
-            self._stop("interrupted")
-            for thread in threads:
-                thread.join()
-        if self.failure is not None:
-            raise self.failure
-
-    def proof(self) -> Proof:
-        """What is known once the threads have returned."""
-        return Proof(
-            indices=np.sort(self.best).astype(np.intp),
-            loss=self.loss,
-            lower_bound=self._lower_bound(),
-            status=self.status,
-            nodes=self.nodes,
-            evaluations=self.evaluations,
+    c = as_exponent(c)
+    if not 0 <= gap < 1:
+        raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
+    if time_limit is not None and not time_limit > 0:
+        raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
+    candidates = as_candidates(X, include, exclude, labels).ordered()
+    goal = as_objective("isometry", c)
+    start = local_search(
+        candidates.X,
+        c,
+        include=candidates.include,
+        starts=3,
+        kicks=15,
+        rng=np.random.default_rng(0),
+        time_limit=None if time_limit is None else 0.2 * time_limit,
+    )
+    if start.interrupted:
+        return candidates.answer(start.indices.tolist(), goal, "exact", "interrupted", start.descents)
+    if not start.log_loss < LARGEST_LOG:
+        raise RangeError(
+            f"The best loss known is e^{start.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
+            "exchange_search, which compares logarithms, a smaller c, or divide X by its median length "
+            f"{float(np.median(np.linalg.norm(candidates.X, axis=0))):.4g}."
         )
-
-    def _watch(self, time_limit: float | None, callback: Callable[[Progress], bool | None] | None) -> None:
-        deadline = math.inf if time_limit is None else self.started + time_limit
-        while not self.over.wait(max(0.0, min(deadline - time.monotonic(), _CALLBACK_SECONDS))):
-            if time.monotonic() >= deadline:
-                self._stop("time")
-            elif callback is not None and callback(self._progress()):
-                self._stop("interrupted")
-
-    def _work(self, name: int) -> None:
-        try:
-            while (taken := self._take(name)) is not None:
-                tree, node = taken
-                steps, tolerance = _ROOT_EFFORT if node.tie == 0 else _NODE_EFFORT
-                outcome = self.kernel.process(node.chosen, node.candidates, node.weights, node.row, steps, tolerance)
-                self._settle(name, tree, node, outcome)
-        except BaseException as failure:  # a thread's error belongs to the caller
-            self.failure = failure
-            self._stop("interrupted")
-
-    def _take(self, name: int) -> tuple[_Tree, _Node] | None:
-        """The node with the least bound, or None when the search is over."""
-        with self.changed:
-            while not self.over.is_set():
-                self._judge_race()
-                waiting = [tree for tree in self.trees if tree.heap]
-                if self._gap() <= self.gap:
-                    closed = self._lower_bound() >= self.loss or self.gap <= 2 * _TOLERANCE
-                    self._stop("optimal" if closed else "gap")
-                elif any(tree.bound() == math.inf for tree in self.trees):
-                    self._stop("optimal")
-                elif not waiting:
-                    self.changed.wait()
-                else:
-                    tree = min(waiting, key=lambda tree: tree.nodes)
-                    node = heapq.heappop(tree.heap)
-                    tree.in_hand[name] = node.bound
-                    tree.nodes += 1
-                    self.nodes += 1
-                    return tree, node
-            return None
-
-    def _judge_race(self) -> None:
-        if len(self.trees) > 1 and min(tree.nodes for tree in self.trees) >= _RACE_NODES:
-            self.trees = [max(self.trees, key=_Tree.bound)]
-
-    def _settle(self, name: int, tree: _Tree, node: _Node, outcome: Outcome) -> None:
-        """Record what a node gave: a better subset, its children, or itself when it was cut short."""
-        improved = self._polish(outcome.leaf) if outcome.leaf is not None else None
-        with self.changed:
-            self.evaluations += outcome.evaluations
-            if improved is not None and improved[1] < self.loss:
-                self.best, self.loss = improved
-                self.kernel.incumbent = min(self.loss, _LARGEST)
-            bound = max(node.bound, outcome.bound)
-            del tree.in_hand[name]
-            if outcome.stopped:
-                heapq.heappush(tree.heap, node._replace(bound=bound))
-            elif not outcome.closed and node.tie == 0:
-                self.trees = [_Tree(0), _Tree(1)]
-                for starting in self.trees:
-                    self._branch(starting, node, outcome, bound)
-            elif not outcome.closed:
-                self._branch(tree, node, outcome, bound)
-            self.changed.notify(2)
-
-    def _branch(self, tree: _Tree, node: _Node, outcome: Outcome, bound: float) -> None:
-        """Two children: with the column the tree's rule names, and without it unless every better subset needs it."""
-        branch = outcome.branches[tree.rule]
-        others = np.arange(len(outcome.candidates)) != branch
-        candidates, weights = outcome.candidates[others], outcome.weights[others]
-        chosen = np.append(node.chosen, outcome.candidates[branch])
-        children = [(chosen, max(outcome.row, 1 if len(node.chosen) else 2))]
-        if not outcome.forced[tree.rule] and len(node.chosen) + len(candidates) >= self.columns.shape[1]:
-            children.append((node.chosen, outcome.row))
-        for subset, row in children:
-            self.ties -= 1
-            heapq.heappush(tree.heap, _Node(bound, self.ties, subset, candidates, weights, row))
-
-    def _polish(self, leaf: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
-        """Improve a leaf by swaps, keeping the columns asked for."""
-        free = np.arange(len(self.include), len(leaf), dtype=np.int32)
-        subset, _ = swap_descent(self.columns, self._include_first(leaf), free, self.c)
-        return subset, self._loss(subset)
-
-    def _include_first(self, subset: NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.concatenate([self.include, np.setdiff1d(subset, self.include)]).astype(np.int32)
-
-    def _loss(self, subset: NDArray[np.int32]) -> float:
-        logarithm = log_loss_of(self.columns, subset, self.c)
-        return math.exp(logarithm) if logarithm < math.log(_LARGEST) else math.inf
-
-    def _kernel(self) -> NodeKernel:
-        dimension = self.columns.shape[1]
-        incumbent = min(self.loss, _LARGEST)
-        squares = np.sort(np.einsum("pd,pd->p", self.columns, self.columns))
-        relaxation = relax(self.c, dimension, incumbent, float(squares[-dimension:].sum()))
-        return NodeKernel(self.columns, self.c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
-
-    def _root(self) -> _Tree:
-        """Nothing chosen but what must be, and the relaxation starting from the incumbent."""
-        count, dimension = self.columns.shape
-        candidates = np.setdiff1d(np.arange(count, dtype=np.int32), self.include)
-        weights = np.isin(candidates, self.best).astype(np.float32)
-        tree = _Tree(0)
-        tree.heap.append(_Node(float(dimension), 0, self.include, candidates, weights, 1))
-        return tree
-
-    def _lower_bound(self) -> float:
-        bound = max((tree.bound() for tree in self.trees), default=math.inf)
-        return max(min(bound, self.loss, _LARGEST), float(self.columns.shape[1]))
-
-    def _gap(self) -> float:
-        return (self.loss - self._lower_bound()) / self.loss if self.loss < math.inf else math.inf
-
-    def _progress(self) -> Progress:
-        with self.changed:
-            return Progress(
-                seconds=time.monotonic() - self.started,
-                incumbent=self.loss,
-                lower_bound=self._lower_bound(),
-                gap=self._gap(),
-                nodes=self.nodes,
-                open_nodes=sum(len(tree.heap) + len(tree.in_hand) for tree in self.trees),
-            )
-
-    def _stop(self, status: Status) -> None:
-        """End the search with this status, unless it has ended already."""
-        with self.changed:
-            if not self.over.is_set():
-                self.status = status
-                self.kernel.stop()
-                self.over.set()
-            self.changed.notify_all()
-
-
-def _processors() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
+    proof = branch_and_bound(
+        candidates.X,
+        c,
+        start.indices,
+        include=candidates.include,
+        gap=gap,
+        time_limit=left,
+        workers=workers,
+        callback=callback,
+    )
+    return candidates.answer(
+        proof.indices.tolist(),
+        goal,
+        "exact",
+        proof.status,
+        start.descents + proof.evaluations,
+        lower_bound=proof.lower_bound,
+        nodes=proof.nodes,
+    )

@@ -1,87 +1,166 @@
-"""Local search: swap single columns while the loss falls, then kick a few columns out and swap again."""
+"""Exchange search: swap single columns while the loss falls, then kick a few out and swap again; several starts."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.search._swap import swap_descent
+from isopursuit.errors import ParameterError
+from isopursuit.loss import as_objective
+from isopursuit.matrix import Label, as_exponent
+from isopursuit.results import Search
+from isopursuit.search._swap import extension_log_losses, swap_descent
+from isopursuit.search.candidates import as_candidates
 
-__all__ = ["local_search"]
+Array = NDArray[np.float64]
+Subset = NDArray[np.int32]
 
 
-def local_search(
-    X: NDArray[np.float64],
-    c: float,
+def exchange_search(
+    X: Any,
+    c: float = 1.0,
     *,
-    include: Sequence[int] | NDArray[np.integer] = (),
-    starts: int = 2,
+    starts: int = 4,
     kicks: int = 15,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.intp], float]:
-    """Find a subset that no single swap improves.
+    time_limit: float | None = None,
+    rng: np.random.Generator | int | None = None,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+) -> Search:
+    """Multistart exchange: never worse than greedy, often the best, without a proof.
 
     Parameters
     ----------
-    X : (D, P) array
-        Candidate columns, of rank D.
-    c : float
-        Exponent of the loss.
-    include : column indices, optional
-        Columns the subset must contain.
-    starts, kicks : int
-        Number of starting subsets, and of kicks for each.
-    rng : numpy.random.Generator
-        Draws the starts after the first, and the kicks.
+    X, c, include, exclude, labels
+        As in `greedy_search`.
+    starts : int
+        Starting subsets: the greedy one, the one of greedily largest volume (pivoted QR), then random ones.
+    kicks : int
+        How often each is shaken, by replacing two to four columns, and improved again.
+    time_limit : float, optional
+        Seconds after which no further kick is made.
+    rng : numpy.random.Generator or int, optional
+        For the random starts and kicks. Without it the answer is always the same, whatever the order of the columns.
 
     Returns
     -------
-    indices : (D,) array
-        Columns of the subset, sorted.
-    log_loss : float
+    Search
+        Its bound is the trivial one: no D columns have a loss below D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 0.7, 3.0], [0.0, 1.0, 0.7, 0.0]])
+    >>> exchange_search(X).indices.tolist()
+    [0, 1]
     """
+    if starts < 1 or kicks < 0:
+        raise ParameterError(f"Need starts ≥ 1 and kicks ≥ 0; got {starts} and {kicks}.")
+    goal = as_objective("isometry", c)
+    candidates = as_candidates(X, include, exclude, labels).ordered()
+    found = local_search(
+        candidates.X,
+        as_exponent(c),
+        include=candidates.include,
+        starts=starts,
+        kicks=kicks,
+        rng=np.random.default_rng(0 if rng is None else rng),
+        time_limit=time_limit,
+    )
+    status = "interrupted" if found.interrupted else "heuristic"
+    return candidates.answer(found.indices.tolist(), goal, "exchange", status, found.descents)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A subset that no single swap improves, unless the search was interrupted."""
+
+    indices: NDArray[np.intp]
+    log_loss: float
+    descents: int
+    interrupted: bool
+
+
+def local_search(
+    X: Array,
+    c: float,
+    *,
+    include: Sequence[int] = (),
+    starts: int,
+    kicks: int,
+    rng: np.random.Generator,
+    time_limit: float | None = None,
+) -> Found:
+    """The search behind `exchange_search` on a validated matrix; Ctrl-C returns the best so far."""
     columns = np.ascontiguousarray(X.T)
     count, dimension = columns.shape
-    fixed = np.asarray(include, np.int32)
-    free = np.arange(len(fixed), dimension, dtype=np.int32)
-    best, best_loss = np.arange(dimension, dtype=np.int32), np.inf
-    for start in range(starts):
-        subset, loss = swap_descent(columns, _volume_start(X, fixed, rng if start else None), free, c)
-        if best_loss == np.inf or loss < best_loss:
-            best, best_loss = subset, loss
-        for _ in range(kicks if count > dimension and len(free) else 0):
-            kicked, kicked_loss = swap_descent(columns, _kick(subset, free, count, rng), free, c)
-            if kicked_loss < loss + 1e-9:
-                subset, loss = kicked, kicked_loss
+    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
+    free = np.arange(len(include), dimension, dtype=np.int32)
+    best, best_loss = _start(0, X, columns, c, include, rng), np.inf
+    descents = 0
+    try:
+        for start in range(starts):
+            subset, loss = swap_descent(columns, _start(start, X, columns, c, include, rng), free, c)
+            descents += 1
             if loss < best_loss:
                 best, best_loss = subset, loss
-    return np.sort(best).astype(np.intp), best_loss
+            for _ in range(kicks if count > dimension and len(free) else 0):
+                if time.perf_counter() > deadline:
+                    break
+                kicked, kicked_loss = swap_descent(columns, _kick(subset, free, count, rng), free, c)
+                descents += 1
+                if kicked_loss < loss + 1e-9:
+                    subset, loss = kicked, kicked_loss
+                if loss < best_loss:
+                    best, best_loss = subset, loss
+            if time.perf_counter() > deadline:
+                break
+    except KeyboardInterrupt:
+        return Found(np.sort(best).astype(np.intp), best_loss, descents, interrupted=True)
+    return Found(np.sort(best).astype(np.intp), best_loss, descents, interrupted=False)
 
 
-def _volume_start(
-    X: NDArray[np.float64], fixed: NDArray[np.int32], rng: np.random.Generator | None
-) -> NDArray[np.int32]:
+def _start(number: int, X: Array, columns: Array, c: float, include: Sequence[int], rng: np.random.Generator) -> Subset:
+    """The greedy subset, the greedily largest volume, then subsets drawn column by column, likely of large volume."""
+    if number == 0:
+        return _greedy_start(columns, c, include)
+    return _volume_start(X, include, None if number == 1 else rng)
+
+
+def _greedy_start(columns: Array, c: float, include: Sequence[int]) -> Subset:
+    subset = np.array(include, np.int32)
+    while len(subset) < columns.shape[1]:
+        losses = extension_log_losses(columns, subset, c)
+        subset = np.append(subset, np.argmin(losses)).astype(np.int32)
+    return subset
+
+
+def _volume_start(X: Array, include: Sequence[int], rng: np.random.Generator | None) -> Subset:
     """Columns of large volume: the largest residual each time (pivoted QR), or drawn in proportion to its square."""
     residuals = X.copy()
     subset: list[int] = []
     for step in range(X.shape[0]):
         squares = np.einsum("dp,dp->p", residuals, residuals)
         squares[subset] = 0
-        if step < len(fixed):
-            column = int(fixed[step])
+        if step < len(include):
+            column = int(include[step])
         elif rng is None:
             column = int(squares.argmax())
         else:
             column = int(rng.choice(X.shape[1], p=squares / squares.sum()))
         subset.append(column)
-        direction = residuals[:, column] / np.sqrt(max(squares[column], np.finfo(float).tiny))
+        direction = residuals[:, column] / np.sqrt(max(squares[column], np.finfo(np.float64).tiny))
         residuals -= np.outer(direction, direction @ residuals)
     return np.array(subset, np.int32)
 
 
-def _kick(
-    subset: NDArray[np.int32], free: NDArray[np.int32], count: int, rng: np.random.Generator
-) -> NDArray[np.int32]:
+def _kick(subset: Subset, free: Subset, count: int, rng: np.random.Generator) -> Subset:
     """Replace two to four columns by random ones."""
     kicked = subset.copy()
     size = min(int(rng.integers(2, 5)), len(free), count - len(subset))

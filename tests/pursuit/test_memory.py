@@ -1,0 +1,21 @@
+import subprocess
+import sys
+
+MEASURE = """
+import resource, numpy as np, scipy.linalg, isopursuit as ip
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ip.isometry_pursuit(np.eye(3))
+before = peak()
+rng = np.random.default_rng(0)
+X = rng.normal(size=(64, 200_000))
+X *= np.exp(0.5 * rng.normal(size=200_000)) / 8
+found = ip.isometry_pursuit(X, tol=1e-6)
+assert found.certificate.gap <= 1e-6, found.certificate
+print((peak() - before) / X.nbytes)
+"""
+
+
+def test_a_hundred_megabytes_take_less_than_four_times_as_much():
+    run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 4
