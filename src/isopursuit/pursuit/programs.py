@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
 Callback = Callable[[PursuitProgress], bool | None]
 
+IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
@@ -266,7 +267,7 @@ def _choose(
     weighted = int(np.count_nonzero(evaluation.weights))
     if solved.independent and weighted == len(evaluation.tight):
         return evaluation, True, solution
-    if solved.status != "optimal" or weighted == 0:
+    if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED:
         return evaluation, weighted == 0, "interior" if weighted else solution
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation)
