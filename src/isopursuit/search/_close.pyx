@@ -152,7 +152,7 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
                 if split + open.split[second] - kappa * log(area * area) >= limit_of(node):
                     continue
             add_candidate(&child, open, second, D)
-        if m == 2 and child.n <= 2:
+        if m == 2 and child.n <= 1:
             for j in range(child.n):
                 node.subset[k + 1] = child.index[j]
                 try_leaf(node)

@@ -4,7 +4,7 @@
 log l(S) = log sum_d exp(logaddexp(s_d, 1/s_d)) - log 2e with s_d the singular values of X_S to the power c.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin, log, pow
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log, pow
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -163,8 +163,8 @@ def swap_descent(const double[:, ::1] columns, const int[::1] subset, const int[
         value = log_loss(&columns[0, 0], &current[0], D, D, c, at.columns)
         while unchanged < count:
             position = positions[turn % count]
-            # 1e-10 relative in the loss: equal subsets do not alternate.
-            best = value - 1e-10
+            # A margin above rounding, so that equal subsets do not alternate
+            best = value - 1e-10 - 1e-13 * fabs(value) if value < INFINITY else value
             found = replace(&columns[0, 0], P, D, &current[0], position, &blocked[0], c, &best, &at)
             if found < 0:
                 unchanged += 1
