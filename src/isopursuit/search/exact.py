@@ -58,7 +58,8 @@ class Proof:
     indices : (D,) array
         Columns of the subset, sorted.
     loss, lower_bound : float
-        Its loss, and a bound that no subset's loss is below.
+        Its loss, and a bound that no subset's loss is below. Losses above 1e280 count as infinite: where all are, the
+        search says so ("optimal", with lower_bound 1e280) and the subset is the start.
     status : str
         "optimal" (proved within a relative 1e-9), "gap" (proved within the gap asked for), "time" or "interrupted".
     nodes, evaluations : int
