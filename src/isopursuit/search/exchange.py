@@ -65,7 +65,7 @@ def _volume_start(
     residuals = X.copy()
     subset: list[int] = []
     for step in range(X.shape[0]):
-        squares = np.einsum("dp,dp->p", residuals, residuals)
+        squares: NDArray[np.float64] = np.sum(np.square(residuals), axis=0)
         squares[subset] = 0
         if step < len(fixed):
             column = int(fixed[step])
