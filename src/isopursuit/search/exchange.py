@@ -72,7 +72,7 @@ def _volume_start(
         elif rng is None:
             column = int(squares.argmax())
         else:
-            column = int(rng.choice(X.shape[1], p=squares / squares.sum()))
+            column = int(rng.choice(X.shape[1], 1, p=squares / squares.sum())[0])
         subset.append(column)
         direction = residuals[:, column] / np.sqrt(max(squares[column], np.finfo(float).tiny))
         residuals -= np.outer(direction, direction @ residuals)
