@@ -57,7 +57,7 @@ cdef struct Scratch:
 
 
 cdef inline double smallest_share(const Scratch* at, const double* y, int D, double c) noexcept nogil:
-    # log h at least, of the smallest eigenvalue of M + xx' (e_1 = 0): it is at most y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a), and e_2
+    # A lower bound of log h(mu_1): since e_1 = 0, mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a), and mu_1 <= e_2
     cdef double leak = 1.0
     cdef int a
     for a in range(1, D):
