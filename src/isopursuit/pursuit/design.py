@@ -33,7 +33,7 @@ from isopursuit.results import Certificate
 
 Array = NDArray[np.float64]
 
-WELL_CONDITIONED = 1e-4  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
+WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
 BLOCK = 8192  # columns whitened at once
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 

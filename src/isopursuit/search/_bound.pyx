@@ -301,7 +301,7 @@ cdef bint relax(Node* node, int steps, double tolerance, double* scratch, int* w
             node.row = 0
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
-    for step in range(steps):
+    for step in range(steps + 1):
         if node.row > 0 and step % 2 == 0 and step <= 4:
             choose_kappa(node)
         least = smallest(at.g, open.n, node.m, node.small)
@@ -312,7 +312,7 @@ cdef bint relax(Node* node, int steps, double tolerance, double* scratch, int* w
             memcpy(open.cut, at.g, open.n * sizeof(double))
         limit = cutoff(node.problem)
         gap = at.f - cut_bound
-        if cut_bound >= limit or node.problem.stop[0] or gap < tolerance * (limit - cut_bound):
+        if cut_bound >= limit or node.problem.stop[0] or gap < tolerance * (limit - cut_bound) or step == steps:
             break
         if at.f < limit and step >= 1 and gap < 0.3 * (limit - cut_bound) and node.k > 0:
             break

@@ -27,6 +27,7 @@ cdef void try_leaf(Node* node) noexcept nogil:
         memcpy(matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
     node.evaluations += 1
     if singular_values(matrix, D, D, node.small) != 0:
+        node.failed = True
         return
     for j in range(D):
         if node.small[j] <= 0:
@@ -68,6 +69,21 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
             bounds[i] += fmax(diagonal, interlaced + h_plus(c, e[k - 1] + x[k - 1] * x[k - 1] - error))
 
 
+cdef bint close_last(Node* node, const Candidates* open, const double* e, const double* plain, const double* diagonal,
+                     double* bounds) noexcept nogil:
+    # Evaluate every single completion that no bound excludes; det N_T = z^2.
+    cdef int D = node.D, k = D - 1, i
+    cdef double kappa = node.problem.table[5 * node.row], length, split
+    last_bounds(node, open, e, plain, bounds)
+    for i in range(open.n):
+        length = fabs(open.X[i * D + k]) + ROTATION_ERROR * node.longest
+        split = open.split_base + open.split[i] - kappa * log(length * length)
+        if diagonal[i] > 0 and fmax(split, bounds[i]) < limit_of(node):
+            node.subset[k] = open.index[i]
+            try_leaf(node)
+    return not node.problem.stop[0]
+
+
 cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
     # Depth first over the missing columns, in the order of the cut. False when stopped before the end.
     cdef int D = node.D, n = open.n, m = D - open.k
@@ -78,6 +94,7 @@ cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
         return True
     memory = <double*> malloc(doubles * sizeof(double) + 3 * n * sizeof(int))
     if memory == NULL:
+        node.failed = True
         return False
     done = enumerate_completions(node, open, memory, <int*> (memory + doubles))
     free(memory)
@@ -85,6 +102,7 @@ cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
 
 
 cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, int* integers) noexcept nogil:
+    # For each first column in turn: keep the later ones that go with it, and close what remains.
     cdef int D = node.D, k = open.k, n = open.n, m = D - k, kept = 0, i, j, first, second, r
     cdef double* signed = memory
     cdef double* plain = signed + n * D
@@ -103,6 +121,8 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
         chosen_spectrum(node, k, e, vectors)
     if not inertia(node, open, e, vectors, signed, plain, diagonal, e + D):
         return True
+    if m == 1:
+        return close_last(node, open, e, plain, diagonal, keys)
     for i in range(n):
         if diagonal[i] > 0:
             alive[kept] = i
@@ -110,16 +130,6 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
             kept += 1
     if kept < m:
         return True
-    if m == 1:
-        last_bounds(node, open, e, plain, keys)
-        for i in range(kept):
-            first = alive[i]
-            area = fabs(open.X[first * D + k]) + ROTATION_ERROR * node.longest
-            split = open.split_base + open.split[first] - kappa * log(area * area)
-            if fmax(split, keys[first]) < limit_of(node):
-                node.subset[k] = open.index[first]
-                try_leaf(node)
-        return not node.problem.stop[0]
     sort_by(keys, kept, order)
     for i in range(kept):
         order[i] = alive[order[i]]
@@ -139,6 +149,7 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
         node.subset[k] = open.index[first]
         child.n, child.base, child.plus_base = 0, bound, open.plus_base + open.plus[first]
         child.split_base = split - kappa * log(dot(z, z, m) + ROTATION_ERROR * node.longest * node.longest)
+        # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = (z_1 z'_2 - z_2 z'_1)^2
         for j in range(i + 1, kept):
             second = order[j]
             if bound + rest + open.cut[second] >= limit_of(node):
@@ -146,13 +157,12 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
             if not compatible(dot(signed + first * D, plain + second * D, D), diagonal[first], diagonal[second]):
                 continue
             if m == 2:
-                # det N_T = (z_1 z'_2 - z_2 z'_1)^2
                 other = open.X + second * D + k
                 area = fabs(z[0] * other[1] - z[1] * other[0]) + ROTATION_ERROR * node.longest * node.longest
                 if split + open.split[second] - kappa * log(area * area) >= limit_of(node):
                     continue
             add_candidate(&child, open, second, D)
-        if m == 2 and child.n <= 2:
+        if m == 2 and child.n <= 1:
             for j in range(child.n):
                 node.subset[k + 1] = child.index[j]
                 try_leaf(node)

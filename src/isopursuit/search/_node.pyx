@@ -46,6 +46,7 @@ cdef enum Verdict:
 
 cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance, double* scratch, int* working,
                      bint* keep, double* pinched) noexcept nogil:
+    # Bound and filter, again while many candidates go; then close the node if few columns are missing.
     cdef Candidates* open = &node.open
     cdef int before, attempt, m = node.m
     if open.n < m or not rotate(node, chosen):
@@ -133,7 +134,7 @@ cdef class NodeKernel:
             raise MemoryError
         node.problem, node.D, node.k, node.m, node.capacity = &self.problem, D, k, m, cap
         node.row = max(row, 1) if k > 0 else 0
-        node.bound, node.best, node.evaluations = D, INFINITY, 0
+        node.bound, node.best, node.evaluations, node.failed = D, INFINITY, 0, False
         node.chosen, node.open.X = memory, memory + D * D
         node.matrix = node.open.X + <size_t> n * D
         node.small = node.matrix + 2 * D * D + D
@@ -158,6 +159,8 @@ cdef class NodeKernel:
         outcome = report(&node, verdict)
         free(memory)
         free(integers)
+        if node.failed:
+            raise RuntimeError("A node of the search could not be finished: out of memory, or LAPACK did not converge.")
         return outcome
 
 

@@ -104,10 +104,11 @@ cdef struct Node:
     Candidates open
     Point here
     Point there
+    int* subset               # the columns chosen, also while closing
+    int* best_subset          # the best leaf, with its loss
     double best
-    int* best_subset
-    int* subset
     long evaluations
+    bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
 
 
 cdef inline double cutoff(const Problem* problem) noexcept nogil:

@@ -4,7 +4,7 @@
 log l(S) = log sum_d exp(logaddexp(s_d, 1/s_d)) - log 2e with s_d the singular values of X_S to the power c.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin, log, pow
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log, pow
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -53,17 +53,26 @@ cdef struct Scratch:
     double* Y          # (P, D)
     double* bounds     # (P)
     double* columns    # (D + 1, D)
+    double minus       # log of D - 1 + sum_(a >= 3) h_minus(e_a)
+
+
+cdef inline double smallest_share(const Scratch* at, const double* y, int D, double c) noexcept nogil:
+    # A lower bound of log h(mu_1): since e_1 = 0, mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a), and mu_1 <= e_2
+    cdef double leak = 1.0
+    cdef int a
+    for a in range(1, D):
+        leak += y[a] * y[a] / at.e[a]
+    return log_share(fmin(fmin(y[0] * y[0] / leak, at.e[1]) + 1e-14 * at.e[D - 1], 1.0), c) - log(2.0) - 1
 
 
 cdef void bound_swaps(const double* columns, int P, int D, const int* subset, int position, const char* blocked,
                       double c, Scratch* at) noexcept nogil:
     # Lower bounds of log l for every column in this position. With (e, V) the eigenpairs of the other columns' M and
-    # y = V'x, the eigenvalues mu of M + xx' interlace: e_a <= mu_a <= e_(a+1), mu_D >= e_D + y_D^2, and since e_1 = 0,
-    # mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a).
+    # y = V'x, the eigenvalues mu of M + xx' interlace: e_a <= mu_a <= e_(a+1), and mu_D >= e_D + y_D^2.
     cdef int a, b, j, p
     cdef const double* x
     cdef double* y
-    cdef double middle = log(D - 2.0) if D > 2 else -INFINITY, leak
+    cdef double middle = log(D - 2.0) if D > 2 else -INFINITY
     memset(at.matrix, 0, D * D * sizeof(double))
     for j in range(D):
         if j != position:
@@ -77,21 +86,33 @@ cdef void bound_swaps(const double* columns, int P, int D, const int* subset, in
         return
     for a in range(D):
         at.e[a] = fmax(at.e[a], 1e-15 * at.e[D - 1])
+    at.minus = log(D - 1.0)
     for a in range(D):
         if a < D - 1 and at.e[a] > 1 or a > 1 and at.e[a] < 1:
             middle = log_add(middle, log_excess(at.e[a], c))
+        if a > 1 and at.e[a] < 1:
+            at.minus = log_add(at.minus, log_excess(at.e[a], c))
     products(columns, P, at.matrix, D, D, at.Y)
     for p in range(P):
         at.bounds[p] = INFINITY
         if blocked[p]:
             continue
         y = at.Y + <size_t> p * D
-        leak = 1.0
-        for a in range(1, D):
-            leak += y[a] * y[a] / at.e[a]
-        at.bounds[p] = log_add(log_share(fmin(fmin(y[0] * y[0] / leak, at.e[1]) + 1e-14 * at.e[D - 1], 1.0), c),
-                               log_share(fmax(at.e[D - 1] + y[D - 1] * y[D - 1], 1.0), c))
-        at.bounds[p] = log_add(middle, at.bounds[p] - log(2.0) - 1)
+        at.bounds[p] = log_share(fmax(at.e[D - 1] + y[D - 1] * y[D - 1], 1.0), c) - log(2.0) - 1
+        at.bounds[p] = log_add(middle, log_add(smallest_share(at, y, D, c), at.bounds[p]))
+
+
+cdef double diagonal_bound(const Scratch* at, int p, int D, double c) noexcept nogil:
+    # A sharper bound where h_plus is convex: tr h_plus(M + xx') >= sum h_plus(e_a + y_a^2).
+    cdef const double* y = at.Y + <size_t> p * D
+    cdef double bound = at.minus
+    cdef int a
+    if D == 1 or c < 0.6204:
+        return -INFINITY
+    for a in range(D):
+        if at.e[a] + y[a] * y[a] > 1:
+            bound = log_add(bound, log_excess(at.e[a] + y[a] * y[a], c))
+    return log_add(bound, smallest_share(at, y, D, c))
 
 
 cdef int replace(const double* columns, int P, int D, int* subset, int position, const char* blocked, double c,
@@ -108,6 +129,8 @@ cdef int replace(const double* columns, int P, int D, int* subset, int position,
         if not at.bounds[candidate] < best[0]:
             break
         at.bounds[candidate] = INFINITY
+        if diagonal_bound(at, candidate, D, c) >= best[0]:
+            continue
         subset[position] = candidate
         value = log_loss(columns, subset, D, D, c, at.columns)
         if value < best[0]:
@@ -163,8 +186,8 @@ def swap_descent(const double[:, ::1] columns, const int[::1] subset, const int[
         value = log_loss(&columns[0, 0], &current[0], D, D, c, at.columns)
         while unchanged < count:
             position = positions[turn % count]
-            # 1e-10 relative in the loss: equal subsets do not alternate.
-            best = value - 1e-10
+            # A margin above rounding, so that equal subsets do not alternate
+            best = value - 1e-10 - 1e-13 * fabs(value) if value < INFINITY else value
             found = replace(&columns[0, 0], P, D, &current[0], position, &blocked[0], c, &best, &at)
             if found < 0:
                 unchanged += 1
