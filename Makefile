@@ -18,7 +18,7 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/wine.py
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest --pyargs isopursuit tests $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --doctest-glob=README.md --pyargs isopursuit tests README.md $(PYTEST_ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -40,7 +40,7 @@ def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
     >>> round(isometry_loss(np.eye(3)), 12)
     3.0
     >>> round(isometry_loss([[2.0, 0.0], [0.0, 0.5]]), 6)
-    3.324876
+    3.324812
     """
     return to_loss(log_isometry_loss(X, c))
 

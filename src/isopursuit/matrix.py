@@ -63,8 +63,6 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if values.ndim != 2:
         raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
     _check_entries(values, wide)
-    if wide and not values.any():
-        raise RankError("X is zero everywhere, so there is nothing to pick. Check how it was read.")
     labels = names if labels is None else tuple(labels)
     if labels is not None:
         _check_labels(labels, values.shape[1])
@@ -259,8 +257,11 @@ def _check_labels(labels: tuple[Label, ...], P: int) -> None:
 
 
 def _zero_note(values: Array, labels: tuple[Label, ...] | None) -> tuple[str, ...]:
-    zero = np.flatnonzero(~values.any(axis=0))
-    if not len(zero):
+    nonzero = values.any(axis=0)
+    if nonzero.all():
         return ()
+    if not nonzero.any():
+        raise RankError("X is zero everywhere, so there is nothing to pick. Check how it was read.")
+    zero = np.flatnonzero(~nonzero)
     many = "column is" if len(zero) == 1 else "columns are"
     return (f"{len(zero)} {many} zero and cannot be picked: {name_columns(zero.tolist(), labels)}.",)

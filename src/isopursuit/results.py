@@ -257,11 +257,11 @@ class Selection:
         lines = [f"{self.k} columns by {self.method}: loss {loss} (ideal {self.k}), {self.verdict}"]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
-        width = max(len(str(choice.label)) for choice in self.choices)
-        lines.append(f"  {'column':<{width}}  length   price  best replacement")
+        width = max(6, *(len(str(choice.label)) for choice in self.choices))
+        lines.append(f"  {'column':<{width}}  length    price  best replacement")
         for choice in self.choices:
             other = "none" if choice.replacement is None else str(choice.replacement)
-            lines.append(f"  {choice.label!s:<{width}}  {choice.length:6.3f}  {choice.price:6.3g}  {other}")
+            lines.append(f"  {choice.label!s:<{width}}  {choice.length:6.3f}  {choice.price:7.3g}  {other}")
         if self.alternatives:
             near = ", ".join(f"{other.label} ({other.loss:.6g})" for other in self.alternatives[:3])
             lines.append(f"  close losers: {near}")

@@ -167,8 +167,15 @@ def _explain(
         ),
         method=method,
         c=c,
-        notes=search.notes,
+        notes=search.notes + _pruning_note(pursuit, choices),
     )
+
+
+def _pruning_note(pursuit: Pursuit | None, choices: list[Choice]) -> tuple[str, ...]:
+    """What a negative price means: the second stage never saw the column that would do better."""
+    if pursuit is None or all(choice.price >= 0 for choice in choices):
+        return ()
+    return ("a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",)
 
 
 def _best_swaps(

@@ -18,7 +18,7 @@ import numpy as np
 DEF BLOCK = 128          # columns handled at once where a full-size temporary would cost memory
 DEF PLAIN_LOOP = 20      # below this many rows a plain loop beats a BLAS call
 DEF SWEEPS = 4           # coordinate sweeps between two exact evaluations
-DEF FINISH_EARLY = 0.15   # the share of the interior point's cost that sweeps may take first
+DEF FINISH_EARLY = 0.1   # the share of the interior point's cost that sweeps may take first
 
 cdef double ONE = 1.0, ZERO = 0.0
 cdef int UNIT = 1

@@ -265,7 +265,7 @@ def _choose(
     """
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
-    if solved.independent and weighted == len(evaluation.tight):
+    if solved.independent and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
         return evaluation, True, solution
     if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED:
         return evaluation, weighted == 0, "interior" if weighted else solution
