@@ -15,10 +15,10 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test lint bench clean
 demo: $(VENV)/installed
-	$(BIN)/python examples/wine.py
+	@$(BIN)/python examples/wine.py
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest --doctest-glob=README.md --pyargs isopursuit tests README.md $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --doctest-glob=README.md --pyargs isopursuit tests README.md $(PYTEST_ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -34,14 +34,15 @@ clean:
 
 # The wheels are looked for in pip's cache first, and fetched into it if they are not all there.
 $(VENV)/ready: requirements-dev.txt
-	rm -rf $(VENV)
-	$(PYTHON) -m venv $(VENV)
-	$(OFFLINE) 2>/dev/null || { \
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(OFFLINE) 2>/dev/null || { \
 	  echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; \
 	  $(BIN)/pip wheel --quiet --disable-pip-version-check --wheel-dir "$(WHEELS)" -r requirements-dev.txt && $(OFFLINE); }
-	touch $@
+	@touch $@
 
 $(VENV)/installed: $(VENV)/ready $(SOURCES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+	@echo "building isopursuit"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-index --no-deps \
 	  --no-build-isolation --config-settings builddir=build .
-	touch $@
+	@touch $@
