@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,20 @@ from isopursuit.matrix import Label
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 FEASIBLE = 1e-6  # a relative residual above this is no solution at all
+
+
+def name_of(labels: tuple[Label, ...] | None, index: int) -> Label:
+    """A column's label, or its number where there are none."""
+    return index if labels is None else labels[index]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: finite numbers, text, None."""
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    return value if value is None or isinstance(value, bool | str) else str(value)
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,10 @@ class Certificate:
         if not (self.residual <= FEASIBLE and np.isfinite(self.primal)):
             return float("inf")
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; what is not finite becomes None."""
+        return {name: _plain(getattr(self, name)) for name in ("primal", "dual", "gap", "residual")}
 
     def __str__(self) -> str:
         return f"{self.dual:.10g} ≤ optimum ≤ {self.primal:.10g} (gap {self.gap:.1e})"
@@ -98,6 +116,22 @@ class Pursuit:
     def objective(self) -> float:
         """The certified objective value (the primal one)."""
         return self.certificate.primal
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the columns with weight, the tied ones, the certificate."""
+        return {
+            "columns": [
+                {"index": int(i), "label": _plain(name_of(self.labels, int(i))), "weight": float(self.weights[i])}
+                for i in self.support
+            ],
+            "tied": self.tied.tolist(),
+            "unique": self.unique,
+            "solution": self.solution,
+            "status": self.status,
+            "ridge": self.ridge,
+            "certificate": self.certificate.as_dict(),
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         kind = "the only solution" if self.unique else f"one of many solutions ({self.solution})"
@@ -169,6 +203,16 @@ class Search:
         if self.status == "heuristic":
             return "no proof"
         return f"within {100 * self.gap:.2g} % of optimal ({self.status})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; what is not finite becomes None."""
+        names = ("loss", "log_loss", "lower_bound", "gap", "status", "verdict", "method", "objective", "nodes")
+        return {
+            "indices": self.indices.tolist(),
+            "labels": [_plain(name_of(self.labels, i)) for i in self.indices.tolist()],
+            **{name: _plain(getattr(self, name)) for name in (*names, "evaluations", "seconds")},
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         loss = f"{self.loss:.9g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
@@ -251,6 +295,26 @@ class Selection:
         if self.pursuit is None:
             return self.search.verdict
         return f"{self.search.verdict} among the {len(self.pursuit.tied)} columns the pursuit left"
+
+    def take(self, X: Any) -> Any:
+        """The picked columns of X itself, a pandas or polars frame or an array."""
+        if hasattr(X, "columns"):
+            return X[[X.columns[i] for i in self.indices.tolist()]]
+        return np.asarray(X)[..., self.indices]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the search's answer, each column's price, the alternatives, the pursuit's certificate."""
+        return {
+            **self.search.as_dict(),
+            "method": self.method,
+            "c": self.c,
+            "k": self.k,
+            "verdict": self.verdict,
+            "choices": [{name: _plain(value) for name, value in vars(choice).items()} for choice in self.choices],
+            "alternatives": [{name: _plain(value) for name, value in vars(one).items()} for one in self.alternatives],
+            "pursuit": None if self.pursuit is None else self.pursuit.as_dict(),
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         loss = f"{self.loss:.6g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective
@@ -97,7 +99,7 @@ def exact_search(
         gap=gap,
         time_limit=left,
         workers=workers,
-        callback=callback,
+        callback=None if callback is None else lambda now: callback(_in_callers_columns(now, candidates.columns)),
     )
     return candidates.answer(
         proof.indices.tolist(),
@@ -108,3 +110,7 @@ def exact_search(
         lower_bound=proof.lower_bound,
         nodes=proof.nodes,
     )
+
+
+def _in_callers_columns(progress: SearchProgress, columns: NDArray[np.intp]) -> SearchProgress:
+    return replace(progress, indices=np.sort(columns[progress.indices]))

@@ -38,7 +38,7 @@ _NODE_EFFORT = (8, 0.05)
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """The state of a running search, as a callback sees it."""
+    """The state of a running search, as a callback sees it: `incumbent` is the loss of the columns `indices`."""
 
     seconds: float
     incumbent: float
@@ -46,6 +46,7 @@ class SearchProgress:
     gap: float
     nodes: int
     open_nodes: int
+    indices: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -317,6 +318,7 @@ class _Search:
                 gap=self._gap(),
                 nodes=self.nodes,
                 open_nodes=sum(len(tree.heap) + len(tree.in_hand) for tree in self.trees),
+                indices=np.sort(self.best).astype(np.intp),
             )
 
     def _stop(self, status: Status) -> None:
