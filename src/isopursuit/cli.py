@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -89,8 +89,7 @@ def select(
                 gap=gap,
                 callback=watch,
             )
-        answer = {"file": str(file), "picks": "samples" if samples else "features", **picked.as_dict()}
-        answer["notes"] = [*matrix.notes, *answer["notes"]]
+        answer = told(file, samples, matrix, picked.as_dict())
         if output is not None:
             save_json(output, answer)
         if plot is not None:
@@ -131,7 +130,12 @@ def pursue(
         matrix = candidates(file, samples, standardize, columns, label, drop_missing, k)
         values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
         found = ip.isometry_pursuit(values, c, labels=matrix.labels)
-        answer = {"file": str(file), "picks": "samples" if samples else "features", "c": c, **found.as_dict()}
+        answer: dict[str, Any] = {
+            "file": str(file),
+            "picks": "samples" if samples else "features",
+            "c": c,
+            **found.as_dict(),
+        }
         answer["notes"] = [*matrix.notes, *answer["notes"]]
         if output is not None:
             save_json(output, answer)
@@ -175,8 +179,13 @@ def compare(
             typer.echo(json.dumps(rows, indent=2))
             return
         cells = [
-            [row["method"], f"{row['loss']:.6g}" if row["loss"] else f"e^{row['log_loss']:.6g}"]
-            + [f"{row['seconds']:.2f}", row["verdict"], ", ".join(map(str, row["labels"]))]
+            [
+                row["method"],
+                f"{row['loss']:.6g}" if row["loss"] else f"e^{row['log_loss']:.6g}",
+                f"{row['seconds']:.2f}",
+                row["verdict"],
+                ", ".join(map(str, row["labels"])),
+            ]
             for row in rows
         ]
         show_table(["method", "loss", "seconds", "proof", "picked"], cells, f"the ideal loss is {rows[0]['k']}")
@@ -255,7 +264,7 @@ def candidates(
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors() -> Generator[None]:
     """What is wrong with an input ends in one line on stderr and exit status 1; termination counts as Ctrl-C."""
     from isopursuit.errors import IsoPursuitError
 
@@ -276,6 +285,12 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def told(file: Path, samples: bool, matrix: Matrix, result: dict[str, Any]) -> dict[str, Any]:
+    """A result with where it comes from, and the file's notes before its own."""
+    origin = {"file": str(file), "picks": "samples" if samples else "features"}
+    return {**origin, **result, "notes": [*matrix.notes, *result["notes"]]}
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -390,8 +405,7 @@ class Watch:
 def show_selection(picked: Selection, notes: list[str]) -> None:
     """The table of picked columns, the verdict, the narrow losers."""
     rows = [
-        [str(one.label), f"{one.length:.4g}", f"{one.price:.4g}"]
-        + ["none" if one.replacement is None else str(one.replacement)]
+        [str(one.label), f"{one.length:.4g}", f"{one.price:.4g}", str(one.replacement or "none")]
         for one in picked.choices
     ]
     loss = f"{picked.loss:.6g}" if picked.loss < float("inf") else f"e^{picked.log_loss:.6g}"

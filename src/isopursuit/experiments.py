@@ -31,6 +31,7 @@ def table_row(name: str, replicates: int = 25) -> list[str]:
     from scipy.stats import ttest_rel
 
     data, D = (load_iris(), 4) if name == "iris" else (load_wine(), 6)
+    P = len(data.values) // 2
     losses = np.empty((replicates, 3))
     sizes = np.empty(replicates)
     for i in range(replicates):
@@ -41,7 +42,7 @@ def table_row(name: str, replicates: int = 25) -> list[str]:
     greedy, two_stage, best = losses.T
     p_value = float(ttest_rel(greedy, two_stage).pvalue) if replicates > 1 else float("nan")
     return [
-        f"{name} {D}x{X.shape[1]}",
+        f"{name} {D}x{P}",
         _spread(greedy),
         _spread(sizes, 0),
         _spread(two_stage),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
-SEPARATORS = ",;\t|"
+SEPARATORS = "\t;|,"
 
 
 class FileError(IsoPursuitError, OSError):
@@ -119,23 +119,20 @@ def _neighbours(path: Path) -> str:
 
 def _load_array(path: Path) -> NDArray[Any]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.lib.npyio.NpzFile):
-            with loaded:
-                matrices = [name for name in loaded.files if loaded[name].ndim == 2]
-                if len(matrices) != 1:
-                    found = ", ".join(loaded.files) or "none"
-                    raise FileError(f"{path.name} must hold exactly one matrix; it holds the arrays {found}.")
-                return loaded[matrices[0]]
-        return loaded
+        with path.open("rb") as file:
+            loaded: Any = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return cast("NDArray[Any]", loaded)
+            matrices = [name for name in loaded.files if loaded[name].ndim == 2]
+            if len(matrices) != 1:
+                found = ", ".join(loaded.files) or "none"
+                raise FileError(f"{path.name} must hold exactly one matrix; it holds the arrays {found}.")
+            return loaded[matrices[0]]
     except IsoPursuitError:
         raise
-    except MemoryError as error:
-        raise FileError(f"{path.name} does not fit in memory: {error}.") from None
     except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        hint = (
-            " It holds Python objects, which are never unpickled; save plain numbers." if "pickle" in str(error) else ""
-        )
+        pickled = "pickle" in str(error)
+        hint = " It holds Python objects, which are never unpickled; save plain numbers." if pickled else ""
         raise FileError(f"{path.name} is not a readable {path.suffix} file: {_one_line(error)}.{hint}") from None
 
 
@@ -159,7 +156,7 @@ def _load_frame(path: Path, kind: str) -> pl.DataFrame:
         if kind in (".parquet", ".pq"):
             return pl.read_parquet(path)
         if kind in (".arrow", ".feather", ".ipc"):
-            return pl.read_ipc(path, memory_map=False)
+            return pl.read_ipc(path)
         if kind in (".csv", ".tsv", ".txt", ".tab", ".dat", ""):
             separator, decimal_comma, header = _dialect(path)
             return pl.read_csv(
@@ -184,10 +181,13 @@ def _dialect(path: Path) -> tuple[str, bool, bool]:
         lines = [line.rstrip("\r\n") for line in islice(text, 50) if line.strip()]
     if not lines:
         raise FileError(f"{path.name} is empty. Expected a header line and rows of numbers.")
-    separator = max(SEPARATORS, key=lambda s: (re.sub(r'"[^"]*"', "", lines[0]).count(s), -SEPARATORS.index(s)))
-    body = [cell for line in lines[1:] for cell in line.split(separator)]
-    commas = sum(bool(re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", cell)) for cell in body)
-    points = sum(bool(re.fullmatch(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*", cell)) for cell in body)
+    bare = [re.sub(r'"[^"]*"', "", line) for line in lines]
+    # the first separator that stands equally often in every line, or the most frequent in the first
+    regular = (s for s in SEPARATORS if bare[0].count(s) > 0 and len({line.count(s) for line in bare}) == 1)
+    separator = next(regular, max(reversed(SEPARATORS), key=bare[0].count))
+    cells = [cell for line in lines for cell in line.split(separator)]
+    commas = sum(bool(re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", cell)) for cell in cells)
+    points = sum(bool(re.fullmatch(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*", cell)) for cell in cells)
     first = lines[0].split(separator)
     numbers = [_is_number(cell if separator == "," else cell.replace(",", ".")) for cell in first]
     return separator, separator != "," and commas > points, not all(numbers)
@@ -249,11 +249,11 @@ def _without_missing(table: Table, drop: bool) -> Table:
     if finite.all():
         return table
     if drop:
-        whole = finite.all(axis=1)
+        whole = np.asarray(finite.all(axis=1))
         if not whole.any():
             raise NonFiniteError("Every row has a missing cell, so dropping them leaves nothing. Choose other columns.")
         note = f"{int((~whole).sum())} rows with missing cells were left out."
-        rows = tuple(row for row, keep in zip(table.rows, whole, strict=True) if keep)
+        rows = tuple(table.rows[i] for i in np.flatnonzero(whole))
         return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note))
     where = np.argwhere(~finite)
     some = "; ".join(f"{table.rows[i]}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
