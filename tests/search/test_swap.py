@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from isopursuit.search._swap import best_swap, extension_log_losses, log_loss_of, swap_descent
-from isopursuit.search.exchange import local_search
+from isopursuit.search._swap import best_column, log_loss_of
+from isopursuit.search.exchange import local_search, swap_descent
 
 
 def log_loss(X: NDArray[np.float64], c: float) -> float:
@@ -32,33 +32,42 @@ def test_the_best_swap_is_the_best_of_all(c: float) -> None:
         outside = np.setdiff1d(np.arange(25), subset)
         trials = [np.where(np.arange(dimension) == position, p, subset) for p in outside]
         values = [log_loss(columns[trial].T, c) for trial in trials]
-        found, value = best_swap(columns, subset, position, c)
+        others, present = np.delete(subset, position), int(subset[position])
+        found, value = best_column(columns, others, c, besides=present)
         assert value == pytest.approx(min(values), rel=1e-9)
         assert values[outside.tolist().index(found)] == pytest.approx(min(values), rel=1e-9)
-        assert best_swap(columns, subset, position, c, min(values) - 1e-6)[0] == -1
+        assert best_column(columns, others, c, min(values) - 1e-6, present)[0] == -1
 
 
 def test_a_descent_ends_where_no_swap_improves_and_keeps_what_is_fixed() -> None:
     rng = np.random.default_rng(4)
     columns = rng.standard_normal((40, 6))
     subset = rng.permutation(40)[:6].astype(np.int32)
-    final, value = swap_descent(columns, subset, np.arange(2, 6, dtype=np.int32), 1.0)
+    final, value = swap_descent(columns, subset, range(2, 6), 1.0)
     assert final[:2].tolist() == subset[:2].tolist()
     assert value == pytest.approx(log_loss(columns[final].T, 1.0), rel=1e-10)
     for position in range(2, 6):
-        assert best_swap(columns, final, position, 1.0)[1] >= value - 1e-9
+        assert best_column(columns, np.delete(final, position), 1.0, besides=int(final[position]))[1] >= value - 1e-9
 
 
-def test_extensions_are_the_losses_of_the_larger_subsets() -> None:
-    columns = np.random.default_rng(6).standard_normal((9, 4))
-    subset = np.array([2, 5], np.int32)
-    values = extension_log_losses(columns, subset, 1.0)
-    for p in range(9):
-        expected = math.inf if p in subset else log_loss(columns[[2, 5, p]].T, 1.0)
-        assert values[p] == pytest.approx(expected, rel=1e-10)
-    assert np.argmin(extension_log_losses(columns, subset[:0], 1.0)) == np.argmin(
-        np.abs(np.log(np.linalg.norm(columns, axis=1)))
-    )
+@pytest.mark.parametrize("c", [0.1, 0.5, 1.0, 3.0, 10.0])
+def test_the_best_addition_is_the_best_of_all(c: float) -> None:
+    rng = np.random.default_rng(round(10 * c))
+    for _ in range(40):
+        dimension = int(rng.integers(1, 8))
+        columns = rng.standard_normal((20, dimension)) * np.exp(rng.uniform(-1, 1, (20, 1)))
+        others = rng.permutation(20)[: int(rng.integers(0, dimension))].astype(np.int32)
+        outside = np.setdiff1d(np.arange(20), others)
+        values = [log_loss(columns[[*others, p]].T, c) for p in outside]
+        found, value = best_column(columns, others, c)
+        assert value == pytest.approx(min(values), rel=1e-9)
+        assert found == outside[int(np.argmin(values))]
+
+
+def test_of_equal_columns_the_lowest_is_added() -> None:
+    columns = np.vstack([np.eye(3), np.eye(3), -np.eye(3)])
+    assert best_column(columns, np.array([4], np.int32), 1.0)[0] == 0
+    assert best_column(columns, np.array([3], np.int32), 1.0, besides=1)[0] == 2
 
 
 def test_kicks_repeat_with_the_same_generator() -> None:

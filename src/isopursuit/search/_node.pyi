@@ -19,7 +19,7 @@ class Outcome:
         whether every better subset contains it.
     row : int
         Row of the envelope table in use.
-    leaf, leaf_loss : (D,) array or None, float
+    leaf : (D,) array or None
         The best subset evaluated that is better than the incumbent, if any.
     evaluations : int
         Losses evaluated.
@@ -34,7 +34,6 @@ class Outcome:
     forced: tuple[bool, bool]
     row: int
     leaf: NDArray[np.int32] | None
-    leaf_loss: float
     evaluations: int
 
 class NodeKernel:

@@ -84,7 +84,6 @@ cdef class Outcome:
     cdef readonly tuple forced
     cdef readonly int row
     cdef readonly object leaf
-    cdef readonly double leaf_loss
     cdef readonly long evaluations
 
 
@@ -178,7 +177,6 @@ cdef Outcome report(Node* node, Verdict verdict):
     cdef int n = node.open.n
     outcome.closed, outcome.stopped = verdict == CLOSED, verdict == STOPPED
     outcome.bound, outcome.row, outcome.evaluations = node.bound, node.row, node.evaluations
-    outcome.leaf_loss = node.best
     if node.best < INFINITY:
         outcome.leaf = np.array(<int[:node.D]> node.best_subset)
     if verdict == OPEN:

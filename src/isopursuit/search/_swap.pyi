@@ -9,21 +9,15 @@ from numpy.typing import NDArray
 def log_loss_of(columns: NDArray[np.float64], subset: NDArray[np.int32], c: float) -> float:
     """Logarithm of the loss of one subset of at most D columns; infinite when they are dependent."""
 
-def best_swap(
-    columns: NDArray[np.float64], subset: NDArray[np.int32], position: int, c: float, log_limit: float = ...
+def best_column(
+    columns: NDArray[np.float64],
+    others: NDArray[np.int32],
+    c: float,
+    log_limit: float = ...,
+    besides: int = -1,
 ) -> tuple[int, float]:
-    """The best column for one position of a full subset, and the log-loss it leads to.
+    """The column that, added to fewer than D others, gives the least log-loss, and that log-loss.
 
-    Returns −1 and `log_limit` when no column outside the subset leads to less than `log_limit`.
+    Of equal columns the lowest index. Returns −1 and `log_limit` when no column but the others and `besides` leads to
+    less than `log_limit`.
     """
-
-def swap_descent(
-    columns: NDArray[np.float64], subset: NDArray[np.int32], positions: NDArray[np.int32], c: float
-) -> tuple[NDArray[np.int32], float]:
-    """Replace columns of a full subset, each by the best for its position in turn, until none improves.
-
-    Only the given positions change. Returns the subset in its order, and its log-loss.
-    """
-
-def extension_log_losses(columns: NDArray[np.float64], subset: NDArray[np.int32], c: float) -> NDArray[np.float64]:
-    """Log-losses of the subset with each of the P columns added, for fewer than D columns; infinite for its own."""

@@ -14,8 +14,9 @@ from isopursuit.errors import ParameterError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
-from isopursuit.search._swap import extension_log_losses, swap_descent
+from isopursuit.search._swap import best_column, log_loss_of
 from isopursuit.search.candidates import as_candidates
+from isopursuit.search.greedy import greedy_subset
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -33,7 +34,7 @@ def exchange_search(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
 ) -> Search:
-    """Multistart exchange: never worse than greedy, often the best, without a proof.
+    """Multistart exchange, greedy first: often the best, without a proof.
 
     Parameters
     ----------
@@ -97,48 +98,62 @@ def local_search(
     rng: np.random.Generator,
     time_limit: float | None = None,
 ) -> Found:
-    """The search behind `exchange_search` on a validated matrix; Ctrl-C returns the best so far."""
+    """The search behind `exchange_search` on a validated matrix; Ctrl-C returns the best so far.
+
+    The deadline is looked at before every swap. The greedy start comes after the one of largest volume, which takes
+    no time, so that there always is an answer.
+    """
     columns = np.ascontiguousarray(X.T)
     count, dimension = columns.shape
     deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
-    free = np.arange(len(include), dimension, dtype=np.int32)
-    best, best_loss = _start(0, X, columns, c, include, rng), np.inf
+    free = range(len(include), dimension)
+    best = _volume_start(X, include, None)
+    best_loss = log_loss_of(columns, best, c)
     descents = 0
+    interrupted = False
     try:
-        for start in range(starts):
-            subset, loss = swap_descent(columns, _start(start, X, columns, c, include, rng), free, c)
-            descents += 1
-            if loss < best_loss:
-                best, best_loss = subset, loss
-            for _ in range(kicks if count > dimension and len(free) else 0):
+        for number in range(starts):
+            if number == 0:
+                subset = greedy_subset(columns, c, include, deadline)
+            else:
+                subset = _volume_start(X, include, None if number == 1 else rng)
+            loss = np.inf
+            for kick in range(1 + (kicks if count > dimension and len(free) else 0)):
                 if time.perf_counter() > deadline:
                     break
-                kicked, kicked_loss = swap_descent(columns, _kick(subset, free, count, rng), free, c)
+                trial = subset if kick == 0 else _kick(subset, free, count, rng)
+                if trial is None:
+                    break
+                trial, trial_loss = swap_descent(columns, trial, free, c, deadline)
                 descents += 1
-                if kicked_loss < loss + 1e-9:
-                    subset, loss = kicked, kicked_loss
+                if trial_loss < loss + 1e-9:
+                    subset, loss = trial, trial_loss
                 if loss < best_loss:
-                    best, best_loss = subset, loss
-            if time.perf_counter() > deadline:
-                break
+                    best, best_loss = trial, loss
     except KeyboardInterrupt:
-        return Found(np.sort(best).astype(np.intp), best_loss, descents, interrupted=True)
-    return Found(np.sort(best).astype(np.intp), best_loss, descents, interrupted=False)
+        interrupted = True
+    return Found(np.sort(best).astype(np.intp), best_loss, descents, interrupted)
 
 
-def _start(number: int, X: Array, columns: Array, c: float, include: Sequence[int], rng: np.random.Generator) -> Subset:
-    """The greedy subset, the greedily largest volume, then subsets drawn column by column, likely of large volume."""
-    if number == 0:
-        return _greedy_start(columns, c, include)
-    return _volume_start(X, include, None if number == 1 else rng)
-
-
-def _greedy_start(columns: Array, c: float, include: Sequence[int]) -> Subset:
-    subset = np.array(include, np.int32)
-    while len(subset) < columns.shape[1]:
-        losses = extension_log_losses(columns, subset, c)
-        subset = np.append(subset, np.argmin(losses)).astype(np.int32)
-    return subset
+def swap_descent(
+    columns: Array, subset: Subset, free: Iterable[int], c: float, deadline: float = np.inf
+) -> tuple[Subset, float]:
+    """Replace the columns at free positions, each by the best for its place in turn, until none improves."""
+    current = subset.copy()
+    loss = log_loss_of(columns, current, c)
+    positions = list(free)
+    unchanged = turn = 0
+    while unchanged < len(positions) and time.perf_counter() <= deadline:
+        position = positions[turn % len(positions)]
+        # a margin above rounding, so that equal subsets do not alternate
+        limit = loss - 1e-10 - 1e-13 * abs(loss) if loss < np.inf else loss
+        present = int(current[position])
+        found, value = best_column(columns, np.delete(current, position), c, limit, present)
+        turn += 1
+        unchanged += 1
+        if found >= 0:
+            current[position], loss, unchanged = found, value, 0
+    return current, loss
 
 
 def _volume_start(X: Array, include: Sequence[int], rng: np.random.Generator | None) -> Subset:
@@ -160,10 +175,12 @@ def _volume_start(X: Array, include: Sequence[int], rng: np.random.Generator | N
     return np.array(subset, np.int32)
 
 
-def _kick(subset: Subset, free: Subset, count: int, rng: np.random.Generator) -> Subset:
+def _kick(subset: Subset | None, free: Sequence[int], count: int, rng: np.random.Generator) -> Subset | None:
     """Replace two to four columns by random ones."""
+    if subset is None:
+        return None
     kicked = subset.copy()
     size = min(int(rng.integers(2, 5)), len(free), count - len(subset))
     outside = np.setdiff1d(np.arange(count), subset)
-    kicked[rng.choice(free, size, replace=False)] = rng.choice(outside, size, replace=False)
+    kicked[rng.choice(np.array(free), size, replace=False)] = rng.choice(outside, size, replace=False)
     return kicked

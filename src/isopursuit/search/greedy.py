@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError
 from isopursuit.loss import Objective, as_objective
-from isopursuit.matrix import Label
+from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
+from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, as_candidates
 
 Array = NDArray[np.float64]
+Subset = NDArray[np.int32]
 
 TIE = 1e-12  # scores this close, relative to their size, count as equal: ties go to the lowest index
 BATCH = 4096  # submatrices evaluated at once
@@ -70,17 +73,19 @@ def greedy_search(
         evaluations += len(free)
         best = free[np.lexsort((free, scores))][:starts]
         firsts = [[*candidates.include, int(p)] for p in best]
-    runs: list[tuple[float, list[int]]] = []
+    columns = np.ascontiguousarray(candidates.X.T)
+    runs: list[list[int]] = []
     for subset in firsts:
-        score = np.inf
+        evaluations += sum(len(columns) - size for size in range(len(subset), k))
+        if objective == "isometry":
+            found = greedy_subset(columns, as_exponent(c), subset)
+            runs.append([] if found is None else found.tolist())
+            continue
         while len(subset) < k:
             scores, free = extension_scores(candidates, goal, subset)
-            evaluations += len(free)
-            chosen = lowest(scores)
-            score = float(scores[chosen])
-            subset = [*subset, int(free[chosen])]
-        runs.append((score, subset))
-    _, picked = runs[lowest(np.array([score for score, _ in runs]))]
+            subset = [*subset, int(free[lowest(scores)])]
+        runs.append(subset)
+    picked = runs[lowest(goal.score(np.stack([candidates.X[:, run] for run in runs])))]
     return candidates.answer(picked, goal, "greedy", "heuristic", evaluations)
 
 
@@ -104,3 +109,16 @@ def extension_scores(candidates: Candidates, goal: Objective, subset: list[int])
         stack[:, :, -1] = candidates.X[:, some].T
         scores[first : first + BATCH] = goal.score(stack)
     return scores, free
+
+
+def greedy_subset(columns: Array, c: float, include: Sequence[int], deadline: float = np.inf) -> Subset | None:
+    """The paper's greedy search on rows of `columns`, or None where the deadline comes first."""
+    subset = np.array(include, np.int32)
+    while len(subset) < columns.shape[1]:
+        if time.perf_counter() > deadline:
+            return None
+        found, _ = best_column(columns, subset, c)
+        if found < 0:  # every further column is dependent: any will do
+            found = int(np.setdiff1d(np.arange(len(columns)), subset)[0])
+        subset = np.append(subset, np.int32(found))
+    return subset

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.search._node import NodeKernel, Outcome
-from isopursuit.search._swap import log_loss_of, swap_descent
+from isopursuit.search._swap import log_loss_of
+from isopursuit.search.exchange import swap_descent
 from isopursuit.search.relaxation import relax
 
 Status = Literal["optimal", "gap", "time", "interrupted"]
@@ -275,7 +276,7 @@ class _Search:
 
     def _polish(self, leaf: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
         """Improve a leaf by swaps, keeping the columns asked for."""
-        free = np.arange(len(self.include), len(leaf), dtype=np.int32)
+        free = range(len(self.include), len(leaf))
         subset, _ = swap_descent(self.columns, self._include_first(leaf), free, self.c)
         return subset, self._loss(subset)
 
