@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.matrix import as_exponent, as_matrix, spectrum
 from isopursuit.normalize import log_penalty, symmetric_normalize
 
@@ -55,6 +55,9 @@ def log_isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
     True
     """
     values = as_matrix(X, wide=False).values
+    D, k = values.shape
+    if k > D:
+        raise ShapeError(f"{k} columns in {D} dimensions are dependent, so their loss is infinite. Pass at most {D}.")
     return float(log_spectral_loss(spectrum(values), as_exponent(c)))
 
 
@@ -75,13 +78,13 @@ def to_loss(log_loss: float) -> float:
 
 
 def log_spectral_loss(sigma: Array, c: float) -> Array:
-    """Log Σ_d g(σ_d) over the last axis of descending singular values; infinite for dependent columns."""
+    """The logarithm of Σ_d g(σ_d) over the last axis of descending singular values; infinite for dependent columns."""
     tiny = np.finfo(np.float64).eps * sigma.shape[-1] * sigma[..., 0]
     terms = log_penalty(sigma, c)
     top = terms.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
         total = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
-    return np.where(sigma[..., -1] > tiny, total, np.inf)
+    return np.where((sigma[..., -1] > tiny) & (top[..., 0] < np.inf), total, np.inf)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,10 @@ def as_objective(objective: str | Callable[[Array], float], c: float = 1.0) -> O
 def _one_by_one(function: Callable[[Array], float]) -> Callable[[Array], Array]:
     def score(stack: Array) -> Array:
         flat = stack.reshape(-1, *stack.shape[-2:])
-        values = np.array([float(function(matrix)) for matrix in flat])
+        try:
+            values = np.array([float(function(matrix)) for matrix in flat])
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"The objective must return one number for a D × k matrix: {error}.") from None
         if np.isnan(values).any():
             raise ParameterError("The objective returned NaN. Return infinity for sets that must not be picked.")
         return values.reshape(stack.shape[:-2])
@@ -137,7 +143,7 @@ def _multitask(c: float) -> Objective:
         normalized = np.moveaxis(normalized, 1, 0)
         _, s, vt = np.linalg.svd(normalized, full_matrices=False)
         full = s[:, -1] > np.finfo(np.float64).eps * k * s[:, 0]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # rows of the pseudo-inverse V S⁻¹ Uᵀ have the lengths of the rows of V S⁻¹
             lengths = np.linalg.norm(np.swapaxes(vt, 1, 2) / s[:, None, :], axis=2)
         return np.where(full, lengths.sum(axis=1), np.inf).reshape(stack.shape[:-2])

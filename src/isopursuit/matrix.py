@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from isopursuit.errors import (
     LabelError,
     NonFiniteError,
     ParameterError,
+    RangeError,
     RankError,
     ShapeError,
 )
@@ -26,6 +27,7 @@ from isopursuit.errors import (
 Array = NDArray[np.float64]
 Label = Hashable
 SHOWN = 5  # how many positions or names a message lists
+LARGEST = 1e140  # entries beyond this, or columns below its inverse, have squares that leave float64
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,17 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         Whether X must have at least as many columns as rows.
     """
     names, values = _numbers(X)
-    if values.ndim == 1:
+    if values.ndim < 2:
         raise ShapeError(
-            f"X is one-dimensional with {values.shape[0]} entries; expected a matrix (D, P) whose columns are "
+            f"X has {values.ndim} dimensions and {values.size} entries; expected a matrix (D, P) whose columns are "
             "candidates. Use X.reshape(1, -1) for candidates with a single feature."
         )
     if values.ndim != 2:
         raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
-    _check_entries(values, wide)
     labels = names if labels is None else tuple(labels)
     if labels is not None:
         _check_labels(labels, values.shape[1])
-    return Matrix(values, labels, _zero_note(values, labels) if wide else ())
+    return _checked(values, labels, wide)
 
 
 def as_points(X: Any, labels: Sequence[Label] | None = None) -> tuple[list[Matrix], bool]:
@@ -80,12 +81,16 @@ def as_points(X: Any, labels: Sequence[Label] | None = None) -> tuple[list[Matri
         return [as_matrix(X, labels)], False
     points: list[Any] = list(X)
     matrices = [as_matrix(point, labels) for point in points]
+    if len({matrix.labels for matrix in matrices}) > 1:
+        raise LabelError("The points' columns have different labels, or the same in another order. Align them first.")
     shapes = {matrix.values.shape for matrix in matrices}
     if not matrices:
         raise ShapeError("X holds no matrices. Pass at least one (D, P) matrix.")
     if len(shapes) > 1:
         raise ShapeError(f"All points must have the same shape (D, P); got {sorted(shapes)}.")
-    return matrices, True
+    zero = ~np.any([matrix.nonzero for matrix in matrices], axis=0)
+    notes = _zero_note(np.flatnonzero(zero).tolist(), matrices[0].labels)
+    return [replace(matrix, notes=notes) for matrix in matrices], True
 
 
 def as_exponent(c: float) -> float:
@@ -120,10 +125,11 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list
     P = matrix.values.shape[1]
     position: dict[Label, int] = {label: i for i, label in enumerate(matrix.labels or ())}
     found: set[int] = set()
+    numbered = not any(isinstance(label, int | np.integer) for label in position)
     for column in columns:
-        if column in position:
+        if isinstance(column, Hashable) and column in position:
             found.add(position[column])
-        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+        elif numbered and isinstance(column, int | np.integer) and not isinstance(column, bool):
             if not -P <= column < P:
                 raise ParameterError(f"{what} names column {column}, but X has {P} columns, 0 to {P - 1}.")
             found.add(int(column) % P)
@@ -165,9 +171,13 @@ def numerical_rank(s: Array, P: int) -> int:
     return int((s > s[0] * max(len(s), P) * np.finfo(np.float64).eps).sum()) if s[0] > 0 else 0
 
 
-def row_space(values: Array, k: int) -> Array:
-    """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ."""
-    u, _, _ = np.linalg.svd(row_triangle(values).T)
+def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
+    """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ.
+
+    Columns named in `without` do not take part in finding that space.
+    """
+    kept = np.delete(values, without, axis=1) if without else values
+    u, _, _ = np.linalg.svd(row_triangle(kept).T)
     leading = u[:, :k]
     # fix the signs, so that the answer does not depend on LAPACK's
     leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
@@ -179,6 +189,12 @@ def name_columns(indices: Iterable[int], labels: tuple[Label, ...] | None, shown
     indices = list(indices)
     names = [str(i) if labels is None else f"{labels[i]!s}" for i in indices[:shown]]
     return ", ".join(names) + (f" and {len(indices) - shown} more" if len(indices) > shown else "")
+
+
+def unit_columns(values: Array) -> Array:
+    """Columns of length 1, zero ones left zero: what rank depends on, whatever the lengths."""
+    lengths = np.linalg.norm(values, axis=0)
+    return values / np.where(lengths > 0, lengths, 1.0)
 
 
 def _numbers(X: Any) -> tuple[tuple[Label, ...] | None, Array]:
@@ -226,27 +242,50 @@ def _from_objects(raw: NDArray[Any], names: tuple[Label, ...] | None) -> Array:
     raise DataTypeError(f"X is not numeric: its dtype is {raw.dtype}. Pass integers or floats.")
 
 
-def _check_entries(values: Array, wide: bool) -> None:
+def _checked(values: Array, labels: tuple[Label, ...] | None, wide: bool) -> Matrix:
+    """Refuse what cannot be computed with; columns shorter than any square that float64 holds become zero."""
     D, P = values.shape
     if values.size == 0:
         raise ShapeError(f"X is empty: it has shape {D} × {P}. Pass at least one row and one column.")
     if wide and P < D:
         raise ShapeError(
             f"X has {D} rows and only {P} columns, but columns are the candidates and {D} of them are needed. "
-            "Did you mean X.T? Otherwise pass fewer rows."
+            "Did you mean X.T? Otherwise pass fewer rows, or to `select` a smaller k."
         )
-    finite = np.isfinite(values)
-    if not finite.all():
-        where = np.argwhere(~finite)
-        some = ", ".join(f"({i}, {j}): {values[i, j]}" for i, j in where[:SHOWN])
-        more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
-        raise NonFiniteError(
-            f"X has {len(where)} entries that are NaN or infinite, at (row, column) {some}{more}. "
-            "Drop those rows or columns, or fill them in."
+    sizes = np.abs(values).max(axis=0)
+    largest = float(sizes.max())
+    if not largest < LARGEST:
+        _refuse_entries(values, largest)
+    gone = sizes < 1 / LARGEST
+    if not gone.any():
+        return Matrix(values, labels)
+    if gone.all() and wide:
+        told = "is zero everywhere" if largest == 0 else f"has no entry above {largest:.1g}"
+        raise RankError(f"X {told}, so there is nothing to pick. Check how it was read, or rescale it.")
+    if sizes[gone].any():
+        values = values.copy()
+        values[:, gone] = 0.0
+    return Matrix(values, labels, _zero_note(np.flatnonzero(gone).tolist(), labels))
+
+
+def _refuse_entries(values: Array, largest: float) -> None:
+    where = np.argwhere(~np.isfinite(values))
+    if len(where) == 0:
+        raise RangeError(
+            f"X has entries of size {largest:.1g}, whose squares leave float64. Divide X by that size: columns of "
+            "about unit length are what is wanted anyway."
         )
+    some = ", ".join(f"({i}, {j}): {values[i, j]}" for i, j in where[:SHOWN])
+    more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
+    raise NonFiniteError(
+        f"X has {len(where)} entries that are NaN or infinite, at (row, column) {some}{more}. "
+        "Drop those rows or columns, or fill them in."
+    )
 
 
 def _check_labels(labels: tuple[Label, ...], P: int) -> None:
+    if not all(isinstance(label, Hashable) for label in labels):
+        raise LabelError("Labels must be text, numbers or other hashable values, one for each column.")
     if len(labels) != P:
         raise LabelError(f"There are {len(labels)} labels for {P} columns. Pass one label for each column.")
     if len(set(labels)) != P:
@@ -256,12 +295,8 @@ def _check_labels(labels: tuple[Label, ...], P: int) -> None:
         raise LabelError(f"Labels must be unique, but these appear more than once: {some}. Rename or drop them.")
 
 
-def _zero_note(values: Array, labels: tuple[Label, ...] | None) -> tuple[str, ...]:
-    nonzero = values.any(axis=0)
-    if nonzero.all():
+def _zero_note(zero: list[int], labels: tuple[Label, ...] | None) -> tuple[str, ...]:
+    if not zero:
         return ()
-    if not nonzero.any():
-        raise RankError("X is zero everywhere, so there is nothing to pick. Check how it was read.")
-    zero = np.flatnonzero(~nonzero)
     many = "column is" if len(zero) == 1 else "columns are"
-    return (f"{len(zero)} {many} zero and cannot be picked: {name_columns(zero.tolist(), labels)}.",)
+    return (f"{len(zero)} {many} zero and cannot be picked: {name_columns(zero, labels)}.",)

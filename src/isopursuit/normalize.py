@@ -23,10 +23,11 @@ LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as
 
 
 def log_penalty(t: Array, c: float) -> Array:
-    """Log g(t) for t ≥ 0, infinite at 0; t^c beyond float64 counts as the largest float."""
+    """The logarithm of g(t) for t ≥ 0, infinite at 0 and where even t^c leaves float64."""
     positive = t > 0
-    z = np.exp(np.minimum(c * np.abs(np.log(np.where(positive, t, 1.0))), LARGEST_LOG))
-    return np.where(positive, np.logaddexp(z, 1 / z) - np.log(2.0) - 1.0, np.inf)
+    power = c * np.abs(np.log(np.where(positive, t, 1.0)))
+    z = np.exp(np.minimum(power, LARGEST_LOG))
+    return np.where(positive & (power < LARGEST_LOG), np.logaddexp(z, 1 / z) - np.log(2.0) - 1.0, np.inf)
 
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:
@@ -103,7 +104,10 @@ def check_symmetric(normalization: Callable[[Array], Array]) -> None:
 
 
 def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
-    q = np.asarray(normalization(t), dtype=np.float64)
+    try:
+        q = np.asarray(normalization(t), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"The normalization does not map lengths to lengths: {error}.") from None
     if q.shape != t.shape:
         raise ParameterError(
             f"The normalization returned shape {q.shape} for lengths of shape {t.shape}. "
@@ -143,9 +147,9 @@ def normalize(values: Array, c: float, normalization: Normalization) -> Normaliz
 def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:
     """How many orders of magnitude the normalized lengths span, and which columns leave float64 for it."""
     new_log = log_lengths(lengths, c, normalization)
-    relative = new_log - new_log.max()
+    relative = new_log - (new_log.max() if np.isfinite(new_log.max()) else 0.0)
     positive = lengths > 0
-    orders = -float(relative[positive].min()) / np.log(10.0)
+    orders = -float(relative[positive].min()) / np.log(10.0) if np.isfinite(new_log.max()) else np.inf
     return orders, np.flatnonzero(positive & (relative < LOWEST_LOG)).tolist()
 
 

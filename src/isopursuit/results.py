@@ -294,7 +294,8 @@ class Selection:
         """What is proved, in words."""
         if self.pursuit is None:
             return self.search.verdict
-        return f"{self.search.verdict} among the {len(self.pursuit.tied)} columns the pursuit left"
+        also = "" if np.isin(self.indices, self.pursuit.tied).all() else " and those included"
+        return f"{self.search.verdict} among the {len(self.pursuit.tied)} columns the pursuit left{also}"
 
     def take(self, X: Any) -> Any:
         """The picked columns of X itself, a pandas or polars frame or an array."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,11 +23,13 @@ from isopursuit.matrix import (
     row_space,
     singular_values,
     spectrum,
+    unit_columns,
 )
 from isopursuit.normalize import Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Alternative, Choice, Pursuit, Search, Selection
 from isopursuit.search.brute import brute_search
+from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
@@ -65,8 +69,8 @@ def select(
         The paper's exponent.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
-        found and proved. An orthonormal basis present in X is always returned. "exact" proves the best of all
-        columns. The others are comparisons.
+        found and proved. An orthonormal basis present in X is always in that set, and returned if the search finishes.
+        "exact" proves the best of all columns. The others are comparisons.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -76,7 +80,7 @@ def select(
     gap : float
         Stop as soon as the subset is proved to be within this relative distance of the best.
     callback : callable, optional
-        Called with a `SearchProgress` during the search; return True to stop.
+        Called with a `SearchProgress` while "two-stage" or "exact" search; return True to stop.
 
     Returns
     -------
@@ -90,21 +94,21 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
-    matrix = as_matrix(X, labels)
+    began = time.perf_counter()
+    matrix = as_matrix(X, labels, wide=k is None)
     D, P = matrix.values.shape
-    rank = numerical_rank(singular_values(matrix.values), P)
-    k = as_size(k, D, rank)
+    k = as_size(k, D, numerical_rank(singular_values(unit_columns(matrix.values)), P))
     c = as_exponent(c)
     must, barred = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
-    reduced = Matrix(row_space(matrix.values, k), matrix.labels, matrix.notes) if k < D else matrix
+    reduced = Matrix(row_space(matrix.values, k, barred), matrix.labels, matrix.notes) if k < D else matrix
+    as_candidates(reduced, must, barred)  # refuses contradictions before any work
     pursuit = None
     if method == "two-stage":
         pursuit = _pursue(reduced, c, normalization, barred)
         kept = np.union1d(pursuit.tied, must)
         outside = np.setdiff1d(np.arange(P), kept).tolist()
-        search = exact_search(
-            reduced, c, include=must, exclude=outside, time_limit=time_limit, gap=gap, callback=callback
-        )
+        left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
+        search = exact_search(reduced, c, include=must, exclude=outside, time_limit=left, gap=gap, callback=callback)
     elif method == "exact":
         search = exact_search(
             reduced, c, include=must, exclude=barred, time_limit=time_limit, gap=gap, callback=callback
@@ -128,7 +132,8 @@ def _pursue(matrix: Matrix, c: float, normalization: Normalization, barred: list
     if barred:
         values = values.copy()
         values[:, barred] = 0.0
-    return isometry_pursuit(values, c, normalization=normalization, labels=matrix.labels)
+    found = isometry_pursuit(values, c, normalization=normalization, labels=matrix.labels)
+    return replace(found, notes=matrix.notes)
 
 
 def _explain(
@@ -148,7 +153,7 @@ def _explain(
             if rival not in rivals or log_loss < rivals[rival][0]:
                 rivals[rival] = (log_loss, index)
         best = swaps[0] if swaps else None
-        price = float("inf") if best is None else to_loss(best[0]) - search.loss
+        price = float("inf") if best is None else _rise(search.log_loss, best[0])
         replacement = None if best is None else names[best[1]]
         choices.append(Choice(index, names[index], float(lengths[index]), price, replacement))
     nearest = sorted(rivals.items(), key=lambda item: (item[1][0], item[0]))[:NEAREST]
@@ -167,13 +172,20 @@ def _explain(
         ),
         method=method,
         c=c,
-        notes=search.notes + _pruning_note(pursuit, choices),
+        notes=search.notes + _pruning_note(pursuit, choices, search.loss),
     )
 
 
-def _pruning_note(pursuit: Pursuit | None, choices: list[Choice]) -> tuple[str, ...]:
+def _rise(log_loss: float, log_other: float) -> float:
+    """How much higher the other loss is, infinite where that leaves float64."""
+    if log_other == log_loss:
+        return 0.0
+    return to_loss(log_loss) * float(np.expm1(log_other - log_loss)) if max(log_loss, log_other) < 700 else np.inf
+
+
+def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], loss: float) -> tuple[str, ...]:
     """What a negative price means: the second stage never saw the column that would do better."""
-    if pursuit is None or all(choice.price >= 0 for choice in choices):
+    if pursuit is None or all(choice.price >= -1e-9 * loss for choice in choices):
         return ()
     return ("a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",)
 

@@ -759,6 +759,8 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
     cdef double gap
     cdef bint independent
     cdef void* watcher = NULL if watch is None else <void*> watch
+    # Ask for all the memory the kernel may take at once, so that a lack of it is an error here and no crash there.
+    np.empty(A.n * A.m * 6 * (A.D + A.r) + min(A.m, 4 * A.n * A.D * A.D + 100) ** 2 + 40 * A.m)
     with nogil:
         independent = minimize(&A, &w[0], tol, rounds, watcher, &gap)
     return gap, independent

@@ -17,8 +17,8 @@ their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
 BLOCK = 8192  # columns whitened at once
+FLOOR = 1e-8  # relative size of the floor under M for targets that do not span all rows
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 
 
@@ -43,7 +44,8 @@ class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
 
     Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
-    against, `triangles` T for each point that needed it, and `home` weights to start from.
+    against, `triangles` T for each point that needed it, and `home` weights to start from. Where the target does not
+    span all rows the optimal M may be singular; `floor`, a trifle of the identity, keeps it regular.
     """
 
     x: Array
@@ -53,6 +55,7 @@ class Design:
     targets: tuple[Array, ...] | None = None
     triangles: tuple[Array | None, ...] = ()
     home: Array | None = None
+    floor: float = 0.0
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -62,17 +65,28 @@ class Design:
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """Everything that weights say about the program, over all columns; None where M is singular."""
-        found = _sweep.evaluate(self.x, self.y, self.ridge, weights)
+        found = _sweep.evaluate(self.x, self.y, self.ridge + self.floor, weights)
         return None if found is None else Evaluation(weights, *found)
 
     def start(self) -> Array:
         """Weights that use every column and leave M regular."""
         return _sweep.start(self.x) if self.home is None else self.home.copy()
 
+    def floored(self) -> Design:
+        """The same program with a floor under M, relative to the size M has at the optimum."""
+        lengths = np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x))
+        size = float(np.median(lengths[lengths > 0])) * float(np.linalg.norm(1.0 if self.y is None else self.y))
+        return replace(self, floor=FLOOR * size)
+
+    def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
+        """Improve weights in place; True when the columns with weight determine them."""
+        return _sweep.solve(self.x, self.y, self.ridge + self.floor, weights, tol, rounds, watch)[1]
+
     def take(self, columns: NDArray[np.intp]) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
-        return Design(x, self.y, self.ridge, home=None if self.home is None else self.home[columns])
+        home = None if self.home is None else self.home[columns]
+        return Design(x, self.y, self.ridge, home=home, floor=self.floor)
 
     def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
@@ -83,13 +97,34 @@ class Design:
 
     def dual_point(self, evaluation: Evaluation) -> Array:
         """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
-        rho = float(np.sqrt(evaluation.q.max()))
         nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
+        rho = float(np.sqrt(evaluation.q.max()))
         nu = nu / (max(rho, 1.0) if self.ridge > 0 else rho)
         for i, triangle in enumerate(self.triangles):
             if triangle is not None:
                 nu[i] = solve_triangular(triangle, nu[i], lower=True, trans="T", check_finite=False)
         return nu
+
+    @property
+    def idle(self) -> bool:
+        """Whether B = 0 is optimal: the target is zero, or the ridge λ ≥ ‖Yᵀx_p‖ for every column."""
+        if self.ridge == 0:
+            return self.y is not None and not self.y.any()
+        pulls = self.x if self.y is None else self.x @ self.y
+        return bool(np.einsum("ipr,ipr->p", pulls, pulls).max() <= self.ridge**2)
+
+    def without_floor(
+        self, evaluation: Evaluation, support: NDArray[np.intp], B: Array, scale: float
+    ) -> tuple[Array, Certificate]:
+        """Coefficients that meet the constraint in spite of the floor, and their certificate, from scratch."""
+        y = np.broadcast_to(np.eye(self.shape[2]), (self.shape[0], *self.shape[2:] * 2)) if self.y is None else self.y
+        X = np.swapaxes(self.x[:, support], 1, 2)
+        B = B + np.stack([np.linalg.lstsq(X[i], y[i] - X[i] @ B[i])[0] for i in range(len(X))])
+        nu = evaluation.inverse @ y
+        slopes = self.x @ nu
+        rho = float(np.sqrt(np.einsum("ipr,ipr->p", slopes, slopes).max()))
+        primal = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
+        return B, Certificate(primal, float(np.vdot(y, nu)) / rho, self.residual(B, support))
 
     def residual(self, B: Array, support: NDArray[np.intp]) -> float:
         """‖X B − Y‖ / ‖Y‖ against the caller's own matrix."""
@@ -122,6 +157,11 @@ class Evaluation:
     def gap(self) -> float:
         """Relative to the primal value."""
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
+
+    @property
+    def minimized(self) -> bool:
+        """Whether f itself is near its least value, so that weights mean something, not only the coefficients."""
+        return self.value - self.dual <= 1e-6 * self.value or self.gap > 1e-6
 
     @cached_property
     def tied(self) -> NDArray[np.intp]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -21,17 +22,17 @@ from isopursuit.matrix import (
     singular_values,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
-from isopursuit.pursuit import _sweep
-from isopursuit.pursuit.design import Design, Evaluation, build_design, whitened_at
+from isopursuit.pursuit.design import TIGHT, Design, Evaluation, build_design, whitened_at
 from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
 from isopursuit.pursuit.working_set import PursuitProgress, Solved, pursue
-from isopursuit.results import Pursuit
+from isopursuit.results import Certificate, Pursuit
 
 Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
 Callback = Callable[[PursuitProgress], bool | None]
 
 IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
+LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
@@ -128,7 +129,12 @@ def isometry_pursuit(
         design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
     except RankError as error:
         raise (_range_error(matrices[0], normalization, c) or error) from None
-    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, math.exp(min(-log_scale, 700.0)))
+    if abs(log_scale) > LARGEST_SCALE:
+        raise RangeError(
+            f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective leaves "
+            f"float64. What works: {workable(matrices[0].values, normalization, c)}."
+        )
+    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, math.exp(-log_scale))
     if not np.isfinite(found.certificate.gap):
         raise _range_error(matrices[0], normalization, c) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
@@ -185,15 +191,16 @@ def lasso_path(
     matrices, many = as_points(X, labels)
     values = [m.values for m in matrices]
     targets = _as_targets(Y, len(matrices), many, len(values[0]))
-    if isinstance(ridges, int):
+    _check_options(0.0, tol, "minimum-norm")
+    if isinstance(ridges, Integral):
         if ridges < 1 or not 0 < smallest < 1:
-            raise ParameterError(f"Need ridges ≥ 1 and 0 < smallest < 1; got {ridges} and {smallest}.")
+            raise ParameterError(f"Need ridges ≥ 1 and 0 < smallest < 1; got {ridges!r} and {smallest}.")
         products = np.stack([v.T if targets is None else v.T @ targets[i] for i, v in enumerate(values)])
         largest = float(np.sqrt(np.einsum("ipr,ipr->p", products, products).max()))
-        grid = largest * np.geomspace(1.0, smallest, ridges)
+        grid = largest * np.geomspace(1.0, smallest, int(ridges))
     else:
         grid = np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
-    if not (len(grid) and (grid > 0).all()):
+    if not (len(grid) and (grid > 0).all() and (grid < 1e140).all()):
         raise ParameterError("ridges must be positive numbers. For λ = 0 use basis_pursuit.")
     path: list[Pursuit] = []
     weights: Array | None = None
@@ -229,31 +236,79 @@ def _pursue(
     callback: Callback | None,
     scale: float = 1.0,
 ) -> Pursuit:
-    """Solve the design, pick the solution asked for, and let the certificate judge. Objectives are times `scale`."""
-    solved = pursue(design, tol, _as_weights(weights, design.shape[1]), callback)
+    """Solve the design, pick the solution asked for, and let the certificate judge.
+
+    The design's columns are the caller's times `scale`, so that coefficients and objective are too.
+    """
+    if design.idle:
+        return _nothing(design, matrix, many)
+    given = _as_weights(weights, design.shape[1])
+    solved = pursue(design, tol, None if given is None else given / scale, callback)
     for _ in range(REWHITENINGS if design.ridge == 0 else 0):
         if solved.status != "stalled" or solved.evaluation.gap > 0.99:
             break
-        design = whitened_at(design, solved.evaluation.weights)
+        try:
+            design = whitened_at(design, solved.evaluation.weights)
+        except RankError:  # the weights themselves are singular
+            break
         solved = pursue(design, tol, solved.evaluation.weights, callback)
+    found = _judged(design, solved, matrix, many, tol, solution, scale)
+    minimized = solved.evaluation.minimized
+    if design.ridge > 0 or found.status == "stopped" or (found.status == "optimal" and minimized):
+        return found
+    # the target may span fewer dimensions than X has rows: then M is singular at the optimum, and needs a floor
+    floored = design.floored()
+    other = _judged(floored, pursue(floored, tol, None, callback), matrix, many, tol, solution, scale)
+    return other if other.certificate.gap <= max(found.certificate.gap, 0.0 if minimized else 1e-6) else found
+
+
+def _judged(
+    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, scale: float
+) -> Pursuit:
     evaluation, unique, kind = _choose(design, solved, solution, tol)
     support = np.flatnonzero(evaluation.weights)
     B = design.coefficients(evaluation, support)
-    dual = design.dual_point(evaluation)
+    dual = scale * design.dual_point(evaluation)
     certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
-    reached = certificate.gap <= tol or solved.status != "optimal"
+    weights = scale * evaluation.weights
+    if design.floor > 0:
+        B, certificate = design.without_floor(evaluation, support, B, scale)
+        weights[support] = scale * np.sqrt(np.einsum("ipr,ipr->p", B, B))
+    reached = certificate.gap <= tol
     return Pursuit(
-        weights=evaluation.weights,
+        weights=weights,
         tied=evaluation.tied,
-        unique=unique,
+        unique=unique and math.isfinite(certificate.gap),
         solution=kind,
         certificate=certificate,
         dual=dual if many else dual[0],
         ridge=design.ridge,
-        status=solved.status if reached else "stalled",
+        status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
         labels=matrix.labels,
         notes=matrix.notes,
-        support_coefficients=B if many else B[0],
+        support_coefficients=scale * (B if many else B[0]),
+    )
+
+
+def _nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
+    """The answer B = 0, where the target is zero or the ridge outweighs every column."""
+    n, P, D = design.shape
+    y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
+    objective = 0.5 * float(np.vdot(y, y)) if design.ridge > 0 else 0.0
+    dual = y / design.ridge if design.ridge > 0 else np.zeros_like(y)
+    nothing = np.zeros((n, 0, y.shape[-1]))
+    return Pursuit(
+        weights=np.zeros(P),
+        tied=np.zeros(0, dtype=np.intp),
+        unique=True,
+        solution="minimum-norm",
+        certificate=Certificate(objective, objective),
+        dual=dual if many else dual[0],
+        ridge=design.ridge,
+        status="optimal",
+        labels=matrix.labels,
+        notes=matrix.notes,
+        support_coefficients=nothing if many else nothing[0],
     )
 
 
@@ -287,28 +342,37 @@ def _choose(
 def _purified(design: Design, evaluation: Evaluation) -> Evaluation:
     """The same weights down to rounding, without the noise on columns that are proved to have none."""
     tied = evaluation.tied
-    part = design.take(tied)
-    w = evaluation.weights[tied]
-    _sweep.solve(part.x, part.y, part.ridge, w, 1e-15, 20)
-    full = np.zeros_like(evaluation.weights)
-    full[tied] = w
-    judged = design.evaluate(full)
-    return evaluation if judged is None or judged.gap > max(evaluation.gap, 1e-14) else judged
+    heavy = evaluation.weights[tied] > 1e-7 * evaluation.weights.max()
+    for columns in (tied[(evaluation.q[tied] >= 1 - TIGHT) | heavy], tied):
+        part = design.take(columns)
+        w = evaluation.weights[columns]
+        if part.evaluate(w) is None:
+            continue
+        part.solve(w, 1e-15, 20)
+        full = np.zeros_like(evaluation.weights)
+        full[columns] = w
+        judged = design.evaluate(full)
+        if judged is not None and judged.gap <= max(evaluation.gap, 1e-14):
+            return judged
+    return evaluation
 
 
 def _as_weights(weights: ArrayLike | None, P: int) -> Array | None:
     if weights is None:
         return None
-    w = np.array(weights, dtype=np.float64)
+    try:
+        w = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"weights must be {P} numbers ≥ 0, one for each column of X.") from None
     if w.shape != (P,) or not np.isfinite(w).all() or (w < 0).any():
         raise ParameterError(f"weights must be {P} finite numbers ≥ 0, one for each column of X; got shape {w.shape}.")
     return w
 
 
 def _check_options(ridge: float, tol: float, solution: str) -> None:
-    if not 0 <= ridge < np.inf:
+    if not isinstance(ridge, Real) or not 0 <= ridge < 1e140:
         raise ParameterError(f"ridge={ridge!r} must be a number ≥ 0.")
-    if not 0 < tol < 1:
+    if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
     if solution not in ("minimum-norm", "vertex"):
         raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")

@@ -14,13 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.design import Design, Evaluation
 
 Array = NDArray[np.float64]
 Status = Literal["optimal", "stalled", "stopped"]
 
 SMALL = 4096  # columns up to which the kernel takes the whole problem
+WATCHED = 100_000  # entries from which a solve may take long enough to be interrupted
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
 PASSES = 100  # screenings of all columns
 PATIENCE = 12  # screenings without progress before giving up
@@ -78,7 +78,7 @@ def pursue(
     P = design.shape[1]
     w = _starting(design, weights)
     # a watch on large problems lets Ctrl-C through even without a callback
-    watch = Watch(callback or (lambda _: None)) if callback is not None or P > SMALL else None
+    watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
     independent = _solve_all(design, w, tol, watch) if P <= SMALL else _solve_by_parts(design, w, tol, watch)
     evaluation = design.evaluate(w)
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
@@ -106,8 +106,7 @@ def _starting(design: Design, weights: Array | None) -> Array:
 def _solve_all(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
     if watch is not None:
         watch.columns = len(w)
-    _, independent = _sweep.solve(design.x, design.y, design.ridge, w, tol, ROUNDS, watch)
-    return independent
+    return design.solve(w, tol, ROUNDS, watch)
 
 
 def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
@@ -135,7 +134,7 @@ def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -
         if watch is not None:
             watch.columns, watch.passes = len(columns), passes + 1
         target = max(0.3 * tol, (3e-2 if gap > 1e-4 else 1e-3) * gap)
-        _, independent = _sweep.solve(part.x, part.y, part.ridge, v, target, ROUNDS, watch)
+        independent = part.solve(v, target, ROUNDS, watch)
         w[:] = 0.0
         w[columns] = v
         if watch is not None and watch.stopped:

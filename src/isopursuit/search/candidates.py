@@ -10,9 +10,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss import Objective
-from isopursuit.matrix import Label, Matrix, as_indices, as_matrix, name_columns, numerical_rank, singular_values
+from isopursuit.matrix import (
+    Label,
+    Matrix,
+    as_indices,
+    as_matrix,
+    name_columns,
+    numerical_rank,
+    singular_values,
+    unit_columns,
+)
 from isopursuit.results import Search
 
 Array = NDArray[np.float64]
@@ -67,8 +76,13 @@ class Candidates:
         notes: tuple[str, ...] = (),
     ) -> Search:
         """The result for positions in X; the loss is computed anew from the singular values."""
-        positions = np.array(sorted(picked), dtype=np.intp)
+        positions = np.array(sorted(picked, key=lambda p: self.columns[p]), dtype=np.intp)
         score = float(objective.score(self.X[:, positions][None])[0])
+        if score == np.inf and objective.name == "isometry":
+            raise RangeError(
+                "Every subset tried has a loss beyond even its logarithm in float64. Use a smaller c, or rescale X, "
+                f"whose median length is {float(np.median(np.linalg.norm(self.X, axis=0))):.4g}."
+            )
         loss = objective.loss(score)
         bound = objective.bound(self.k) if lower_bound is None else lower_bound
         log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
@@ -116,8 +130,7 @@ def as_candidates(
             "Exclude fewer columns, or pass a smaller k to `select`."
         )
     values = matrix.values if len(columns) == P else np.ascontiguousarray(matrix.values[:, columns])
-    # lengths do not matter for rank, only directions
-    unit = values / np.linalg.norm(values, axis=0)
+    unit = unit_columns(values)
     rank = numerical_rank(singular_values(unit), P)
     if rank < D:
         raise RankError(

@@ -19,6 +19,7 @@ from isopursuit.search.exchange import local_search
 from isopursuit.search.tree import SearchProgress, branch_and_bound
 
 LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
+SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # where the envelopes' shape has been checked (relaxation.py)
 
 
 def exact_search(
@@ -71,6 +72,13 @@ def exact_search(
         raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise ParameterError(f"workers={workers!r} must be a whole number of threads, at least 1.")
+    if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
+        raise ParameterError(
+            f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
+            "Use exchange_search beyond that."
+        )
     candidates = as_candidates(X, include, exclude, labels).ordered()
     goal = as_objective("isometry", c)
     start = local_search(
