@@ -1,5 +1,8 @@
 """A user's day: what they may pass by mistake, and what they are told."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,3 +115,85 @@ def test_contradictions_between_include_and_exclude_are_refused():
 def test_points_must_share_a_shape():
     with pytest.raises(errors.ShapeError, match="same shape"):
         ip.basis_pursuit([GOOD, GOOD[:, :3]])
+
+
+@pytest.mark.parametrize("entrance", [ip.basis_pursuit, *ENTRANCES])
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160, 1e200, 1e300])
+def test_scales_whose_squares_leave_float64_are_refused_by_name(entrance, scale):
+    with pytest.raises(errors.InputError, match=r"rescale|Divide X"):
+        entrance(GOOD * scale)
+
+
+def test_a_column_too_short_to_square_counts_as_zero():
+    X = np.column_stack([GOOD, [1e-170, 1e-170]])
+    for search in (ip.greedy_search, ip.brute_search, ip.exchange_search, ip.exact_search, ip.select):
+        found = search(X)
+        assert 4 not in found.indices
+        assert "cannot be picked: 4" in found.notes[0]
+    assert X[0, 4] == 1e-170
+
+
+def test_one_long_column_does_not_hide_the_rank_of_the_others():
+    X = np.column_stack([GOOD, [1e20, 1e20]])
+    assert ip.select(X).indices.tolist() == ip.exact_search(X).indices.tolist() == [0, 1]
+
+
+def test_exponents_whose_powers_leave_float64_are_refused():
+    with pytest.raises(errors.RangeError, match="smaller c"):
+        ip.brute_search(GOOD * 1e-32, c=10)
+    with pytest.raises(errors.RangeError):
+        ip.isometry_pursuit(GOOD * 1e-32, c=10)
+    with pytest.raises(errors.RangeError, match="objective leaves"):
+        ip.isometry_pursuit(1e-3 * np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": 0}, {"workers": -1}, {"workers": 1.5}, {"gap": 2.0}, {"time_limit": 0}, {"c": 0.01}, {"c": 50.0}],
+)
+def test_the_exact_searchs_options_are_checked(options):
+    with pytest.raises(errors.ParameterError):
+        ip.exact_search(GOOD, **options)
+
+
+@pytest.mark.parametrize("options", [{"ridge": "a"}, {"tol": None}, {"weights": "a"}, {"normalization": lambda t: "x"}])
+def test_nonsense_is_refused_as_such(options):
+    with pytest.raises(errors.ParameterError):
+        ip.isometry_pursuit(GOOD, **options)
+
+
+def test_whole_numbers_as_labels_are_labels_only():
+    labels = [10, 20, 30, 40]
+    assert 3 in ip.exact_search(GOOD, labels=labels, include=[40]).indices
+    with pytest.raises(errors.LabelError):
+        ip.exact_search(GOOD, labels=labels, include=[1])
+    with pytest.raises(errors.LabelError):
+        ip.exact_search(GOOD, labels=[[1], [2], [3], [4]])
+    with pytest.raises(errors.LabelError):
+        ip.exact_search(GOOD, include=[[0, 1]])
+
+
+def test_points_must_agree_on_their_labels():
+    one = pd.DataFrame(GOOD, columns=list("abcd"))
+    with pytest.raises(errors.LabelError, match="another order"):
+        ip.basis_pursuit([one, one[list("badc")]])
+    half_zero = [GOOD, np.where(np.arange(4) == 3, 0.0, GOOD)]
+    assert ip.basis_pursuit(half_zero).notes == ()
+
+
+def test_more_columns_than_dimensions_have_no_loss():
+    with pytest.raises(errors.ShapeError, match="at most 2"):
+        ip.isometry_loss(GOOD)
+
+
+def test_memory_that_is_not_there_is_an_error_and_no_crash():
+    code = (
+        "import resource, numpy as np, isopursuit as ip\n"
+        "X = np.random.default_rng(0).normal(size=(100, 4000))\n"
+        "ip.basis_pursuit(np.eye(3))\n"
+        "now = 1024 * int(open('/proc/self/statm').read().split()[0]) * 4\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (now + 20 * 2**20, now + 20 * 2**20))\n"
+        "try:\n    ip.basis_pursuit(X)\nexcept MemoryError:\n    print('refused')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "refused\n"

@@ -98,3 +98,35 @@ def test_out_of_time_the_incumbent_comes_with_a_bound():
 def test_an_unknown_method_is_refused():
     with pytest.raises(ParameterError, match="two-stage"):
         ip.select(problem(0, 2, 5), method="magic")
+
+
+def test_contradictions_are_refused_by_every_method():
+    for method in ("two-stage", "exact", "exchange", "greedy", "brute"):
+        with pytest.raises(ParameterError, match="both included and excluded"):
+            ip.select(problem(0, 3, 8), method=method, include=[0], exclude=[0])
+
+
+def test_a_tall_table_is_fine_when_few_columns_are_wanted():
+    X = np.random.default_rng(0).normal(size=(10, 5))
+    assert ip.select(X, k=3, method="exact").k == 3
+
+
+def test_excluded_columns_do_not_define_the_row_space():
+    X = problem(0, 5, 12)
+    X[:, 0] *= 1e3
+    without = ip.select(X[:, 1:], k=2, method="exact").indices + 1
+    assert ip.select(X, k=2, method="exact", exclude=[0]).indices.tolist() == without.tolist()
+
+
+def test_prices_beyond_float64_are_numbers():
+    picked = ip.select(load_wine().matrix(), c=10, method="exchange")
+    assert not any(np.isnan(choice.price) for choice in picked.choices)
+    assert "e^" in str(picked)
+
+
+def test_an_included_column_outside_the_tied_set_is_told():
+    X = problem(1, 4, 40)
+    outside = int(np.setdiff1d(np.arange(40), ip.isometry_pursuit(X).tied)[0])
+    picked = ip.select(X, include=[outside])
+    assert "and those included" in picked.verdict
+    assert ip.select(X).verdict.endswith("columns the pursuit left")

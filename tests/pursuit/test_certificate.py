@@ -1,6 +1,8 @@
 """Every convex answer carries its proof; here the proof is checked against the paper's formulas and other solvers."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -191,3 +193,63 @@ def test_the_lasso_path_runs_from_nothing_to_basis_pursuit():
     assert all(found.certificate.gap < 1e-8 for found in path)
     assert any(0 < size < 5 for size in sizes)
     assert path[-1].support.tolist() == ip.basis_pursuit(X).support.tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_target_spanned_by_few_columns_uses_only_those(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4, 15))
+    longest = int(np.linalg.norm(X, axis=0).argmax())
+    found = ip.basis_pursuit(X, X[:, [longest]])
+    assert found.objective == pytest.approx(clarabel([X], [X[:, [longest]]]), rel=1e-6)
+    assert found.certificate.gap < 1e-6
+    assert np.abs(X @ found.coefficients - X[:, [longest]]).max() < 1e-8
+    assert found.weights[longest] == pytest.approx(1.0, abs=1e-6)
+    assert np.delete(found.weights, longest).max() < 1e-6
+
+
+def test_the_identitys_first_column_needs_one_column():
+    found = ip.basis_pursuit(np.eye(4), np.eye(4)[:, :1])
+    assert found.support.tolist() == [0]
+    assert found.unique
+    assert found.weights.tolist() == pytest.approx([1, 0, 0, 0])
+
+
+def test_a_zero_target_and_a_huge_ridge_need_nothing():
+    X = gaussian(3, 10)
+    nothing = ip.basis_pursuit(X, np.zeros((3, 2)))
+    assert len(nothing.support) == 0
+    assert nothing.objective == nothing.certificate.dual == 0
+    heavy = ip.basis_pursuit(X, ridge=1e30)
+    assert len(heavy.support) == 0
+    assert heavy.objective == heavy.certificate.dual == 1.5
+
+
+@pytest.mark.parametrize("factor", [0.02, 10.0, 50.0])
+def test_everything_is_in_the_units_of_the_normalized_matrix_whatever_its_scale(factor):
+    X = factor * gaussian(3, 30)
+    N, found = ip.symmetric_normalize(X), ip.isometry_pursuit(X)
+    assert np.abs(N @ found.coefficients - np.eye(3)).max() < 1e-9
+    assert ip.multitask_norm(found.coefficients) == pytest.approx(found.objective, rel=1e-9)
+    assert np.linalg.norm(found.dual.T @ N, axis=0).max() == pytest.approx(1.0, rel=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(found.coefficients, axis=1), found.weights, rtol=1e-6, atol=1e-300)
+    warm = ip.isometry_pursuit(X, weights=found.weights)
+    assert warm.objective == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_a_shadow_of_a_column_carries_no_weight():
+    found = ip.basis_pursuit([[1.0, 1.0 - 1e-8]])
+    assert found.support.tolist() == [0]
+
+
+def test_ctrl_c_reaches_a_long_solve():
+    code = (
+        "import os, signal, threading, numpy as np, isopursuit as ip\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "X = np.random.default_rng(0).normal(size=(300, 4000)) / 17\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n    ip.basis_pursuit(X); print('finished')\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout == "interrupted\n"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import isopursuit as ip
 from isopursuit.search.exchange import local_search
 from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
 
@@ -223,3 +224,38 @@ def test_an_interrupt_from_the_keyboard_returns_what_is_known() -> None:
     output, _ = process.communicate(timeout=30)
     assert output.splitlines()[-1] == "interrupted True"
     assert process.returncode == 0
+
+
+def test_the_public_search_proves_wine_and_breast_cancer(wine: Matrix, cancer: Matrix) -> None:
+    for X, loss in ((wine.T[:8], 12.231016604), (wine.T, 52.064503950), (cancer.T[:10], 380.836044511)):
+        found = ip.exact_search(X, time_limit=60)
+        assert found.optimal
+        assert found.loss == pytest.approx(loss, abs=5e-9 * loss)
+
+
+def test_the_public_search_equals_brute_force_up_to_25_columns() -> None:
+    rng = np.random.default_rng(11)
+    for c in (0.5, 1.0, 2.0):
+        X = random_problem(rng, 6, 25)
+        exact, brute = ip.exact_search(X, c), ip.brute_search(X, c)
+        assert exact.optimal
+        assert exact.loss == pytest.approx(brute.loss, rel=1e-9)
+
+
+def test_five_seconds_are_five_seconds_on_many_columns() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 20_000)) / math.sqrt(20)
+    began = time.monotonic()
+    found = ip.exact_search(X, time_limit=5)
+    assert time.monotonic() - began < 7  # six on an idle machine
+    assert found.status == "time"
+    assert 20 <= found.lower_bound <= found.loss
+
+
+def test_the_callback_sees_the_callers_columns(wine: Matrix) -> None:
+    X = wine.T
+    seen: list[SearchProgress] = []
+    found = ip.exact_search(X, time_limit=3, callback=lambda now: seen.append(now))
+    assert seen
+    for now in seen:
+        assert ip.isometry_loss(X[:, now.indices]) == pytest.approx(now.incumbent, rel=1e-9)
+        assert now.lower_bound <= found.loss * (1 + 1e-9)

@@ -647,6 +647,15 @@ cdef int in_question(Program* A, const double* w, const double* q, bint few, int
     return count
 
 
+cdef bint ask(watch, double gap) noexcept:
+    """What the watch answers; whatever it raises (Ctrl-C too) stops the solver and waits in `watch.error`."""
+    try:
+        return watch(gap)
+    except BaseException as error:
+        watch.error = error
+        return True
+
+
 cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
     """Rounds of sweeps, and the interior point once they have cost a share of it; ends polished if it converged."""
     cdef int p, turn, count, repeat, finishes = 0, m = A.m, D = A.D
@@ -669,7 +678,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
             break
         if watch != NULL:
             with gil:
-                stop = (<object> watch)(gap[0])
+                stop = ask(<object> watch, gap[0])
             if stop:
                 break
         count = in_question(A, w, s.q, finishes < 2, order)
@@ -754,7 +763,8 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
           watch=None):
     """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
 
-    `watch(gap)` is called between rounds; it must not raise, and stops the solver by returning True."""
+    `watch(gap)` is called between rounds and stops the solver by returning True; what it raises is left in
+    `watch.error`."""
     cdef Program A = program(x, y, ridge)
     cdef double gap
     cdef bint independent

@@ -113,10 +113,10 @@ class Design:
         pulls = self.x if self.y is None else self.x @ self.y
         return bool(np.einsum("ipr,ipr->p", pulls, pulls).max() <= self.ridge**2)
 
-    def without_floor(
+    def refined(
         self, evaluation: Evaluation, support: NDArray[np.intp], B: Array, scale: float
     ) -> tuple[Array, Certificate]:
-        """Coefficients that meet the constraint in spite of the floor, and their certificate, from scratch."""
+        """Coefficients that meet the constraint in spite of a floor or of rounding, and a certificate from scratch."""
         y = np.broadcast_to(np.eye(self.shape[2]), (self.shape[0], *self.shape[2:] * 2)) if self.y is None else self.y
         X = np.swapaxes(self.x[:, support], 1, 2)
         B = B + np.stack([np.linalg.lstsq(X[i], y[i] - X[i] @ B[i])[0] for i in range(len(X))])

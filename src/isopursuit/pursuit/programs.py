@@ -33,6 +33,7 @@ Callback = Callable[[PursuitProgress], bool | None]
 
 IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
+REFINED = 1e-11  # residuals above this are refined away before an answer is judged
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
@@ -271,8 +272,8 @@ def _judged(
     dual = scale * design.dual_point(evaluation)
     certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
     weights = scale * evaluation.weights
-    if design.floor > 0:
-        B, certificate = design.without_floor(evaluation, support, B, scale)
+    if design.floor > 0 or certificate.residual > REFINED:
+        B, certificate = design.refined(evaluation, support, B, scale)
         weights[support] = scale * np.sqrt(np.einsum("ipr,ipr->p", B, B))
     reached = certificate.gap <= tol
     return Pursuit(

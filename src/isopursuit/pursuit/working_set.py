@@ -46,7 +46,7 @@ class Solved:
 
 
 class Watch:
-    """Calls the user's callback between rounds of the kernel, and keeps what it raised until the kernel is back."""
+    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises."""
 
     def __init__(self, callback: Callable[[PursuitProgress], bool | None]) -> None:
         self.callback = callback
@@ -57,18 +57,15 @@ class Watch:
 
     def __call__(self, gap: float) -> bool:
         """Tell the callback; True stops the kernel."""
-        try:
-            now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes)
-            self.stopped = bool(self.callback(now)) or self.stopped
-        except BaseException as error:  # noqa: BLE001 - raised again by `check`, outside the kernel
-            self.error = error
-            self.stopped = True
+        now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes)
+        self.stopped = bool(self.callback(now)) or self.stopped
         return self.stopped
 
-    def check(self) -> None:
-        """Raise what the callback raised."""
+    def check(self) -> bool:
+        """Raise what the callback raised; whether it asked to stop."""
         if self.error is not None:
             raise self.error
+        return self.stopped
 
 
 def pursue(
@@ -80,14 +77,13 @@ def pursue(
     # a watch on large problems lets Ctrl-C through even without a callback
     watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
     independent = _solve_all(design, w, tol, watch) if P <= SMALL else _solve_by_parts(design, w, tol, watch)
+    stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
         evaluation = design.evaluate(design.start())
     assert evaluation is not None
-    if watch is not None:
-        watch.check()
-        if watch.stopped:
-            return Solved(evaluation, independent, "stopped")
+    if stopped:
+        return Solved(evaluation, independent, "stopped")
     return Solved(evaluation, independent, "optimal" if evaluation.gap <= tol else "stalled")
 
 
@@ -137,7 +133,7 @@ def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -
         independent = part.solve(v, target, ROUNDS, watch)
         w[:] = 0.0
         w[columns] = v
-        if watch is not None and watch.stopped:
+        if watch is not None and watch.check():
             break
     return independent
 
