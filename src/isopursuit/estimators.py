@@ -1,7 +1,7 @@
 """The scikit-learn door (extra `sklearn`): pick features, or samples, inside a pipeline.
 
-Both estimators turn a table (n_samples, n_features) into candidates, hand them to `select`, and keep its answer with the
-proof. They differ in what a candidate is: a feature, or a sample.
+Both estimators turn a table (n_samples, n_features) into candidates, hand them to `select`, and keep its answer with
+the proof. They differ in what a candidate is: a feature, or a sample.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,  # pyright: ignore[reportUnknownVariableType]
+    validate_data,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.matrix import (
@@ -305,19 +308,18 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
             return None
         if not callable(self.relevance):
             return _weights(self.relevance, table.shape[1], "relevance")
-        scores = self.relevance(table, y)
-        scores = scores[0] if isinstance(scores, tuple) else scores
-        return _weights(np.nan_to_num(scores, nan=0.0, posinf=np.inf), table.shape[1], "relevance")
+        answer: Any = self.relevance(table, y)
+        scores = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=np.float64)
+        return _weights(np.where(np.isnan(scores), 0.0, scores), table.shape[1], "relevance")
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
+    def _get_support_mask(self) -> NDArray[np.bool_]:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.selection_.indices] = True
         return mask
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
+        tags: Any = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -427,8 +429,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def transform(self, X: Any) -> Array:
         """The distance of every sample to every representative, shape (n_samples, k)."""
-        check_is_fitted(self)
-        return self._distances(self._table(X, reset=False))
+        return self._near(X)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """For every sample the position, in `sample_indices_`, of its nearest representative."""
@@ -443,7 +444,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self._distances(self._table(X, reset=False))
 
     def _distances(self, table: Array) -> Array:
-        return cdist(self._standardized(table), self._standardized(self.representatives_))
+        return np.asarray(cdist(self._standardized(table), self._standardized(self.representatives_)))
 
     @property
     def _n_features_out(self) -> int:
@@ -470,4 +471,5 @@ def _with_relevance(candidates: Array, relevance: Array | None) -> Array:
         return candidates
     share = relevance / relevance.max()
     share[share == 0] = 1.0  # excluded anyway
-    return candidates * np.where(np.linalg.norm(candidates, axis=0) > 1, 1 / share, share)
+    factor: Array = np.where(np.linalg.norm(candidates, axis=0) > 1, 1 / share, share)
+    return candidates * factor
