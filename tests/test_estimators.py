@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
@@ -227,6 +228,14 @@ def test_less_relevance_means_a_length_further_from_one():
     np.testing.assert_allclose(lengths, [[2, 0.5], [4, 0.25], [20, 0.05]])
 
 
+def test_a_candidate_of_hardly_any_relevance_is_a_last_resort():
+    X = table(10)
+    relevance = np.ones(60)
+    relevance[::2] = 1e-300
+    assert all(i % 2 for i in picked(IsometrySampleSelector(4).fit(X, relevance=relevance)))
+    assert 0 in picked(IsometrySampleSelector(4, include=[0]).fit(X, relevance=relevance))
+
+
 @pytest.mark.parametrize("score", [f_classif, lambda X, y: mutual_info_classif(X, y, random_state=0)])
 def test_relevance_for_a_target_may_be_one_of_scikit_learns_scores(score):
     X, y = load_breast_cancer(return_X_y=True)
@@ -297,7 +306,7 @@ def test_samples_are_the_last_step_of_a_pipeline_or_one_in_the_middle():
     selector = search.best_estimator_[-1]
     assert len(selector.sample_indices_) == 4
     np.testing.assert_array_equal(search.predict(WINE.values), selector.labels_)
-    middle = make_pipeline(StandardScaler(), IsometrySampleSelector(8), LogisticRegression())
+    middle = make_pipeline(StandardScaler(), IsometrySampleSelector(8), LogisticRegression(max_iter=1000))
     assert middle.fit(WINE.values, WINE.classes).score(WINE.values, WINE.classes) > 0.9
 
 
@@ -347,8 +356,10 @@ def test_wrong_data_are_refused_with_errors_of_this_package_that_scikit_learn_kn
     X[3, 1] = np.nan
     with pytest.raises(InputError, match="contains NaN"):
         kind().fit(X)
-    with pytest.raises(DataTypeError):
+    with pytest.raises(InputError, match="could not convert string"):
         kind().fit([["a", "b"], ["c", "d"]])
+    with pytest.raises(DataTypeError, match="dense data is required"):
+        kind().fit(csr_array(table(0)))
     with pytest.raises(RankError, match="all are zero, constant or excluded"):
         kind(standardize=True).fit(np.ones((5, 3)))
     with pytest.raises(ParameterError, match="sample_weight must be finite and not negative"):

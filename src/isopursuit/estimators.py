@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ __all__ = ["IsometryFeatureSelector", "IsometrySampleSelector"]
 
 Array = NDArray[np.float64]
 CONSTANT = 10 * np.finfo(np.float64).eps  # a spread below this, relative to the largest entry, is rounding
+LEAST = 1e-6  # a relevance below this share of the largest counts as this: longer vectors would drown the others
 
 
 class _IsometrySelector(BaseEstimator):
@@ -94,6 +95,10 @@ class _IsometrySelector(BaseEstimator):
         if not self.standardize:
             return ()
         present = weight > 0
+        if present.sum() == 1:
+            raise RankError(
+                "Only 1 sample has a weight, so every feature is constant. Pass more, or standardize=False."
+            )
         largest = np.abs(table[present]).max(axis=0)
         largest[largest == 0] = 1.0
         scaled = table[present] / largest  # so that no square leaves float64
@@ -142,7 +147,7 @@ class _IsometrySelector(BaseEstimator):
         k = self._size(np.delete(weighted, barred, axis=1), what, default, len(must))
         if k < len(candidates):
             candidates = row_space(weighted, k) / np.where(root > 0, root, 1.0)
-        candidates = _with_relevance(candidates / self._unit_length(candidates), relevance)
+        candidates = _with_relevance(candidates / self._unit_length(candidates, root**2), relevance)
         picked = select(
             candidates,
             c=self.c,
@@ -175,10 +180,12 @@ class _IsometrySelector(BaseEstimator):
             )
         return int(self.k)
 
-    def _unit_length(self, candidates: Array) -> float:
+    def _unit_length(self, candidates: Array, weight: Array) -> float:
         if self.unit == "median":
             lengths = np.linalg.norm(candidates, axis=0)
-            return float(np.median(lengths[lengths > 0]))
+            order = np.argsort(lengths)
+            total = np.cumsum(np.where(lengths > 0, weight, 0.0)[order])
+            return float(lengths[order[np.searchsorted(total, total[-1] / 2)]])
         if isinstance(self.unit, str) or not 0 < self.unit < np.inf:
             raise ParameterError(f"unit={self.unit!r} is not a positive length. Pass a number, or 'median'.")
         return float(self.unit)
@@ -239,11 +246,11 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
     --------
     >>> from isopursuit.datasets import load_wine
     >>> wine = load_wine()
-    >>> selector = IsometryFeatureSelector(k=4, method="exact", standardize=True).fit(wine.values)
+    >>> selector = IsometryFeatureSelector(k=3, method="exact", standardize=True).fit(wine.values)
     >>> [wine.features[i] for i in selector.get_support(indices=True)]
-    []
-    >>> selector.transform(wine.values).shape, selector.optimal_
-    ((178, 4), True)
+    ['alcohol', 'ash', 'od280/od315_of_diluted_wines']
+    >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.optimal_
+    ((178, 3), 3.0925, True)
     """
 
     def __init__(
@@ -319,7 +326,7 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
         return mask
 
     def __sklearn_tags__(self) -> Any:
-        tags: Any = super().__sklearn_tags__()
+        tags = cast(Any, super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -469,7 +476,6 @@ def _with_relevance(candidates: Array, relevance: Array | None) -> Array:
     """|log length| grows by |log relevance|: the less relevant, the further from length 1, on its own side of it."""
     if relevance is None:
         return candidates
-    share = relevance / relevance.max()
-    share[share == 0] = 1.0  # excluded anyway
-    factor: Array = np.where(np.linalg.norm(candidates, axis=0) > 1, 1 / share, share)
-    return candidates * factor
+    share = np.maximum(relevance / relevance.max(), LEAST)
+    away = np.where(np.linalg.norm(candidates, axis=0) > 1, -1.0, 1.0)
+    return candidates * share**away
