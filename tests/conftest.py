@@ -1,5 +1,9 @@
 """Shared data."""
 
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is imported; scikit-learn skips a check without it
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits

@@ -1,0 +1,367 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import f_classif, mutual_info_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import isopursuit as ip
+from isopursuit.datasets import load_wine
+from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
+
+WINE = load_wine()
+FRAME = pd.DataFrame(WINE.values, columns=list(WINE.features))
+BOTH = [IsometryFeatureSelector(k=4, standardize=True), IsometrySampleSelector(k=4, standardize=True)]
+
+
+def table(seed, n=60, p=8):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)) * np.exp(0.3 * rng.normal(size=p)) + 0.3 * rng.normal(size=(n, 1))
+
+
+def picked(selector):
+    return selector.selection_.indices.tolist()
+
+
+@parametrize_with_checks(
+    [
+        IsometryFeatureSelector(),
+        IsometryFeatureSelector(standardize=True, unit="median", method="exact"),
+        IsometrySampleSelector(),
+        IsometrySampleSelector(k=1, c=0.5, standardize=True, unit="median", method="exchange"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# What is picked
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "greedy"])
+@pytest.mark.parametrize(("n", "k"), [(60, 3), (60, 8), (5, 3)])
+def test_features_are_what_select_picks_among_columns_of_root_mean_square_length(method, n, k):
+    X = table(0, n)
+    # U_kᵀ X by plain SVD: an orthogonal change of the rows, with what lies outside the leading space cut off
+    _, s, v = np.linalg.svd(X / np.sqrt(n), full_matrices=False)
+    answer = ip.select(s[:k, None] * v[:k], method=method)
+    selector = IsometryFeatureSelector(k, method=method).fit(X)
+    assert picked(selector) == answer.indices.tolist()
+    assert selector.loss_ == pytest.approx(answer.loss)
+    assert selector.lower_bound_ == pytest.approx(answer.search.lower_bound)
+    assert selector.optimal_ == answer.search.optimal
+    assert (selector.certificate_ is None) == (method != "two-stage")
+
+
+@pytest.mark.parametrize("k", [None, 3, 6])
+def test_samples_are_what_select_picks_in_the_transposed_table(k):
+    answer = ip.select(WINE.matrix(), k, time_limit=None)
+    selector = IsometrySampleSelector(k, standardize=True).fit(WINE.values)
+    assert picked(selector) == answer.indices.tolist()
+    assert selector.loss_ == pytest.approx(answer.loss)
+    assert selector.certificate_.gap < 1e-8
+    assert selector.certificate_.primal == pytest.approx(answer.pursuit.objective)
+
+
+@pytest.mark.parametrize("n", [12, 300])
+def test_planted_orthogonal_features_are_found(n):
+    rng = np.random.default_rng(1)
+    planted = np.sqrt(n) * np.linalg.qr(rng.normal(size=(n, 4)))[0]
+    mixed = planted @ rng.normal(size=(4, 9))
+    X = np.column_stack([mixed[:, :3], planted[:, :2], mixed[:, 3:], planted[:, 2:]])
+    selector = IsometryFeatureSelector(k=4).fit(X)
+    assert picked(selector) == [3, 4, 11, 12]
+    assert selector.loss_ == pytest.approx(4)
+
+
+def test_repeating_the_samples_changes_nothing_so_features_have_the_same_length_in_any_number_of_them():
+    X = table(2)
+    once, often = IsometryFeatureSelector().fit(X), IsometryFeatureSelector().fit(np.tile(X, (7, 1)))
+    assert picked(once) == picked(often)
+    assert once.loss_ == pytest.approx(often.loss_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuting_features_permutes_the_picked_features(seed):
+    X = table(seed)
+    order = np.random.default_rng(seed).permutation(8)
+    one, other = IsometryFeatureSelector(4).fit(X), IsometryFeatureSelector(4).fit(X[:, order])
+    assert sorted(order[picked(other)]) == picked(one)
+    assert one.loss_ == pytest.approx(other.loss_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuting_samples_changes_neither_representatives_nor_labels(seed):
+    X = table(seed)
+    order = np.random.default_rng(seed).permutation(60)
+    one, other = IsometrySampleSelector(4).fit(X), IsometrySampleSelector(4).fit(X[order])
+    np.testing.assert_array_equal(one.representatives_, other.representatives_)
+    np.testing.assert_array_equal(one.labels_[order], other.labels_)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_the_same_table_gives_the_same_answer(estimator):
+    answers = [clone(estimator).fit(WINE.values).selection_ for _ in range(3)]
+    assert all(str(answer) == str(answers[0]) for answer in answers)
+
+
+def test_half_of_the_features_are_picked_by_default_or_as_many_as_are_independent():
+    X = table(3, p=9)
+    assert len(picked(IsometryFeatureSelector().fit(X))) == 4
+    assert len(picked(IsometryFeatureSelector(include=range(6)).fit(X))) == 6
+    assert len(picked(IsometryFeatureSelector().fit(X[:, [0, 1, 0, 1, 0, 1, 0, 1]]))) == 2
+    assert len(picked(IsometryFeatureSelector().fit(X[:, :1]))) == 1
+
+
+# Standardization and units
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_standardize_is_a_scaler_in_front(estimator):
+    alone = clone(estimator).fit(WINE.values)
+    scaled = clone(estimator).set_params(standardize=False).fit(StandardScaler().fit_transform(WINE.values))
+    assert picked(alone) == picked(scaled)
+    assert alone.loss_ == pytest.approx(scaled.loss_)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize("factor", [1e-150, 1e200])
+def test_units_of_measurement_do_not_matter_once_standardized(estimator, factor):
+    X = WINE.values * np.where(np.arange(13) % 2, factor, 1.0)
+    assert picked(clone(estimator).fit(X)) == picked(clone(estimator).fit(WINE.values))
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_a_constant_feature_is_noted_and_takes_no_part(estimator):
+    frame = FRAME.assign(zero=0.0, always=0.1)
+    selector = clone(estimator).fit(frame)
+    assert picked(selector) == picked(clone(estimator).fit(FRAME))
+    assert "constant feature is zero and takes no part: zero, always." in selector.selection_.notes[0]
+
+
+@pytest.mark.parametrize(
+    "estimator", [IsometryFeatureSelector(4, unit="median"), IsometrySampleSelector(unit="median")]
+)
+def test_with_the_median_as_unit_the_scale_of_the_table_does_not_matter(estimator):
+    X = table(4)
+    assert picked(clone(estimator).fit(X)) == picked(clone(estimator).fit(1e6 * X))
+
+
+def test_a_unit_is_the_length_that_counts_as_one():
+    X = table(4)
+    assert IsometryFeatureSelector(4, unit=3.0).fit(3 * X).loss_ == pytest.approx(
+        IsometryFeatureSelector(4).fit(X).loss_
+    )
+
+
+# Weights and relevance
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_a_weight_is_a_number_of_copies(estimator):
+    X = table(5)
+    weight = np.random.default_rng(5).integers(0, 4, 60)
+    weighted = clone(estimator).fit(X, sample_weight=weight)
+    repeated = clone(estimator).fit(X.repeat(weight, axis=0))
+    assert weighted.loss_ == pytest.approx(repeated.loss_)
+    np.testing.assert_allclose(weighted.transform(X), repeated.transform(X))
+    np.testing.assert_allclose(weighted.scale_, repeated.scale_)
+
+
+def test_a_sample_of_zero_weight_or_relevance_is_not_picked():
+    X = table(6)
+    first = picked(IsometrySampleSelector().fit(X))
+    allowed = np.ones(60)
+    allowed[first[:3]] = 0
+    for fitted in (
+        IsometrySampleSelector().fit(X, sample_weight=allowed),
+        IsometrySampleSelector().fit(X, relevance=allowed),
+        IsometrySampleSelector(exclude=first[:3]).fit(X),
+    ):
+        assert not set(picked(fitted)) & set(first[:3])
+        kept = np.flatnonzero(allowed)
+        assert picked(fitted) == kept[picked(IsometrySampleSelector().fit(X[kept]))].tolist()
+
+
+def test_only_ratios_of_relevance_matter_and_equal_relevance_is_none():
+    X = table(7)
+    relevance = np.random.default_rng(7).uniform(0.2, 1, 60)
+    plain = IsometrySampleSelector(4).fit(X)
+    assert picked(IsometrySampleSelector(4).fit(X, relevance=np.full(60, 5.0))) == picked(plain)
+    one, other = (IsometrySampleSelector(4).fit(X, relevance=scale * relevance) for scale in (1, 1e5))
+    assert picked(one) == picked(other)
+    assert one.loss_ == pytest.approx(other.loss_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_less_relevant_of_two_equal_candidates_is_not_picked(seed):
+    X = table(seed)
+    twice = np.vstack([X, X])
+    relevance = np.concatenate([np.full(60, 0.8), np.ones(60)])
+    one = IsometrySampleSelector(4, method="exact").fit(twice, relevance=relevance)
+    assert [i - 60 for i in picked(one)] == picked(IsometrySampleSelector(4, method="exact").fit(X))
+    two = IsometryFeatureSelector(3, method="exact", relevance=[0.8] * 8 + [1] * 8).fit(np.hstack([X, X]))
+    assert min(picked(two)) >= 8
+
+
+def test_less_relevance_means_a_length_further_from_one():
+    X = np.array([[2.0, 0.0], [0.0, 0.5], [0.1, 0.1]])
+    lengths = [
+        [
+            choice.length
+            for choice in IsometrySampleSelector(include=[0, 1]).fit(X, relevance=[r, r, 1]).selection_.choices
+        ]
+        for r in (1, 0.5, 0.1)
+    ]
+    np.testing.assert_allclose(lengths, [[2, 0.5], [4, 0.25], [20, 0.05]])
+
+
+def test_a_candidate_of_hardly_any_relevance_is_a_last_resort():
+    X = table(10)
+    relevance = np.ones(60)
+    relevance[::2] = 1e-300
+    assert all(i % 2 for i in picked(IsometrySampleSelector(4).fit(X, relevance=relevance)))
+
+
+@pytest.mark.parametrize("score", [f_classif, lambda X, y: mutual_info_classif(X, y, random_state=0)])
+def test_relevance_for_a_target_may_be_one_of_scikit_learns_scores(score):
+    X, y = load_breast_cancer(return_X_y=True)
+    scores = score(X, y)
+    scores = scores[0] if isinstance(scores, tuple) else scores
+    selector = IsometryFeatureSelector(5, standardize=True, relevance=score).fit(X, y)
+    plain = IsometryFeatureSelector(5, standardize=True).fit(X)
+    assert scores[picked(selector)].mean() > scores[picked(plain)].mean()
+    assert picked(IsometryFeatureSelector(5, standardize=True, relevance=scores).fit(X)) == picked(selector)
+
+
+# A user's day
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_it_survives_clone_and_pickle(estimator):
+    fitted = clone(estimator).fit(FRAME)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(FRAME), fitted.transform(FRAME))
+    assert str(again.selection_) == str(fitted.selection_)
+    assert not hasattr(clone(fitted), "selection_")
+    assert clone(fitted).get_params() == estimator.get_params()
+
+
+def test_feature_names_are_kept():
+    selector = IsometryFeatureSelector(3, standardize=True, include=["proline"], exclude=["ash", 0]).fit(FRAME)
+    names = selector.get_feature_names_out().tolist()
+    assert names == [FRAME.columns[i] for i in picked(selector)] == list(selector.selection_.labels)
+    assert "proline" in names
+    assert not {"ash", FRAME.columns[0]} & set(names)
+    assert selector.feature_names_in_.tolist() == list(FRAME.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        selector.transform(FRAME[FRAME.columns[::-1]])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("estimator", BOTH)
+def test_frames_go_in_and_come_out(library, estimator):
+    frame = FRAME if library == "pandas" else pl.from_dict(FRAME.to_dict(orient="list"))
+    selector = clone(estimator).set_output(transform=library)
+    out = selector.fit_transform(frame)
+    assert isinstance(out, pd.DataFrame if library == "pandas" else pl.DataFrame)
+    assert list(out.columns) == selector.get_feature_names_out().tolist()
+    assert picked(selector) == picked(clone(estimator).fit(WINE.values))
+    np.testing.assert_allclose(out.to_numpy(), clone(estimator).fit_transform(WINE.values))
+
+
+def test_what_was_dropped_comes_back_as_zeros():
+    selector = IsometryFeatureSelector(5).fit(table(8))
+    X = table(9)
+    back = selector.inverse_transform(selector.transform(X))
+    np.testing.assert_array_equal(back, np.where(selector.get_support(), X, 0))
+
+
+def test_k_and_c_are_tuned_in_a_pipeline():
+    X, y = load_breast_cancer(return_X_y=True)
+    steps = make_pipeline(StandardScaler(), IsometryFeatureSelector(), LogisticRegression())
+    grid = {"isometryfeatureselector__k": [2, 6], "isometryfeatureselector__c": [0.5, 2.0]}
+    search = GridSearchCV(steps, grid, cv=3).fit(X, y)
+    assert search.best_params_["isometryfeatureselector__k"] == 6
+    assert search.best_score_ > 0.9
+
+
+def test_samples_are_the_last_step_of_a_pipeline_or_one_in_the_middle():
+    steps = make_pipeline(StandardScaler(), IsometrySampleSelector())
+    search = GridSearchCV(steps, {"isometrysampleselector__k": [1, 4], "isometrysampleselector__c": [0.5, 2.0]}, cv=3)
+    search.fit(WINE.values)
+    selector = search.best_estimator_[-1]
+    assert len(selector.sample_indices_) == 4
+    np.testing.assert_array_equal(search.predict(WINE.values), selector.labels_)
+    middle = make_pipeline(StandardScaler(), IsometrySampleSelector(8), LogisticRegression(max_iter=1000))
+    assert middle.fit(WINE.values, WINE.classes).score(WINE.values, WINE.classes) > 0.9
+
+
+def test_some_columns_are_thinned_and_others_pass():
+    thin = ColumnTransformer(
+        [("thin", IsometryFeatureSelector(2, standardize=True), list(FRAME.columns[:6]))], remainder="passthrough"
+    )
+    out = thin.set_output(transform="pandas").fit_transform(FRAME)
+    assert out.shape == (178, 9)
+    kept = [name.removeprefix("thin__") for name in out.columns[:2]]
+    assert kept == IsometryFeatureSelector(2, standardize=True).fit(FRAME.iloc[:, :6]).get_feature_names_out().tolist()
+
+
+def test_every_sample_belongs_to_its_nearest_representative():
+    selector = IsometrySampleSelector(5, standardize=True).fit(WINE.values)
+    X = WINE.standardized()
+    distances = np.linalg.norm(X[:, None] - X[selector.sample_indices_], axis=2)
+    np.testing.assert_array_equal(selector.labels_, distances.argmin(axis=1))
+    np.testing.assert_allclose(selector.transform(WINE.values), distances, atol=1e-12)
+    assert selector.score(WINE.values) == pytest.approx(-(distances.min(axis=1) ** 2).mean())
+    np.testing.assert_array_equal(selector.labels_[selector.sample_indices_], range(5))
+    np.testing.assert_array_equal(WINE.values[selector.sample_indices_], selector.representatives_)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"k": 9}, ParameterError, "k=9 is out of range: the table has rank 8, so pick from 1 to 8"),
+        ({"k": 0}, ParameterError, "k=0 is out of range"),
+        ({"k": 2.5}, ParameterError, r"k=2.5 is not a whole number"),
+        ({"c": -1}, ParameterError, "c=-1 is not a positive number"),
+        ({"method": "magic"}, ParameterError, "method='magic' is not known"),
+        ({"unit": "mean"}, ParameterError, "unit='mean' is not a positive length"),
+        ({"unit": 0.0}, ParameterError, "unit=0.0 is not a positive length"),
+        ({"exclude": range(60)}, InputError, "."),
+    ],
+)
+@pytest.mark.parametrize("kind", [IsometryFeatureSelector, IsometrySampleSelector])
+def test_a_wrong_option_is_refused_when_fitting(kind, options, error, message):
+    with pytest.raises(error, match=message):
+        kind(**options).fit(table(0))
+
+
+@pytest.mark.parametrize("kind", [IsometryFeatureSelector, IsometrySampleSelector])
+def test_wrong_data_are_refused_with_errors_of_this_package_that_scikit_learn_knows(kind):
+    X = table(0)
+    X[3, 1] = np.nan
+    with pytest.raises(InputError, match="contains NaN"):
+        kind().fit(X)
+    with pytest.raises(InputError, match="could not convert string"):
+        kind().fit([["a", "b"], ["c", "d"]])
+    with pytest.raises(DataTypeError, match="dense data is required"):
+        kind().fit(csr_array(table(0)))
+    with pytest.raises(RankError, match="all are zero, constant or excluded"):
+        kind(standardize=True).fit(np.ones((5, 3)))
+    with pytest.raises(ParameterError, match="sample_weight must be finite and not negative"):
+        kind().fit(table(0), sample_weight=np.linspace(-1, 1, 60))
+    with pytest.raises(NotFittedError):
+        kind().transform(table(0))
