@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit import views
 from isopursuit.matrix import Label
 
 Array = NDArray[np.float64]
@@ -108,6 +109,21 @@ class Pursuit:
         ]
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
+    def _repr_html_(self) -> str:
+        proved = f"proved within {views.percent(self.certificate.gap)} of the optimum"
+        verdict = proved if np.isfinite(self.certificate.gap) else "nothing is proved: the constraint is not met"
+        rows = [
+            ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
+            ("solution", "the only one" if self.unique else f"one of many ({self.solution})"),
+            ("tied set", f"{len(self.tied)} columns; no other column is in any optimal solution"),
+        ]
+        heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
+        weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
+        title = f"Pursuit: {len(self.support)} of {len(self.weights)} columns"
+        return views.result(
+            title, verdict, views.table((), rows), views.table(("column", "weight"), weights), notes=self.notes
+        )
+
 
 @dataclass(frozen=True)
 class Search:
@@ -168,6 +184,8 @@ class Search:
             return "proved optimal"
         if self.status == "heuristic":
             return "no proof"
+        if not np.isfinite(self.gap):
+            return f"no bound yet ({self.status})"
         return f"within {100 * self.gap:.2g} % of optimal ({self.status})"
 
     def __str__(self) -> str:
@@ -175,6 +193,18 @@ class Search:
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
         return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        loss = f"{self.loss:.9g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
+        rows = [
+            (f"{self.objective} loss", loss),
+            ("no subset is below", f"{self.lower_bound:.9g}" if np.isfinite(self.lower_bound) else "unknown"),
+            ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
+            ("columns", ", ".join(str(name) for name in names)),
+        ]
+        title = f"{len(self.indices)} columns by {self.method} search"
+        return views.result(title, self.verdict, views.table((), rows), notes=self.notes)
 
 
 @dataclass(frozen=True)
@@ -266,3 +296,22 @@ class Selection:
             near = ", ".join(f"{other.label} ({other.loss:.6g})" for other in self.alternatives[:3])
             lines.append(f"  close losers: {near}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        loss = f"{self.loss:.6g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        rows = [
+            (
+                one.label,
+                f"{one.length:.3f}",
+                views.number(one.price, 3),
+                "none" if one.replacement is None else one.replacement,
+            )
+            for one in self.choices
+        ]
+        return views.result(
+            f"{self.k} columns by {self.method}, loss {loss} (ideal {self.k})",
+            self.verdict,
+            views.table(("column", "length", "price", "best replacement"), rows),
+            views.gram_table(self.matrix.T @ self.matrix, self.labels),
+            notes=self.notes,
+        )
