@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.matrix import as_matrix, row_space
 from isopursuit.normalize import Normalization, log_lengths, log_penalty, symmetric_normalize
-from isopursuit.results import Pursuit, Selection
+from isopursuit.results import Pursuit, Selection, loss_text
 from isopursuit.search.tree import SearchProgress
+from isopursuit.views import fixed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,8 +86,9 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
     if len(gram) <= NUMBERED:
         for (i, j), value in np.ndenumerate(gram):
             ink = "white" if abs(value) > 0.6 * extent else "black"
-            ax.text(j, i, _short_number(float(value)), ha="center", va="center", color=ink, fontsize=7)
-    _name_ticks(ax.xaxis, places, names, len(gram))
+            ax.text(j, i, fixed(float(value)), ha="center", va="center", color=ink, fontsize=7)
+    upright = max(map(len, names), default=0) > 2
+    _name_ticks(ax.xaxis, places, names, len(gram), turn=90 if upright else 0)
     _name_ticks(ax.yaxis, places, names, len(gram))
     ax.set_title(title)
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label="inner product")
@@ -103,7 +105,7 @@ def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | 
         place = np.arange(1, len(sigma) + 1) + 0.15 * (i - (len(several) - 1) / 2)
         colour, marker = COLOURS[i % 5], MARKERS[i % 5]
         ax.vlines(place, 1.0, sigma, color=colour, linewidth=1)
-        label = f"{one.method}, loss {_loss_text(one)} (ideal {one.k})"
+        label = f"{one.method}, loss {loss_text(one, 4)} (ideal {one.k})"
         ax.plot(place, sigma, marker, color=colour, label=label)
     ax.set_yscale("log")
     _plain_ticks(ax.yaxis)
@@ -159,8 +161,10 @@ def plot_lengths(
     mark = np.full(selection.k, -0.06 * top)
     ax.plot(lengths[selection.indices], mark, "|", color=ORANGE, markersize=11, mew=1.5, label=f"{selection.k} picked")
     ax.axvline(1.0, color=GREY, linestyle="--", label="ideal: 1")
+    _whole_ticks(ax.yaxis)
+    ax.set_ylim(0.0, 1.08 * top)
+    ax.set_yticks(ax.get_yticks())
     ax.set_ylim(-0.12 * top, 1.08 * top)
-    _whole_ticks(ax.yaxis, lowest=0)
     ax.set_ylabel("number of columns")
     ax.legend()
     return ax
@@ -176,7 +180,7 @@ def plot_paired_losses(
     """
     ax = _axes(ax)
     losses = _pairs(first, second)
-    drawable = np.isfinite(losses).all(axis=1)
+    drawable = np.isfinite(losses.sum(axis=1))
     for group, label, colour, line, marker in zip(
         _winners(losses),
         (f"{names[0]} lower", f"{names[1]} lower", "equal"),
@@ -222,7 +226,7 @@ def plot_loss_ecdf(
     """
     ax = _axes(ax)
     losses = _pairs(first, second)
-    drawable = np.isfinite(losses).all(axis=1)
+    drawable = np.isfinite(losses.sum(axis=1))
     if kind == "losses":
         for i in (0, 1):
             _steps(ax, losses[:, i], COLOURS[i], LINES[i], names[i])
@@ -256,8 +260,8 @@ def plot_support_cardinalities(supports: Sequence[Pursuit | int], ax: Axes | Non
     ax = _axes(ax)
     sizes = np.array([len(one.support) if isinstance(one, Pursuit) else int(one) for one in supports])
     width = max(1, int(np.ceil((np.ptp(sizes) + 1) / 40)))  # at most 40 bars, each of whole numbers
-    bins = np.arange(sizes.min(), sizes.max() + width + 1, width) - 0.5
-    ax.hist(sizes, bins=bins.tolist(), color=SKY, edgecolor="white", linewidth=0.5)
+    bins = [edge - 0.5 for edge in range(int(sizes.min()), int(sizes.max()) + width + 1, width)]
+    ax.hist(sizes, bins=bins, color=SKY, edgecolor="white", linewidth=0.5)
     ax.axvline(float(sizes.mean()), color=ORANGE, label=f"mean {sizes.mean():.1f}")
     if D:
         ax.axvline(D, color=GREY, linestyle="--", label=f"fewest possible, D = {D}")
@@ -367,7 +371,7 @@ def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None) -> Axes:
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xlabel("first coordinate")
     ax.set_ylabel("second coordinate")
-    ax.set_title(f"The two picked columns, loss {_loss_text(selection)} (ideal 2)")
+    ax.set_title(f"The two picked columns, loss {loss_text(selection, 4)} (ideal 2)")
     _plain_legend(ax)
     return ax
 
@@ -387,7 +391,7 @@ def _names(labels: Sequence[object]) -> list[str]:
     return [name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}" for name in clean]
 
 
-def _name_ticks(axis: Axis, places: list[int], names: list[str], size: int) -> None:
+def _name_ticks(axis: Axis, places: list[int], names: list[str], size: int, turn: int = 0) -> None:
     """Name every tick, or every n-th where the names would run into each other; a name is never mathematics."""
     near = max(1, size // NAMED)
     kept: list[int] = []
@@ -395,34 +399,24 @@ def _name_ticks(axis: Axis, places: list[int], names: list[str], size: int) -> N
         if not kept or place - places[kept[-1]] >= near:
             kept.append(i)
     axis.set_ticks(places, minor=True)
-    upright = axis.axis_name == "x" and max(map(len, names), default=0) > 2
-    text, turn = [names[i] for i in kept], 90 if upright else 0
+    text = [names[i] for i in kept]
     axis.set_ticks([places[i] for i in kept], text, rotation=turn, parse_math=False, fontsize=7 if size > 6 else 9)
-
-
-def _short_number(value: float) -> str:
-    return f"{value:.2f}".replace("-0.00", "0.00") if abs(value) < 10 else f"{value:.3g}"
-
-
-def _loss_text(selection: Selection) -> str:
-    return f"{selection.loss:.4g}" if np.isfinite(selection.loss) else f"e^{selection.log_loss:.4g}"
 
 
 def _plain_ticks(axis: Axis) -> None:
     """0.5, 1, 2 on a logarithmic axis, not powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
-def _whole_ticks(axis: Axis, lowest: float = -np.inf) -> None:
-    """Ticks at whole numbers only, none below the lowest that makes sense."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def _whole_ticks(axis: Axis) -> None:
+    """Ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if x >= lowest else ""))
 
 
 def _plain_legend(ax: Axes) -> None:

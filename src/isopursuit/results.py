@@ -189,13 +189,13 @@ class Search:
         return f"within {100 * self.gap:.2g} % of optimal ({self.status})"
 
     def __str__(self) -> str:
-        loss = f"{self.loss:.9g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
         return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        loss = f"{self.loss:.9g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         rows = [
             (f"{self.objective} loss", loss),
@@ -283,7 +283,7 @@ class Selection:
         return f"{self.search.verdict} among the {len(self.pursuit.tied)} columns the pursuit left"
 
     def __str__(self) -> str:
-        loss = f"{self.loss:.6g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        loss = loss_text(self, 6)
         lines = [f"{self.k} columns by {self.method}: loss {loss} (ideal {self.k}), {self.verdict}"]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
@@ -298,7 +298,7 @@ class Selection:
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
     def _repr_html_(self) -> str:
-        loss = f"{self.loss:.6g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        loss = loss_text(self, 6)
         rows = [
             (
                 one.label,
@@ -315,3 +315,8 @@ class Selection:
             views.gram_table(self.matrix.T @ self.matrix, self.labels),
             notes=self.notes,
         )
+
+
+def loss_text(answer: Search | Selection, digits: int = 6) -> str:
+    """The loss, or its logarithm as an exponent where the loss itself is beyond float64."""
+    return f"{answer.loss:.{digits}g}" if np.isfinite(answer.loss) else f"e^{answer.log_loss:.6g}"
