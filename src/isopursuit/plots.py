@@ -149,7 +149,8 @@ def plot_lengths(
         ax.set_title("Normalized lengths")
     else:
         positive = lengths[lengths > 0]
-        bins = np.geomspace(min(positive.min(), 1.0) / 1.05, max(positive.max(), 1.0) * 1.05, 31)
+        ends = np.log([min(positive.min(), 1.0) / 1.05, max(positive.max(), 1.0) * 1.05])
+        bins = np.exp(np.linspace(ends[0], ends[1], 31))
         ax.set_xscale("log")
         _plain_ticks(ax.xaxis)
         ax.set_xlabel("length (units of X, log scale)")
