@@ -87,9 +87,13 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
         for (i, j), value in np.ndenumerate(gram):
             ink = "white" if abs(value) > 0.6 * extent else "black"
             ax.text(j, i, fixed(float(value)), ha="center", va="center", color=ink, fontsize=7)
-    upright = max(map(len, names), default=0) > 2
-    _name_ticks(ax.xaxis, places, names, len(gram), turn=90 if upright else 0)
-    _name_ticks(ax.yaxis, places, names, len(gram))
+    if picked is None or isinstance(columns, Selection):
+        upright = max(map(len, names), default=0) > 2
+        _name_ticks(ax.xaxis, places, names, len(gram) // NAMED, turn=90 if upright else 0)
+        _name_ticks(ax.yaxis, places, names, len(gram) // NAMED)
+    else:  # a few names at one side leave the picture its room
+        ax.set_xticks(places, [""] * len(places))
+        _name_ticks(ax.yaxis, places, names, len(gram) // (NAMED // 2))
     ax.set_title(title)
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label="inner product")
     return ax
@@ -180,11 +184,12 @@ def plot_paired_losses(
     equal to 1e-9. Pairs with an infinite loss are counted, but have no line.
     """
     ax = _axes(ax)
+    one, two = _names(names)
     losses = _pairs(first, second)
     drawable = np.isfinite(losses.sum(axis=1))
     for group, label, colour, line, marker in zip(
         _winners(losses),
-        (f"{names[0]} lower", f"{names[1]} lower", "equal"),
+        (f"{one} lower", f"{two} lower", "equal"),
         (BLUE, ORANGE, "black"),
         ("-", "--", ":"),
         ("o", "s", "x"),
@@ -192,11 +197,11 @@ def plot_paired_losses(
     ):
         some = losses[group & drawable]
         lines = ax.plot([0, 1], some.T, color=colour, linestyle=line, marker=marker, linewidth=1, markersize=4)
-        for one in lines:
-            one.set_alpha(1.0 if len(some) < 20 else 0.6)
+        for drawn in lines:
+            drawn.set_alpha(1.0 if len(some) < 20 else 0.6)
         ax.plot([], [], color=colour, linestyle=line, marker=marker, label=f"{label} ({int(group.sum())})")
     _maybe_log(ax, losses[drawable])
-    ax.set_xticks([0, 1], list(names), parse_math=False)
+    ax.set_xticks([0, 1], [one, two], parse_math=False)
     ax.set_xlim(-0.25, 1.25)
     ax.set_ylabel("loss")
     ax.set_title(_count_title("Loss on each replicate", drawable))
@@ -226,11 +231,12 @@ def plot_loss_ecdf(
         The two distributions, or that of the paired ratios second / first: left of 1 the second is lower.
     """
     ax = _axes(ax)
+    one, two = _names(names)
     losses = _pairs(first, second)
     drawable = np.isfinite(losses.sum(axis=1))
     if kind == "losses":
-        for i in (0, 1):
-            _steps(ax, losses[:, i], COLOURS[i], LINES[i], names[i])
+        for i, name in enumerate((one, two)):
+            _steps(ax, losses[:, i], COLOURS[i], LINES[i], name)
         ax.set_xlabel("loss")
         _maybe_log(ax, losses[drawable], axis="x")
         ax.set_title("Distribution of the losses")
@@ -239,7 +245,7 @@ def plot_loss_ecdf(
         ratio = losses[drawable, 1] / losses[drawable, 0]
         _steps(ax, ratio, BLUE, "-", "ratio")
         ax.axvline(1.0, color=GREY, linestyle="--")
-        ax.set_xlabel(f"loss of {names[1]} / loss of {names[0]}", parse_math=False)
+        ax.set_xlabel(f"loss of {two} / loss of {one}", parse_math=False)
         ax.set_title(_count_title("Ratio of the paired losses", drawable))
     ax.set_ylim(0.0, 1.03)
     ax.set_ylabel("share of replicates")
@@ -296,8 +302,12 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
     if len(seconds) == 1:
         seconds, incumbent, bound = np.array([0.0, seconds[0]]), incumbent.repeat(2), bound.repeat(2)
     ax.fill_between(seconds, bound, incumbent, step="post", color=SKY, alpha=0.3, linewidth=0)
-    ax.step(seconds, incumbent, where="post", color=BLUE, marker="o", markersize=3, label="best loss found")
-    ax.step(seconds, bound, "--", where="post", color=ORANGE, marker="s", markersize=3, label="no subset is below this")
+    sparse = max(1, len(seconds) // 15)  # markers that do not hide the line
+    for y, colour, style, label in (
+        (incumbent, BLUE, "o-", "best loss found"),
+        (bound, ORANGE, "s--", "no subset is below this"),
+    ):
+        ax.step(seconds, y, style, where="post", color=colour, markersize=4, markevery=sparse, label=label)
     _maybe_log(ax, np.concatenate([incumbent, bound]))
     ax.set_xlabel("time (s)")
     ax.set_ylabel("loss")
@@ -386,22 +396,22 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _names(labels: Sequence[object]) -> list[str]:
-    """Labels short enough for an axis and without what cannot be drawn."""
+    """Labels short enough for an axis and without what cannot be drawn; matplotlib hides those that begin with _."""
     clean = ("".join(ch if ch.isprintable() else " " for ch in str(label)) for label in labels)
+    clean = (f" {name}" if name.startswith("_") else name for name in clean)
     half = LONGEST // 2  # both ends stay: numbered names differ at the end
     return [name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}" for name in clean]
 
 
-def _name_ticks(axis: Axis, places: list[int], names: list[str], size: int, turn: int = 0) -> None:
-    """Name every tick, or every n-th where the names would run into each other; a name is never mathematics."""
-    near = max(1, size // NAMED)
+def _name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn: int = 0) -> None:
+    """Name the ticks that are not too near to the last one with a name; a name is never mathematics."""
     kept: list[int] = []
     for i, place in enumerate(places):
         if not kept or place - places[kept[-1]] >= near:
             kept.append(i)
     axis.set_ticks(places, minor=True)
     text = [names[i] for i in kept]
-    axis.set_ticks([places[i] for i in kept], text, rotation=turn, parse_math=False, fontsize=7 if size > 6 else 9)
+    axis.set_ticks([places[i] for i in kept], text, rotation=turn, parse_math=False, fontsize=7 if len(kept) > 6 else 9)
 
 
 def _plain_ticks(axis: Axis) -> None:

@@ -208,6 +208,8 @@ def _picked(selection: Selection) -> str:
         "<p><em>Price</em> is how much the loss rises if the column is taken out and its best replacement put in: "
         "a high price means that the column is hard to do without. <em>Length</em> is best at 1.</p>"
     )
+    if selection.pursuit is None and any(one.price < 0 for one in selection.choices):  # else a note says it
+        text += "<p>A negative price means that the exchange would lower the loss: this is not the best set of all.</p>"
     notes = "".join(f"<p>Note: {escape(note)}</p>" for note in selection.notes)
     head = ("column", "number", "length", "price", "best replacement")
     return text + _rows(head, rows, "The picked columns") + notes
@@ -370,16 +372,17 @@ def _rows(head: Iterable[str], rows: Sequence[Sequence[_Cell]], caption: str) ->
     )
     body = "".join(f"<tr>{''.join(str(cell) for cell in row)}</tr>" for row in rows)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table class="rows sortable">'
-        f"<caption>{caption}; press a heading to sort by it</caption>"
+        f'<p class="soft">{caption}; press a heading to sort by it.</p>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">'
+        f'<table class="rows sortable" aria-label="{caption}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _pairs(rows: Mapping[str, object]) -> str:
-    """A table of names and values."""
-    lines = (f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in rows.items())
-    return f'<div class="scroll"><table class="pairs"><tbody>{"".join(lines)}</tbody></table></div>'
+    """Names and values."""
+    lines = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows.items())
+    return f'<dl class="pairs">{lines}</dl>'
 
 
 def _asset(name: str) -> str:
@@ -442,7 +445,7 @@ def _svg(draw: Callable[[Axes], object], caption: str, prefix: str) -> str:
     stream = io.StringIO()
     with rc_context(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks: the page's has it
-        figure = Figure(figsize=(5.2, 3.8), layout="constrained", facecolor="none")
+        figure = Figure(figsize=(4.6, 3.6), layout="constrained", facecolor="none")
         draw(figure.subplots())
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(stream, format="svg", metadata=nothing)

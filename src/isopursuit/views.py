@@ -68,10 +68,10 @@ def shade(value: float, extent: float) -> str:
     Examples
     --------
     >>> shade(0.5, 1.0), shade(-1.0, 1.0)
-    ('rgba(213,94,0,0.30)', 'rgba(0,114,178,0.60)')
+    ('rgba(213,94,0,0.35)', 'rgba(0,114,178,0.70)')
     """
     colour = "213,94,0" if value > 0 else "0,114,178"
-    return f"rgba({colour},{0.6 * min(abs(value) / extent, 1.0):.2f})"
+    return f"rgba({colour},{0.7 * min(abs(value) / extent, 1.0):.2f})"
 
 
 def gram_table(gram: Array, labels: Sequence[object]) -> str:

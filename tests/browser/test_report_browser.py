@@ -1,5 +1,6 @@
 """The report in a real browser: Debian's Chromium, headless. Screenshots go to output/."""
 
+import base64
 import json
 import shutil
 from pathlib import Path
@@ -45,7 +46,7 @@ def picked():
     plain = ip.select(X, method="greedy")
     labels = [f"wine {i}" for i in range(178)]
     labels[plain.indices[0]] = HOSTILE
-    history = [ip.SearchProgress(0.1 * i, 26.0, 13.0 + i, (13 - i) / 26, 10 * i, i) for i in range(10)]
+    history = [ip.SearchProgress(0.1 * i, 26.0, 12.0 + i / 10, 0.5, 10 * i, i) for i in range(10)]
     return ip.select(X, labels=labels, method="greedy"), X, history
 
 
@@ -113,7 +114,7 @@ def test_ids_are_unique_and_references_resolve(page):
     repeated, dangling = page.execute_script(
         "const ids = [...document.querySelectorAll('[id]')].map(e => e.id);"
         "const known = new Set(ids);"
-        "const used = [...document.documentElement.innerHTML.matchAll(/(?:href=\"|url\\((?:&quot;)?)#([\\w-]+)/g)];"
+        'const used = [...document.documentElement.innerHTML.matchAll(/(?:href="|url\\((?:&quot;)?)#([\\w-]+)/g)];'
         "return [ids.filter((x, i) => ids.indexOf(x) !== i), used.map(m => m[1]).filter(x => !known.has(x))]"
     )
     assert (repeated, dangling) == ([], [])
@@ -185,7 +186,8 @@ def test_it_prints_on_white_paper_without_loss(browser, address):
     show(browser, address, 760, "dark", media="print")
     assert brightness(browser.execute_script("return getComputedStyle(document.body).backgroundColor")) == 255
     clipped = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll')].filter(e => getComputedStyle(e).overflowX !== 'visible').length"
+        "return [...document.querySelectorAll('.scroll')]"
+        ".filter(e => getComputedStyle(e).overflowX !== 'visible').length"
     )
     assert clipped == 0
     save(browser, "report-print.png")
@@ -197,8 +199,6 @@ def brightness(colour):
 
 
 def save(browser, name):
-    import base64
-
     OUTPUT.mkdir(exist_ok=True)
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     (OUTPUT / name).write_bytes(base64.b64decode(shot["data"]))
