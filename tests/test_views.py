@@ -39,6 +39,11 @@ def test_a_search_that_ran_out_of_time_says_how_far_it_may_be(X):
 def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
     pursuit = ip.isometry_pursuit(X)
     page = Reader(pursuit._repr_html_())
+    assert ": proved optimal" in page.words
+    loose = replace(pursuit, certificate=replace(pursuit.certificate, dual=0.9 * pursuit.objective))
+    assert ": proved within 10 % of the optimum" in Reader(loose._repr_html_()).words
+    wrong = replace(pursuit, certificate=replace(pursuit.certificate, residual=1.0))
+    assert ": nothing is proved: the constraint is not met" in Reader(wrong._repr_html_()).words
     assert f"{pursuit.certificate.dual:.10g} to {pursuit.certificate.primal:.10g}" in page.words
     assert page.words.index(str(int(pursuit.weights.argmax()))) < page.words.index(f"{pursuit.weights.max():.4g}")
 

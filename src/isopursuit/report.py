@@ -257,9 +257,10 @@ def _proof(selection: Selection, P: int) -> str:
         "no subset is below": number(search.lower_bound, 10) if np.isfinite(search.lower_bound) else "unknown",
         "gap": percent(search.gap) if np.isfinite(search.gap) else "unknown",
         "status": search.status,
-        "nodes of the search tree": f"{search.nodes:,}",
         "subsets evaluated": f"{search.evaluations:,}",
     }
+    if search.nodes:
+        rows["nodes of the search tree"] = f"{search.nodes:,}"
     parts.append(_pairs(rows))
     if selection.pursuit is not None:
         parts.append(
@@ -317,7 +318,7 @@ def _gram(selection: Selection) -> str:
     dense = " dense" if k > NUMBERED else ""
     return (
         "<p>Ideal is 1 on the diagonal and 0 elsewhere. Orange is above 0, blue below; the deeper, the further. "
-        "Point at a cell, or go there with Tab and the arrow keys.</p>"
+        '<span class="screen">Point at a cell, or go there with Tab and the arrow keys.</span></p>'
         '<output class="readout soft" id="readout">Point at a cell to read it here.</output>'
         f'<div class="scroll"><table class="gram{dense}" role="grid" aria-label="Gram matrix" '
         f'aria-describedby="readout"><thead><tr><td></td>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
@@ -372,7 +373,7 @@ def _rows(head: Iterable[str], rows: Sequence[Sequence[_Cell]], caption: str) ->
     )
     body = "".join(f"<tr>{''.join(str(cell) for cell in row)}</tr>" for row in rows)
     return (
-        f'<p class="soft">{caption}; press a heading to sort by it.</p>'
+        f'<p class="soft">{caption}<span class="screen">; press a heading to sort by it</span>.</p>'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">'
         f'<table class="rows sortable" aria-label="{caption}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"

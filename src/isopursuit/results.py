@@ -15,6 +15,7 @@ from isopursuit.matrix import Label
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 FEASIBLE = 1e-6  # a relative residual above this is no solution at all
+PROVED = 1e-9  # a relative gap that a reader need not be told of
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,10 @@ class Pursuit:
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
     def _repr_html_(self) -> str:
-        proved = f"proved within {views.percent(self.certificate.gap)} of the optimum"
-        verdict = proved if np.isfinite(self.certificate.gap) else "nothing is proved: the constraint is not met"
+        gap = self.certificate.gap
+        verdict = "proved optimal" if gap <= PROVED else f"proved within {views.percent(gap)} of the optimum"
+        if not np.isfinite(gap):
+            verdict = "nothing is proved: the constraint is not met"
         rows = [
             ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
             ("solution", "the only one" if self.unique else f"one of many ({self.solution})"),
@@ -121,7 +124,11 @@ class Pursuit:
         weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
         title = f"Pursuit: {len(self.support)} of {len(self.weights)} columns"
         return views.result(
-            title, verdict, views.table((), rows), views.table(("column", "weight"), weights), notes=self.notes
+            title,
+            verdict,
+            views.table((), rows),
+            views.table(("column", "weight"), weights, shown=10),
+            notes=self.notes,
         )
 
 

@@ -91,8 +91,8 @@ def gram_table(gram: Array, labels: Sequence[object]) -> str:
         ]
         head = f'<th style="padding:0 8px 0 0;text-align:left;font-weight:normal;white-space:nowrap">{name}</th>'
         lines.append(f"<tr>{head if small else ''}{''.join(cells)}</tr>")
-    caption = '<caption style="text-align:left">inner products (ideal: 1 on the diagonal, 0 off it)</caption>'
-    return f'<table style="border-collapse:collapse">{caption}{"".join(lines)}</table>'
+    said = '<div style="margin-top:1em">inner products (ideal: 1 on the diagonal, 0 off it)</div>'
+    return f'{said}<table style="border-collapse:collapse">{"".join(lines)}</table>'
 
 
 def fixed(value: float) -> str:
