@@ -16,7 +16,7 @@ from isopursuit.matrix import as_matrix, row_space
 from isopursuit.normalize import Normalization, log_lengths, log_penalty, symmetric_normalize
 from isopursuit.results import Pursuit, Selection, loss_text
 from isopursuit.search.tree import SearchProgress
-from isopursuit.views import fixed
+from isopursuit.views import fixed, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -314,7 +314,8 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
     title = "The search"
     if history:
         last = history[-1]
-        title += f": gap {100 * last.gap:.2g} % after {last.seconds:.2g} s and {last.nodes:,} nodes"
+        gap = f"gap {percent(last.gap)}" if np.isfinite(last.gap) else "no bound"
+        title += f": {gap} after {last.seconds:.2g} s and {last.nodes:,} nodes"
     ax.set_title(title)
     ax.legend()
     return ax
@@ -349,7 +350,8 @@ def plot_length_curves(
             lengths = np.abs(symmetric_normalize(t[None, :], c)[0])
             # X B = 1 has |B| = 1 / |x|
             y = lengths if kind == "length" else 1 / np.maximum(lengths, 1e-300)
-        ax.plot(t, y, color=COLOURS[i % 5], linestyle=LINES[i % 5], label=f"c = {c:g}")
+        style: dict[str, Any] = {"color": COLOURS[i % 5], "linestyle": LINES[i % 5], "marker": MARKERS[i % 5]}
+        ax.plot(t, y, markersize=4, markevery=(5 * i, 40), label=f"c = {c:g}", **style)
     ax.axvline(1.0, color=GREY, linewidth=0.8)
     ax.set_xscale("log")
     ax.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
