@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.plots import plot_gram, plot_singular_values
+from isopursuit.report import write_report
 
 wine = load_wine()
 
@@ -48,7 +49,8 @@ def main() -> None:
     plot_gram(picked, ax=left)
     plot_singular_values(picked, ax=right)
     figure.savefig(output / "wine.png", dpi=120)
-    print(f"A picture of the proved best thirteen is in {output / 'wine.png'}.")
+    write_report(picked, wine.matrix(), output / "wine.html", title="Thirteen wines", command="make demo")
+    print(f"The proved best thirteen: a picture in {output / 'wine.png'}, a report in {output / 'wine.html'}.")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,21 @@ def select(
         if report is not None:
             from isopursuit.report import write_report
 
-            write_report(picked, matrix.values, report, source=str(file), command=command_line(), history=watch.history)
+            asked = {
+                "time limit": f"{time_limit:g} s",
+                "gap": gap,
+                "must include": ", ".join(must_include or ["nothing"]),
+                "must exclude": ", ".join(must_exclude or ["nothing"]),
+            }
+            write_report(
+                picked,
+                matrix.values,
+                report,
+                source=str(file),
+                command=command_line(),
+                history=watch.history,
+                options=asked,
+            )
         if as_json:
             typer.echo(json.dumps(answer, indent=2))
         else:

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit import views
 from isopursuit.matrix import Label
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 FEASIBLE = 1e-6  # a relative residual above this is no solution at all
+PROVED = 1e-9  # a relative gap that a reader need not be told of
 
 
 def name_of(labels: tuple[Label, ...] | None, index: int) -> Label:
@@ -142,6 +144,27 @@ class Pursuit:
         ]
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
+    def _repr_html_(self) -> str:
+        gap = self.certificate.gap
+        verdict = "proved optimal" if gap <= PROVED else f"proved within {views.percent(gap)} of the optimum"
+        if not np.isfinite(gap):
+            verdict = "nothing is proved: the constraint is not met"
+        rows = [
+            ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
+            ("solution", "the only one" if self.unique else f"one of many ({self.solution})"),
+            ("tied set", f"{len(self.tied)} columns; no other column is in any optimal solution"),
+        ]
+        heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
+        weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
+        title = f"Pursuit: {len(self.support)} of {len(self.weights)} columns"
+        return views.result(
+            title,
+            verdict,
+            views.table((), rows),
+            views.table(("column", "weight"), weights, shown=10),
+            notes=self.notes,
+        )
+
 
 @dataclass(frozen=True)
 class Search:
@@ -202,6 +225,8 @@ class Search:
             return "proved optimal"
         if self.status == "heuristic":
             return "no proof"
+        if not np.isfinite(self.gap):
+            return f"no bound yet ({self.status})"
         return f"within {100 * self.gap:.2g} % of optimal ({self.status})"
 
     def as_dict(self) -> dict[str, Any]:
@@ -215,10 +240,22 @@ class Search:
         }
 
     def __str__(self) -> str:
-        loss = f"{self.loss:.9g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
         return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        loss = loss_text(self, 9)
+        names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
+        rows = [
+            (f"{self.objective} loss", loss),
+            ("no subset is below", f"{self.lower_bound:.9g}" if np.isfinite(self.lower_bound) else "unknown"),
+            ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
+            ("columns", ", ".join(str(name) for name in names)),
+        ]
+        title = f"{len(self.indices)} columns by {self.method} search"
+        return views.result(title, self.verdict, views.table((), rows), notes=self.notes)
 
 
 @dataclass(frozen=True)
@@ -318,7 +355,7 @@ class Selection:
         }
 
     def __str__(self) -> str:
-        loss = f"{self.loss:.6g}" if np.isfinite(self.loss) else f"e^{self.log_loss:.6g}"
+        loss = loss_text(self, 6)
         lines = [f"{self.k} columns by {self.method}: loss {loss} (ideal {self.k}), {self.verdict}"]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
@@ -331,3 +368,27 @@ class Selection:
             near = ", ".join(f"{other.label} ({other.loss:.6g})" for other in self.alternatives[:3])
             lines.append(f"  close losers: {near}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        loss = loss_text(self, 6)
+        rows = [
+            (
+                one.label,
+                f"{one.length:.3f}",
+                views.number(one.price, 3),
+                "none" if one.replacement is None else one.replacement,
+            )
+            for one in self.choices
+        ]
+        return views.result(
+            f"{self.k} columns by {self.method}, loss {loss} (ideal {self.k})",
+            self.verdict,
+            views.table(("column", "length", "price", "best replacement"), rows),
+            views.gram_table(self.matrix.T @ self.matrix, self.labels),
+            notes=self.notes,
+        )
+
+
+def loss_text(answer: Search | Selection, digits: int = 6) -> str:
+    """The loss, or its logarithm as an exponent where the loss itself is beyond float64."""
+    return f"{answer.loss:.{digits}g}" if np.isfinite(answer.loss) else f"e^{answer.log_loss:.6g}"

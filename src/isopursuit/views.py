@@ -1,0 +1,113 @@
+"""Pieces of HTML for notebooks and reports: escaped, and coloured so that they read on light and dark alike."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ROWS = 20  # a notebook's table shows this many rows
+NUMBERED = 13  # a Gram matrix up to this size has its numbers in the cells
+DRAWN = 40  # a larger one is left to `plots.plot_gram`
+CELL = "padding:2px 8px;text-align:left"
+
+
+def escape(value: object) -> str:
+    """Text that is safe anywhere in HTML, also inside a quoted attribute.
+
+    Examples
+    --------
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(str(value).encode("utf-8", "replace").decode(), quote=True)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number for reading: true minus sign, ∞, no −0.
+
+    Examples
+    --------
+    >>> number(-1.5), number(float("inf")), number(12345.678, 6), number(-0.0)
+    ('−1.5', '∞', '12345.7', '0')
+    """
+    text = "∞" if value == np.inf else f"{value + 0.0:.{digits}g}"
+    return text.replace("-", "−") if not text.endswith("nan") else "–"
+
+
+def percent(gap: float) -> str:
+    """A relative gap, as a reader would say it.
+
+    Examples
+    --------
+    >>> percent(0.03141), percent(0.0)
+    ('3.1 %', '0 %')
+    """
+    return f"{100 * gap:.2g} %"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], shown: int = ROWS) -> str:
+    """A small table with inline styles, as notebooks keep them; rows beyond `shown` are counted, not listed."""
+    rows = list(rows)
+    parts = [f'<th style="{CELL}">{escape(cell)}</th>' for cell in head]
+    lines = [f"<thead><tr>{''.join(parts)}</tr></thead>"] if head else []
+    for row in rows[:shown]:
+        lines.append("<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in row) + "</tr>")
+    if len(rows) > shown:
+        lines.append(f'<tr><td style="{CELL}" colspan="{len(rows[0])}">… and {len(rows) - shown} more</td></tr>')
+    return f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
+
+
+def shade(value: float, extent: float) -> str:
+    """A background for a signed number: orange above 0, blue below, let through so that either theme's text reads.
+
+    Examples
+    --------
+    >>> shade(0.5, 1.0), shade(-1.0, 1.0)
+    ('rgba(213,94,0,0.35)', 'rgba(0,114,178,0.70)')
+    """
+    colour = "213,94,0" if value > 0 else "0,114,178"
+    return f"rgba({colour},{0.7 * min(abs(value) / extent, 1.0):.2f})"
+
+
+def gram_table(gram: Array, labels: Sequence[object]) -> str:
+    """A Gram matrix as a little coloured table; each cell's title says which pair it is, and its value."""
+    if len(gram) > DRAWN:
+        return f"<p>The {len(gram)} × {len(gram)} Gram matrix is too large to show here.</p>"
+    names = [escape(label) for label in labels]
+    extent = max(1.0, float(np.abs(gram).max()))
+    small = len(gram) <= NUMBERED
+    side = "padding:1px 4px;text-align:right;font-size:smaller" if small else "padding:0;min-width:8px;height:8px"
+    lines: list[str] = []
+    for name, row in zip(names, gram.tolist(), strict=True):
+        cells = [
+            f'<td style="{side};background:{shade(value, extent)}" title="{name} · {other}: {number(value)}">'
+            f"{fixed(value) if small else ''}</td>"
+            for other, value in zip(names, row, strict=True)
+        ]
+        head = f'<th style="padding:0 8px 0 0;text-align:left;font-weight:normal;white-space:nowrap">{name}</th>'
+        lines.append(f"<tr>{head if small else ''}{''.join(cells)}</tr>")
+    said = '<div style="margin-top:1em">inner products (ideal: 1 on the diagonal, 0 off it)</div>'
+    return f'{said}<table style="border-collapse:collapse">{"".join(lines)}</table>'
+
+
+def fixed(value: float) -> str:
+    """Two decimals where they fit, true minus sign, no −0.00.
+
+    Examples
+    --------
+    >>> fixed(-0.001), fixed(-0.5), fixed(123.456)
+    ('0.00', '−0.50', '123')
+    """
+    text = f"{value:.2f}" if abs(value) < 10 else f"{value:.3g}"
+    return "0.00" if text == "-0.00" else text.replace("-", "−")
+
+
+def result(title: str, verdict: str, *parts: str, notes: Sequence[str] = ()) -> str:
+    """One result: what it is, the verdict, its tables, its notes."""
+    remarks = "".join(f"<p><em>note:</em> {escape(note)}</p>" for note in notes)
+    return f"<div><p><strong>{escape(title)}</strong>: {escape(verdict)}</p>{''.join(parts)}{remarks}</div>"

@@ -1,0 +1,230 @@
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import isopursuit as ip
+from isopursuit import plots
+from isopursuit.datasets import load_iris, load_wine
+from isopursuit.errors import ParameterError, ShapeError
+
+HOSTILE = "$\\frac{ <b>&amp; \n\x00"
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X = load_wine().matrix(6)
+    return X, ip.select(X, labels=[f"wine {i}" for i in range(178)])
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def texts(ticks):
+    return [tick.get_text() for tick in ticks]
+
+
+def legend(ax):
+    return texts(ax.get_legend().get_texts())
+
+
+def drawn(ax):
+    """Draw, so that whatever cannot be drawn fails here."""
+    ax.figure.canvas.draw()
+    return ax
+
+
+def test_gram_after_shows_every_inner_product_by_name(wine):
+    _, picked = wine
+    ax = drawn(plots.plot_gram(picked))
+    np.testing.assert_allclose(ax.images[0].get_array(), picked.matrix.T @ picked.matrix)
+    assert texts(ax.get_xticklabels()) == texts(ax.get_yticklabels()) == list(picked.labels)
+    assert len(ax.texts) == 36
+    assert ax.images[0].norm.vmin == -ax.images[0].norm.vmax  # white is zero
+
+
+def test_gram_before_marks_the_picked_among_all(wine):
+    X, picked = wine
+    ax = drawn(plots.plot_gram(X, picked=picked))
+    np.testing.assert_allclose(ax.images[0].get_array(), X.T @ X)
+    assert ax.get_xticks().tolist() == picked.indices.tolist()
+
+
+def test_gram_of_very_many_columns_is_a_sample_that_keeps_the_picked():
+    X = np.random.default_rng(0).normal(size=(3, 5000))
+    picked = ip.select(X, method="greedy")
+    ax = drawn(plots.plot_gram(X, picked=picked))
+    gram = ax.images[0].get_array()
+    assert len(gram) <= 503
+    places = ax.get_xticks().astype(int)
+    np.testing.assert_allclose(gram[np.ix_(places, places)], picked.matrix.T @ picked.matrix)
+    assert f"{len(gram)} of 5000" in ax.get_title()
+
+
+def test_many_long_names_are_thinned_and_shortened():
+    X = np.random.default_rng(1).normal(size=(100, 120))
+    labels = [f"a candidate with quite a long name, number {i}" for i in range(120)]
+    picked = ip.select(X, method="greedy", labels=labels)
+    ax = plots.plot_gram(picked)
+    shown = texts(ax.get_yticklabels())
+    assert 10 < len(shown) <= 34
+    assert max(map(len, shown)) <= 22
+    assert len(set(shown)) == len(shown)  # the ends that tell them apart are kept
+
+
+def test_singular_values_are_those_of_the_picked_columns(wine):
+    X, picked = wine
+    other = ip.select(X, method="greedy")
+    ax = drawn(plots.plot_singular_values([picked, other]))
+    ideal, *lines = ax.get_lines()
+    assert set(ideal.get_ydata()) == {1.0}
+    for one, line in zip((picked, other), lines, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), np.linalg.svd(one.matrix, compute_uv=False))
+    assert lines[0].get_marker() != lines[1].get_marker()
+    assert f"loss {picked.loss:.4g}" in legend(ax)[1]
+
+
+def test_lengths_count_every_column_and_mark_the_picked(wine):
+    X, picked = wine
+    lengths = np.linalg.norm(X, axis=0)
+    ax = drawn(plots.plot_lengths(X, picked))
+    assert sum(bar.get_height() for bar in ax.patches) == 178
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), lengths[picked.indices])
+    ax = drawn(plots.plot_lengths(X, picked, normalized=True))
+    assert sum(bar.get_height() for bar in ax.patches) == 178
+    expected = np.linalg.norm(ip.symmetric_normalize(X), axis=0)[picked.indices]
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), expected)
+
+
+def test_lengths_of_equal_and_zero_columns_can_be_drawn():
+    X = np.column_stack([np.eye(3), np.zeros(3)])
+    ax = drawn(plots.plot_lengths(X, ip.select(X)))
+    assert "1 of length 0 not shown" in legend(ax)[0]
+
+
+def test_fewer_columns_than_rows_are_measured_where_they_were_compared(wine):
+    X, _ = wine
+    picked = ip.select(X, k=2)
+    ax = plots.plot_lengths(X, picked)
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [choice.length for choice in picked.choices])
+
+
+def test_another_matrix_is_refused(wine):
+    X, picked = wine
+    for other in (X[:, :20], X + 1.0, load_iris().matrix()):
+        with pytest.raises(ShapeError, match="not the matrix"):
+            plots.plot_lengths(other, picked)
+
+
+def test_paired_losses_are_coloured_by_the_winner():
+    first = np.array([1.0, 3.0, 2.0, np.inf, np.inf])
+    second = np.array([2.0, 1.0, 2.0 * (1 + 1e-10), 5.0, np.inf])
+    ax = drawn(plots.plot_paired_losses(first, second, names=("greedy", "two-stage")))
+    assert legend(ax) == ["greedy lower (1)", "two-stage lower (2)", "equal (2)"]
+    lines = {tuple(line.get_ydata()): line for line in ax.get_lines() if len(line.get_ydata())}
+    assert {key: to_hex(line.get_color()) for key, line in lines.items()} == {
+        (1.0, 2.0): plots.BLUE.lower(),
+        (3.0, 1.0): plots.ORANGE.lower(),
+        (2.0, 2.0 * (1 + 1e-10)): "#000000",
+    }
+    assert len({line.get_linestyle() for line in lines.values()}) == 3
+    assert "2 with an infinite loss not shown" in ax.get_title()
+    assert texts(ax.get_xticklabels()) == ["greedy", "two-stage"]
+
+
+def test_ecdf_reaches_the_share_of_finite_losses():
+    first, second = [4.0, 2.0, 3.0, np.inf], [1.0, 1.0, 6.0, 2.0]
+    one, two = drawn(plots.plot_loss_ecdf(first, second)).get_lines()
+    assert one.get_xdata().tolist() == [2.0, 2.0, 3.0, 4.0]
+    assert one.get_ydata().tolist() == [0.0, 0.25, 0.5, 0.75]
+    assert two.get_ydata()[-1] == 1.0
+    ratio = drawn(plots.plot_loss_ecdf(first, second, kind="ratio")).get_lines()[0]
+    assert ratio.get_xdata().tolist() == [0.25, 0.25, 0.5, 2.0]
+
+
+def test_losses_that_are_not_pairs_are_refused():
+    with pytest.raises(ShapeError, match="one length"):
+        plots.plot_paired_losses([1.0, 2.0], [1.0])
+
+
+def test_support_cardinalities_count_pursuits():
+    pursuits = [ip.isometry_pursuit(load_wine().replicate(i, 6)) for i in range(8)]
+    sizes = [len(pursuit.support) for pursuit in pursuits]
+    ax = drawn(plots.plot_support_cardinalities(pursuits, D=6))
+    bars = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches}
+    assert {size: count for size, count in bars.items() if count} == {size: sizes.count(size) for size in sizes}
+    assert legend(ax) == [f"mean {np.mean(sizes):.1f}", "fewest possible, D = 6"]
+    spread = drawn(plots.plot_support_cardinalities([6, 700, 350]))
+    assert sum(bar.get_height() for bar in spread.patches) == 3
+    assert len(spread.patches) <= 40
+
+
+def test_progress_shows_incumbent_above_bound():
+    states = [ip.SearchProgress(0.1 * i, 9.0 - 0.1 * i, 6.0 + 0.2 * i, 0.05, 10 * i, 3) for i in range(6)]
+    best, bound = drawn(plots.plot_progress(states)).get_lines()
+    assert best.get_ydata().tolist() == [state.incumbent for state in states]
+    assert bound.get_ydata().tolist() == [state.lower_bound for state in states]
+    assert best.get_linestyle() != bound.get_linestyle()
+    for few in (states[:1], [], [ip.SearchProgress(0.1, np.inf, -np.inf, np.inf, 0, 1)]):
+        drawn(plots.plot_progress(few))
+
+
+def test_length_curves_are_the_papers():
+    exponents = (0.5, 1.0, 2.0)
+    curves = {kind: plots.plot_length_curves(kind, exponents).get_lines()[:3] for kind in ("loss", "length", "pursuit")}
+    for i, c in enumerate(exponents):
+        t, loss = curves["loss"][i].get_data()
+        np.testing.assert_allclose(loss[::50], [ip.isometry_loss([[x]], c) for x in t[::50]])
+        np.testing.assert_allclose(1 / curves["length"][i].get_ydata(), loss)
+        np.testing.assert_allclose(curves["pursuit"][i].get_ydata(), loss)  # equivalent for D = 1
+    assert len({line.get_linestyle() for line in curves["loss"]}) == 3
+    with pytest.raises(ParameterError, match="kind"):
+        plots.plot_length_curves("other")
+
+
+def test_vectors_are_drawn_where_they_are():
+    X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
+    ax = drawn(plots.plot_vectors(X, ip.select(X, labels=["north", "east", "both", "far"])))
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert np.ravel(lines["east"].get_data()).tolist() == [0.1, 1.0]
+    np.testing.assert_array_equal(lines["all 4 columns"].get_data(), X)
+    with pytest.raises(ParameterError, match="k = 2"):
+        plots.plot_vectors(np.eye(3), ip.select(np.eye(3)))
+
+
+def test_a_label_is_never_mathematics_nor_breaks_a_line():
+    X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
+    picked = ip.select(X, labels=[HOSTILE, "_$x$", "both"])
+    assert " _$x$" in legend(plots.plot_vectors(X, picked))
+    for ax in (plots.plot_gram(picked), plots.plot_gram(X, picked=picked), plots.plot_vectors(X, picked)):
+        drawn(ax)
+    drawn(plots.plot_paired_losses([1.0], [2.0], names=("$\\frac{", "$b$")))
+    drawn(plots.plot_loss_ecdf([1.0], [2.0], names=("$\\frac{", "$b$"), kind="ratio"))
+    assert not any("\n" in text or "\x00" in text for text in texts(plots.plot_gram(picked).get_xticklabels()))
+
+
+def test_every_picture_draws_where_it_is_told(wine):
+    X, picked = wine
+    draws = [
+        lambda ax: plots.plot_gram(picked, ax),
+        lambda ax: plots.plot_gram(X, ax, picked=picked),
+        lambda ax: plots.plot_singular_values(picked, ax),
+        lambda ax: plots.plot_lengths(X, picked, ax),
+        lambda ax: plots.plot_paired_losses([1.0, 40.0], [2.0, 3.0], ax),
+        lambda ax: plots.plot_loss_ecdf([1.0, 40.0], [2.0, 3.0], ax),
+        lambda ax: plots.plot_support_cardinalities([3, 4, 4], ax),
+        lambda ax: plots.plot_length_curves("length", ax=ax),
+    ]
+    for draw in draws:
+        ax = Figure().subplots()  # no pyplot: fit for servers
+        assert draw(ax) is ax
+        assert ax.get_title()
+    assert plt.get_fignums() == []

@@ -1,0 +1,144 @@
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import Reader
+
+import isopursuit as ip
+from isopursuit.datasets import load_iris
+from isopursuit.errors import ShapeError
+from isopursuit.report import report_html, write_report
+
+HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X = load_iris().matrix()
+    return ip.select(X, labels=[f"iris {i}" for i in range(150)]), X
+
+
+def words(text):
+    return " ".join(Reader(text).words)
+
+
+def test_it_says_what_was_asked_and_what_was_picked(iris):
+    picked, X = iris
+    text = words(report_html(picked, X, title="Irises", source="iris.csv", options={"time limit": "60 s"}))
+    for said in ("Irises", "iris.csv", "4 rows × 150 columns", "two-stage", "time limit", "60 s", "exponent (c)"):
+        assert said in text
+    assert picked.verdict[1:] in text
+    for choice in picked.choices:
+        assert choice.label in text
+        assert f"{choice.length:.4g}" in text
+        assert str(choice.replacement) in text
+    for other in picked.alternatives:
+        assert other.label in text
+        assert f"{other.loss:.6g}" in text
+
+
+def test_it_carries_the_proof(iris):
+    picked, X = iris
+    text = words(report_html(picked, X))
+    certificate = picked.pursuit.certificate
+    for said in (
+        f"{certificate.primal:.12g}",
+        f"{certificate.dual:.12g}",
+        f"{picked.search.nodes:,}",
+        "This is proved",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("time", "The time was over. It is proved that no 4 of the 150 columns have a loss more than 10 % lower."),
+        ("interrupted", "The search was stopped."),
+        ("gap", "as close as was asked for"),
+        ("heuristic", "This method proves nothing"),
+    ],
+)
+def test_it_claims_no_more_than_was_proved(iris, status, said):
+    picked, X = iris
+    search = replace(picked.search, status=status, lower_bound=0.9 * picked.loss)
+    text = words(report_html(replace(picked, search=search, pursuit=None), X))
+    assert said in text
+    assert "This is proved" not in text
+
+
+def test_it_tells_how_to_repeat_it(iris):
+    picked, X = iris
+    text = words(report_html(picked, X, command="isopursuit select 'my file.csv' -k 4"))
+    assert "isopursuit select 'my file.csv' -k 4" in text
+    for name in ("isopursuit", "numpy", "scipy", "python", "platform", np.__version__):
+        assert name in text
+    assert "isopursuit.select(X, k=4, c=1, method='two-stage')" in words(report_html(picked, X))
+
+
+def test_the_pictures_are_in_the_page(iris):
+    picked, X = iris
+    history = [ip.SearchProgress(0.1, 10.0, 5.0, 0.5, 3, 2)]
+    assert report_html(picked, X).count("<svg") == 4
+    assert report_html(picked, X, history=history).count("<svg") == 5
+    two = ip.select(X, k=2)
+    assert report_html(two, X).count("<svg") == 5  # the vectors
+
+
+def test_without_matplotlib_it_works_and_says_so(iris, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    text = report_html(*iris)
+    assert "<svg" not in text
+    assert "matplotlib is not installed" in text
+    assert iris[0].labels[0] in text
+
+
+def test_nothing_from_outside_can_load(iris):
+    text = report_html(*iris)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy.startswith("default-src 'none';")
+    assert re.search(r"script-src 'sha256-[\w+/]+='", policy)
+    assert "http" not in text.replace("http-equiv", "")
+    for link in re.findall(r'(?:src|href)="([^"]*)"', text):
+        assert link.startswith(("#", "data:"))
+
+
+def test_labels_are_only_text_everywhere():
+    X = load_iris().matrix()
+    labels = [f"{HOSTILE} {i}" for i in range(150)]
+    for k in (4, 2):
+        picked = ip.select(X, k=k, labels=labels)
+        text = report_html(picked, X, title=HOSTILE, source=HOSTILE, command=HOSTILE, options={HOSTILE: HOSTILE})
+        page = Reader(text)
+        assert page.tags.count("script") == 1
+        assert page.tags.count("title") == 1
+        assert not [name for name in page.attributes if name.startswith("on")]
+        assert "".join(page.words).count(HOSTILE) > 10
+
+
+def test_strange_labels_are_written(tmp_path):
+    labels = ["日本", "\u202eabc", "a\x00b", "\udcff", "", " ", 3, ("a", "b")]
+    X = np.random.default_rng(0).normal(size=(8, 8))
+    path = write_report(ip.select(X, labels=labels), X, tmp_path / "report.html")
+    assert "日本" in path.read_text(encoding="utf-8")
+
+
+def test_a_wide_answer_has_a_dense_gram_matrix_and_a_huge_one_a_picture():
+    X = np.random.default_rng(0).normal(size=(70, 90)) / 8
+    assert "too large for a table" in report_html(ip.select(X, method="greedy"), X)
+    assert 'class="gram dense"' in report_html(ip.select(X[:30], method="greedy"), X[:30])
+
+
+def test_a_column_that_nothing_can_replace():
+    X = np.eye(3)
+    text = words(report_html(ip.select(X), X))
+    assert "∞" in text
+    assert "none can" in text
+    assert "No other column can take the place" in text
+
+
+def test_another_matrix_is_refused(iris):
+    with pytest.raises(ShapeError, match="not the matrix"):
+        report_html(iris[0], iris[1][:, ::-1])

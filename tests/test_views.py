@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import Reader
+
+import isopursuit as ip
+from isopursuit.datasets import load_iris
+from isopursuit.views import gram_table, table
+
+HOSTILE = "<script>alert(1)</script>\" onmouseover='x'"
+
+
+@pytest.fixture(scope="module")
+def X():
+    return load_iris().matrix()
+
+
+def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
+    picked = ip.select(X, labels=[f"iris {i}" for i in range(150)])
+    page = Reader(picked._repr_html_())
+    text = " ".join(page.words)
+    assert picked.verdict in text
+    assert "proved optimal" in text
+    for choice in picked.choices:
+        assert choice.label in page.words
+        assert f"{choice.length:.3f}" in page.words
+    gram = picked.matrix.T @ picked.matrix
+    assert f"{gram[0, 0]:.2f}" in page.words
+    assert f"{gram[0, 1]:.2f}".replace("-", "−") in page.words
+
+
+def test_a_search_that_ran_out_of_time_says_how_far_it_may_be(X):
+    search = replace(ip.exact_search(X), status="time", loss=100.0, lower_bound=96.9)
+    assert "within 3.1 % of optimal (time)" in search._repr_html_()
+    assert "no bound yet (time)" in replace(search, lower_bound=-np.inf)._repr_html_()
+
+
+def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
+    pursuit = ip.isometry_pursuit(X)
+    page = Reader(pursuit._repr_html_())
+    assert ": proved optimal" in page.words
+    loose = replace(pursuit, certificate=replace(pursuit.certificate, dual=0.9 * pursuit.objective))
+    assert ": proved within 10 % of the optimum" in Reader(loose._repr_html_()).words
+    wrong = replace(pursuit, certificate=replace(pursuit.certificate, residual=1.0))
+    assert ": nothing is proved: the constraint is not met" in Reader(wrong._repr_html_()).words
+    assert f"{pursuit.certificate.dual:.10g} to {pursuit.certificate.primal:.10g}" in page.words
+    assert page.words.index(str(int(pursuit.weights.argmax()))) < page.words.index(f"{pursuit.weights.max():.4g}")
+
+
+def test_labels_are_only_text_everywhere(X):
+    labels = [f"{HOSTILE} {i}" for i in range(150)]
+    picked = ip.select(X, labels=labels)
+    for result in (picked, picked.search, picked.pursuit, ip.exact_search(X, labels=labels)):
+        page = Reader(result._repr_html_())
+        assert "script" not in page.tags
+        assert set(page.attributes) <= {"style", "title", "colspan"}
+        assert any(HOSTILE in word for word in page.words)
+
+
+def test_lone_surrogates_can_be_written(X):
+    picked = ip.select(X, labels=[f"\udcff{i}" for i in range(150)])
+    assert picked._repr_html_().encode("utf-8")
+
+
+def test_a_large_answer_stays_small():
+    assert "and 80 more" in table(("a",), [(i,) for i in range(100)])
+    assert len(gram_table(np.eye(100), range(100))) < 200
+    assert gram_table(np.eye(20), range(20)).count("<td") == 400
+
+
+def test_no_colour_of_text_or_page_is_assumed(X):
+    text = ip.select(X)._repr_html_()
+    assert ";color:" not in text
+    assert "rgba(" in text
