@@ -15,7 +15,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
 from typing import Literal, NamedTuple
 
@@ -47,7 +47,7 @@ class SearchProgress:
     gap: float
     nodes: int
     open_nodes: int
-    indices: NDArray[np.intp]
+    indices: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 @dataclass(frozen=True)
