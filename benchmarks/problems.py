@@ -1,5 +1,6 @@
 """The problems that are timed, and the peers."""
 
+import faulthandler
 import resource
 import warnings
 from multiprocessing import Pipe, get_context
@@ -60,6 +61,7 @@ def in_child(function, *arguments, **options):
     receiver, sender = Pipe(duplex=False)
 
     def work():
+        faulthandler.disable()  # a solver that dies for lack of memory is a result here
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         sender.send(function(*arguments, **options))
 

@@ -107,6 +107,7 @@ def select(
                 picked,
                 matrix.values,
                 report,
+                title=f"{picked.k} of {matrix.values.shape[1]} {'samples' if samples else 'features'} of {file.name}",
                 source=str(file),
                 command=command_line(),
                 history=watch.history,

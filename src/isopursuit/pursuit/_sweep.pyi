@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-def start(x: Array) -> Array: ...
 def solve(
     x: Array,
     y: Array | None,
@@ -14,7 +13,9 @@ def solve(
     tol: float,
     rounds: int,
     watch: Callable[[float], bool] | None = None,
-) -> tuple[float, bool]: ...
-def evaluate(
-    x: Array, y: Array | None, ridge: float, w: Array
-) -> tuple[Array, Array, Array, float, float, float] | None: ...
+) -> tuple[float, bool]:
+    """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
+
+    `watch(gap)` is called between rounds and stops the solver by returning True; what it raises is left in
+    `watch.error`.
+    """

@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dsyevd
 
 from isopursuit.errors import RankError
 from isopursuit.matrix import numerical_rank, row_triangle, spectrum
-from isopursuit.pursuit import _sweep
+from isopursuit.pursuit import _program, _sweep
 from isopursuit.results import Certificate
 
 Array = NDArray[np.float64]
@@ -65,12 +65,12 @@ class Design:
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """Everything that weights say about the program, over all columns; None where M is singular."""
-        found = _sweep.evaluate(self.x, self.y, self.ridge + self.floor, weights)
+        found = _program.evaluate(self.x, self.y, self.ridge + self.floor, weights)
         return None if found is None else Evaluation(weights, *found)
 
     def start(self) -> Array:
         """Weights that use every column and leave M regular."""
-        return _sweep.start(self.x) if self.home is None else self.home.copy()
+        return _program.start(self.x) if self.home is None else self.home.copy()
 
     def floored(self) -> Design:
         """The same program with a floor under M, relative to the size M has at the optimum."""

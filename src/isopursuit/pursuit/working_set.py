@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design, Evaluation
 
 Array = NDArray[np.float64]
@@ -76,12 +77,19 @@ def pursue(
     w = _starting(design, weights)
     # a watch on large problems lets Ctrl-C through even without a callback
     watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
-    independent = _solve_all(design, w, tol, watch) if P <= SMALL else _solve_by_parts(design, w, tol, watch)
+    if P <= SMALL:
+        independent = _solve_all(design, w, tol, watch)
+    else:
+        independent = _solve_by_parts(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
         evaluation = design.evaluate(design.start())
-    assert evaluation is not None
+    if evaluation is None:
+        raise RankError(
+            "X's columns are too nearly dependent for float64: no weights make their second moments regular. "
+            "Drop or rescale rows, or use a ridge."
+        )
     if stopped:
         return Solved(evaluation, independent, "stopped")
     return Solved(evaluation, independent, "optimal" if evaluation.gap <= tol else "stalled")
@@ -105,7 +113,7 @@ def _solve_all(design: Design, w: Array, tol: float, watch: Watch | None) -> boo
     return design.solve(w, tol, ROUNDS, watch)
 
 
-def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
+def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> bool:
     """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns."""
     _, P, D = design.shape
     room = max(512, D * (D + 1) // 2)
@@ -121,9 +129,10 @@ def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None) -
         best = min(best, gap)
         if gap <= tol or stale > PATIENCE:
             break
-        columns = _most_wanted(evaluation, room if passes == 0 else max(256, room // 2), keep=passes > 0)
+        keep = warm or passes > 0
+        columns = _most_wanted(evaluation, max(256, room // 2) if keep else room, keep)
         part = design.take(columns)
-        v = w[columns] if passes > 0 else part.start()
+        v = w[columns] if keep else part.start()
         if part.evaluate(v) is None:  # the first guess does not span: take every column once
             columns = np.arange(P)
             part, v = design, w.copy()

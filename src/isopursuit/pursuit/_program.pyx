@@ -1,0 +1,245 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The pursuit's program in C, and one evaluation of it (see design.py for the mathematics):
+
+    f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i⁻¹ Y_i),      M_i = ridge·I + Σ w_p x_p^i (x_p^i)ᵀ.
+
+Column p of point i is `x[i, p, :]`, contiguous; in BLAS's eyes (column-major) a point is a D × m matrix.
+"""
+from libc.math cimport fmax, fmin, sqrt
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+from scipy.linalg.cython_blas cimport dgemm, dsyrk
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+
+import numpy as np
+
+cdef double ONE = 1.0, ZERO = 0.0
+
+
+cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept:
+    cdef Program A
+    A.n, A.m, A.D = <int> x.shape[0], <int> x.shape[1], <int> x.shape[2]
+    A.x = &x[0, 0, 0]
+    A.y = NULL if y is None else &y[0, 0, 0]
+    A.r = A.D if y is None else <int> y.shape[2]
+    A.ridge = ridge
+    return A
+
+
+cdef Program restrict(Program* A, const int* chosen, int count, double* x) noexcept nogil:
+    """The program on the columns `chosen`, copied into x."""
+    cdef Program B = A[0]
+    cdef int i, p
+    for i in range(A.n):
+        for p in range(count):
+            memcpy(x + (<size_t> i * count + p) * A.D, A.x + (<size_t> i * A.m + chosen[p]) * A.D,
+                   A.D * sizeof(double))
+    B.x = x
+    B.m = count
+    return B
+
+
+cdef int invert_information(Program* A, const double* w, double* inverse) noexcept nogil:
+    """M_i⁻¹ for every point; nonzero when some M_i is not positive definite."""
+    cdef int i, p, a, b, filled, info, D = A.D
+    cdef const double* x
+    cdef double root
+    cdef double* M
+    cdef double* scaled = <double*> malloc(BLOCK * D * sizeof(double))
+    for i in range(A.n):
+        M = inverse + i * D * D
+        memset(M, 0, D * D * sizeof(double))
+        for a in range(D):
+            M[a * D + a] = A.ridge
+        filled = 0
+        for p in range(A.m):
+            if w[p] > 0:
+                x = A.x + (<Py_ssize_t> i * A.m + p) * D
+                root = sqrt(w[p])
+                for a in range(D):
+                    scaled[filled * D + a] = root * x[a]
+                filled += 1
+            if filled == BLOCK or (p == A.m - 1 and filled > 0):
+                dsyrk("L", "N", &D, &filled, &ONE, scaled, &D, &ONE, M, &D)
+                filled = 0
+        dpotrf("L", &D, M, &D, &info)
+        if info == 0:
+            dpotri("L", &D, M, &D, &info)
+        if info != 0:
+            free(scaled)
+            return 1
+        for b in range(D):
+            for a in range(b):
+                M[b * D + a] = M[a * D + b]
+    free(scaled)
+    return 0
+
+
+cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int count, double* v, double* u,
+                        double* q, double* leverage) noexcept nogil:
+    """v, u and q of `count` columns from `first` on; leverage = max_i xᵀM_i⁻¹x where asked for.
+
+    v and u are strided as (n, count, ·): pass the full arrays with first = 0, count = m, or a block's workspace."""
+    cdef int i, p, a, D = A.D, r = A.r
+    cdef double total
+    cdef double* vi
+    cdef double* ui
+    cdef const double* xi
+    for i in range(A.n):
+        xi = A.x + (<Py_ssize_t> i * A.m + first) * D
+        vi = v + <Py_ssize_t> i * count * D
+        ui = u + <Py_ssize_t> i * count * r
+        dgemm("N", "N", &D, &count, &D, &ONE, <double*> inverse + i * D * D, &D, <double*> xi, &D, &ZERO, vi, &D)
+        if A.y != NULL:
+            dgemm("N", "N", &r, &count, &D, &ONE, <double*> A.y + i * D * r, &r, vi, &D, &ZERO, ui, &r)
+        for p in range(count):
+            total = 0
+            for a in range(r):
+                total += ui[p * r + a] * ui[p * r + a]
+            q[p] = total if i == 0 else q[p] + total
+            if leverage != NULL:
+                total = 0
+                for a in range(D):
+                    total += xi[p * D + a] * vi[p * D + a]
+                leverage[p] = total if i == 0 else fmax(leverage[p], total)
+
+
+cdef void judge(Program* A, const double* w, State* s, double largest_q) noexcept nogil:
+    """Primal and dual value of f at w: B = W Xᵀ M⁻¹ Y is feasible, ν = M⁻¹Y / ρ is dual feasible."""
+    cdef int i, a, b, c, D = A.D, r = A.r
+    cdef Py_ssize_t p
+    cdef double row, rho, trace = 0, squares = 0, norms = 0, mass = 0
+    cdef double* inverse
+    for i in range(A.n):
+        inverse = s.inverse + i * D * D
+        for a in range(D):
+            for c in range(r):
+                if A.y == NULL:
+                    row = inverse[a * D + c]
+                    if a == c:
+                        trace += row
+                else:
+                    row = 0
+                    for b in range(D):
+                        row += inverse[a * D + b] * A.y[(i * D + b) * r + c]
+                    trace += row * A.y[(i * D + a) * r + c]
+                squares += row * row
+    for p in range(A.m):
+        if w[p] > 0:
+            norms += w[p] * sqrt(s.q[p])
+            mass += w[p]
+    rho = sqrt(largest_q)
+    if A.ridge > 0:
+        rho = fmax(rho, 1.0)
+    s.trace = trace
+    s.value = mass + trace
+    s.primal = 2 * norms + A.ridge * squares
+    s.dual = 2 * trace / rho - A.ridge * squares / (rho * rho) if rho > 0 else 0.0
+
+
+cdef double largest(const double* q, Py_ssize_t m) noexcept nogil:
+    cdef Py_ssize_t p
+    cdef double top = 0
+    for p in range(m):
+        top = fmax(top, q[p])
+    return top
+
+
+cdef int evaluate_state(Program* A, const double* w, State* s) noexcept nogil:
+    if invert_information(A, w, s.inverse) != 0:
+        return 1
+    screen_points(A, s.inverse, 0, A.m, s.v, s.u, s.q, NULL)
+    judge(A, w, s, largest(s.q, A.m))
+    return 0
+
+
+cdef double relative_gap(State* s) noexcept nogil:
+    return (s.primal - s.dual) / s.primal if s.primal > 0 else 0.0
+
+
+cdef void rescale(Program* A, double* w, State* s) noexcept nogil:
+    """Without a ridge f(tw) = tΣw + trace/t is least at t = √(trace/Σw); move there, where Σw = trace."""
+    cdef Py_ssize_t p
+    cdef double mass = 0, t
+    for p in range(A.m):
+        mass += w[p]
+    if A.ridge > 0 or mass <= 0:
+        return
+    t = sqrt(s.trace / mass)
+    for p in range(A.m):
+        w[p] *= t
+        s.q[p] /= t * t
+    for p in range(A.n * A.D * A.D):
+        s.inverse[p] /= t
+    s.trace /= t
+    s.value = 2 * s.trace
+
+
+cdef State new_state(Program* A) noexcept nogil:
+    cdef State s
+    cdef size_t rows = <size_t> A.n * A.m
+    s.inverse = <double*> malloc(<size_t> A.n * A.D * A.D * sizeof(double))
+    s.v = <double*> malloc(rows * A.D * sizeof(double))
+    s.u = s.v if A.y == NULL else <double*> malloc(rows * A.r * sizeof(double))
+    s.q = <double*> malloc(A.m * sizeof(double))
+    s.primal = s.dual = s.value = s.trace = 0
+    return s
+
+
+cdef void free_state(State* s) noexcept nogil:
+    free(s.inverse)
+    if s.u != s.v:
+        free(s.u)
+    free(s.v)
+    free(s.q)
+
+
+def start(const double[:, :, ::1] x):
+    """A mild start that uses every column: weights inversely proportional to length, falling off for short ones."""
+    cdef Program A = program(x, None, 0.0)
+    cdef Py_ssize_t p
+    cdef int i, a
+    cdef double squares, value, longest = 0
+    w = np.zeros(A.m)
+    cdef double[::1] view = w
+    for p in range(A.m):
+        squares = 0
+        for i in range(A.n):
+            for a in range(A.D):
+                value = x[i, p, a]
+                squares += value * value
+        view[p] = sqrt(squares / A.n)
+        longest = fmax(longest, view[p])
+    for p in range(A.m):
+        if view[p] > 0:
+            view[p] = A.D / (A.m * longest) * fmin(longest / view[p], 100 * view[p] / longest)
+    return w
+
+
+def evaluate(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, const double[::1] w):
+    """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None where M is singular."""
+    cdef Program A = program(x, y, ridge)
+    cdef State s
+    cdef int failed, count
+    cdef Py_ssize_t p
+    inverse = np.empty((A.n, A.D, A.D))
+    q = np.empty(A.m)
+    leverage = np.empty(A.m)
+    block = np.empty((A.n, min(A.m, BLOCK), A.D))
+    target = block if y is None else np.empty((A.n, min(A.m, BLOCK), A.r))
+    cdef double[:, :, ::1] inverse_view = inverse, block_view = block, target_view = target
+    cdef double[::1] q_view = q, leverage_view = leverage
+    s.inverse, s.q = &inverse_view[0, 0, 0], &q_view[0]
+    with nogil:
+        failed = invert_information(&A, &w[0], s.inverse)
+        if failed == 0:
+            p = 0
+            while p < A.m:
+                count = <int> min(BLOCK, A.m - p)
+                screen_points(&A, s.inverse, p, count, &block_view[0, 0, 0], &target_view[0, 0, 0], s.q + p,
+                              &leverage_view[p])
+                p += BLOCK
+            judge(&A, &w[0], &s, largest(s.q, A.m))
+    if failed:
+        return None
+    return inverse, q, leverage, s.primal, s.dual, s.value
