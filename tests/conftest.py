@@ -6,7 +6,12 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is imported; sc
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from sklearn.datasets import load_breast_cancer, load_digits
+
+# timings are noisy; and a change is judged by the same examples each time it is judged
+settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("steady")
 
 
 def standardized(table):
