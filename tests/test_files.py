@@ -78,7 +78,8 @@ def test_missing_cells_are_named_and_can_be_dropped(tmp_path):
     table = read_table(path, drop_missing=True)
     assert table.values.tolist() == [[1, 2], [5, 6]]
     assert table.rows == ("row 0", "row 3")
-    assert "2 rows" in table.notes[-1]
+    assert table.notes[-1] == "left out, with missing cells: row 1, row 2."
+    assert table.numbers == (0, 3)
     with pytest.raises(NonFiniteError, match="leaves nothing"):
         read_table(write(tmp_path / "u.csv", "a,b\n1,\n,2\n"), drop_missing=True)
 

@@ -129,4 +129,4 @@ def test_an_included_column_outside_the_tied_set_is_told():
     outside = int(np.setdiff1d(np.arange(40), ip.isometry_pursuit(X).tied)[0])
     picked = ip.select(X, include=[outside])
     assert "and those included" in picked.verdict
-    assert ip.select(X).verdict.endswith("columns the pursuit left")
+    assert ip.select(X).verdict.endswith("candidates the pursuit left")

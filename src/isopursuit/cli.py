@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="isopursuit",
     help="Pick a few rows or columns of a table that are as orthonormal as possible, with a proof.",
+    invoke_without_command=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -34,12 +35,13 @@ app = typer.Typer(
 
 QUIET_SECONDS = 2.0  # before a progress line appears
 SAVE_SECONDS = 1.0  # between two saves of an unfinished search
-INTERRUPTED = 130  # the exit status scripts expect after Ctrl-C
+INTERRUPTED, TERMINATED = 130, 143  # the exit statuses scripts expect after Ctrl-C and after `kill`
+stopped_by = [INTERRUPTED]  # the last is the exit status of an interrupted command
 
 Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 File = Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz.", show_default=False)]
 Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, or columns.")]
-Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick [default: as many as dimensions].")]
+Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick; if not given, one a dimension.")]
 Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's exponent c; larger is stricter.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
@@ -48,6 +50,18 @@ DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out row
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds the search may take.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the answer to this .json file.")]
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    """Pick a few rows or columns of a table that are as orthonormal as possible, with a proof."""
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(installed("isopursuit"))
+        raise typer.Exit
 
 
 @app.command()
@@ -74,8 +88,9 @@ def select(
     with one_line_errors():
         import isopursuit as ip
 
-        matrix = candidates(file, samples, standardize, columns, label, drop_missing, k)
-        watch = Watch(time_limit, save=None if output is None else Draft(output, matrix, file))
+        check_output(output)
+        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
+        watch = Watch(time_limit, save=None if output is None else Draft(output, matrix, origin, file))
         with watch:
             picked = ip.select(
                 matrix.values,
@@ -89,7 +104,9 @@ def select(
                 gap=gap,
                 callback=watch,
             )
-        answer = told(file, samples, matrix, picked.as_dict())
+        answer = told(file, samples, matrix, origin, picked.as_dict())
+        if not standardize and picked.loss > 100 * picked.k:
+            answer["notes"].append("the loss is far from ideal because lengths are far from 1; try --standardize.")
         if output is not None:
             save_json(output, answer)
         if plot is not None:
@@ -121,7 +138,7 @@ def select(
                 if written is not None:
                     typer.echo(f"wrote {written}")
     if picked.search.status == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(stopped_by[-1])
 
 
 @app.command()
@@ -142,16 +159,11 @@ def pursue(
         import isopursuit as ip
         from isopursuit.matrix import row_space
 
-        matrix = candidates(file, samples, standardize, columns, label, drop_missing, k)
+        check_output(output)
+        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
         values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
         found = ip.isometry_pursuit(values, c, labels=matrix.labels)
-        answer: dict[str, Any] = {
-            "file": str(file),
-            "picks": "samples" if samples else "features",
-            "c": c,
-            **found.as_dict(),
-        }
-        answer["notes"] = [*matrix.notes, *answer["notes"]]
+        answer = told(file, samples, matrix, origin, {"c": c, **found.as_dict()})
         if output is not None:
             save_json(output, answer)
         if as_json:
@@ -179,7 +191,7 @@ def compare(
     with one_line_errors():
         import isopursuit as ip
 
-        matrix = candidates(file, samples, standardize, columns, label, drop_missing, k)
+        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
         rows: list[dict[str, Any]] = []
         methods: tuple[Method, ...] = ("greedy", "two-stage", "exchange", "exact")
         for method in methods:
@@ -189,7 +201,8 @@ def compare(
                 picked = ip.select(
                     matrix.values, k, c, method=method, labels=matrix.labels, time_limit=time_limit, callback=watch
                 )
-            rows.append({**picked.as_dict(), "seconds": time.perf_counter() - began})
+            rows.append(told(file, samples, matrix, origin, picked.as_dict()))
+            rows[-1]["seconds"] = time.perf_counter() - began
         if as_json:
             typer.echo(json.dumps(rows, indent=2))
             return
@@ -263,8 +276,8 @@ def candidates(
     label: str | None,
     drop_missing: bool,
     k: int | None,
-) -> Matrix:
-    """The file's rows or columns as candidates."""
+) -> tuple[Matrix, list[int]]:
+    """The file's rows or columns as candidates, and where each stands in the file (from 0)."""
     from isopursuit.errors import ParameterError
     from isopursuit.files import read_table
 
@@ -275,26 +288,42 @@ def candidates(
     matrix = table.samples() if samples else table.features()
     if not samples and k is None:
         raise ParameterError(f"Say with -k how many of the {len(table.columns)} columns to pick.")
-    return matrix
+    most = min(matrix.values.shape)
+    if k is not None and not 1 <= k <= most:
+        shape = f"{len(table.rows)} rows of {len(table.columns)} numeric columns"
+        raise ParameterError(f"-k {k} is out of range: from {shape} pick 1 to {most}.")
+    if samples:
+        return matrix, list(table.numbers) or list(range(len(table.rows)))
+    return matrix, list(range(len(table.columns)))
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse early what could not be written at the end."""
+    from isopursuit.errors import ParameterError
+
+    if output is not None and output.suffix.lower() != ".json":
+        raise ParameterError(f"--output writes JSON; name the file {output.with_suffix('.json')}.")
 
 
 @contextmanager
 def one_line_errors() -> Generator[None]:
     """What is wrong with an input ends in one line on stderr and exit status 1; termination counts as Ctrl-C."""
-    from isopursuit.errors import IsoPursuitError
+    from isopursuit.errors import IsoPursuitError, RangeError
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
+        stopped_by.append(TERMINATED)
         raise KeyboardInterrupt
 
     previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     except IsoPursuitError as error:
-        typer.echo(f"error: {error}", err=True)
+        hint = " On the command line: --standardize." if isinstance(error, RangeError) else ""
+        typer.echo(f"error: {error}{hint}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         typer.echo("interrupted before there was an answer", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(stopped_by[-1]) from None
     except OSError as error:
         typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
         raise typer.Exit(1) from None
@@ -302,10 +331,22 @@ def one_line_errors() -> Generator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def told(file: Path, samples: bool, matrix: Matrix, result: dict[str, Any]) -> dict[str, Any]:
-    """A result with where it comes from, and the file's notes before its own."""
-    origin = {"file": str(file), "picks": "samples" if samples else "features"}
-    return {**origin, **result, "notes": [*matrix.notes, *result["notes"]]}
+def told(file: Path, samples: bool, matrix: Matrix, origin: list[int], result: dict[str, Any]) -> dict[str, Any]:
+    """A result with where it comes from, the file's notes before its own, and numbers as they stand in the file."""
+    head = {"file": str(file), "picks": "samples" if samples else "features"}
+    return {**head, **in_file(result, origin), "notes": [*matrix.notes, *result["notes"]]}
+
+
+def in_file(value: Any, origin: list[int], key: str = "") -> Any:
+    """The same result with every candidate's number replaced by its number in the file."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value)
+        return {name: in_file(one, origin, name) for name, one in pairs.items()}
+    if isinstance(value, list):
+        return [in_file(one, origin, key) for one in cast("list[Any]", value)]
+    if key in ("index", "indices", "tied"):
+        return origin[int(value)]
+    return cast("Any", value)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -356,8 +397,8 @@ def command_line() -> str:
 class Draft:
     """Keeps the best subset so far in the output file, so that a killed search leaves a valid answer behind."""
 
-    def __init__(self, path: Path, matrix: Matrix, file: Path) -> None:
-        self.path, self.matrix, self.file = path, matrix, file
+    def __init__(self, path: Path, matrix: Matrix, origin: list[int], file: Path) -> None:
+        self.path, self.matrix, self.origin, self.file = path, matrix, origin, file
         self.saved = 0.0
 
     def __call__(self, now: SearchProgress) -> None:
@@ -370,7 +411,7 @@ class Draft:
             self.path,
             {
                 "file": str(self.file),
-                "indices": now.indices.tolist(),
+                "indices": [self.origin[i] for i in now.indices.tolist()],
                 "labels": [str(labels[i]) for i in now.indices.tolist()],
                 "loss": now.incumbent,
                 "lower_bound": now.lower_bound,
@@ -427,7 +468,7 @@ def show_selection(picked: Selection, notes: list[str]) -> None:
     title = f"loss {loss} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
     if picked.pursuit is not None:
-        typer.echo(f"pursuit: {picked.pursuit.certificate}")
+        typer.echo(f"the convex stage's own objective: {picked.pursuit.certificate}")
     if picked.alternatives:
         typer.echo("close losers: " + ", ".join(f"{one.label} ({one.loss:.6g})" for one in picked.alternatives[:3]))
     show_notes(notes)
@@ -445,7 +486,7 @@ def show_table(heads: list[str], rows: list[list[str]], title: str) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(soft_wrap=not sys.stdout.isatty())
+    console = Console(width=None if sys.stdout.isatty() else 200)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for head in heads:
         table.add_column(head, overflow="fold")

@@ -391,7 +391,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     >>> sorted(selector.sample_indices_.tolist())
     [21, 32, 35, 36, 37, 43, 65, 72, 77, 79, 81, 85, 102]
     >>> print(f"{selector.loss_:.4f}: {selector.selection_.verdict}")
-    52.0645: proved optimal among the 31 columns the pursuit left
+    52.0645: proved optimal among the 31 candidates the pursuit left
     """
 
     sample_indices_: NDArray[np.intp]

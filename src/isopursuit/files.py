@@ -40,6 +40,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Label, ...]
     notes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()  # where each row stands in the file, if some were left out
 
     def standardized(self) -> Table:
         """Columns with mean 0 and variance 1; constant ones are left out with a note."""
@@ -52,7 +53,8 @@ class Table:
         if values.shape[1] == 0:
             raise ShapeError("Every column is constant, so there is nothing to standardize.")
         columns = tuple(name for name, same in zip(self.columns, constant, strict=True) if not same)
-        return Table((values - values.mean(axis=0)) / values.std(axis=0), columns, self.rows, notes)
+        values = (values - values.mean(axis=0)) / values.std(axis=0)
+        return replace(self, values=values, columns=columns, notes=notes)
 
     def samples(self) -> Matrix:
         """Rows as candidates: X is columns × rows, as in the paper's diversification."""
@@ -252,14 +254,15 @@ def _without_missing(table: Table, drop: bool) -> Table:
         whole = np.asarray(finite.all(axis=1))
         if not whole.any():
             raise NonFiniteError("Every row has a missing cell, so dropping them leaves nothing. Choose other columns.")
-        note = f"{int((~whole).sum())} rows with missing cells were left out."
-        rows = tuple(table.rows[i] for i in np.flatnonzero(whole))
-        return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note))
+        numbers = tuple(np.flatnonzero(whole).tolist())
+        note = f"left out, with missing cells: {name_columns(np.flatnonzero(~whole).tolist(), table.rows)}."
+        rows = tuple(table.rows[i] for i in numbers)
+        return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note), numbers=numbers)
     where = np.argwhere(~finite)
     some = "; ".join(f"{table.rows[i]}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
     more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
     raise NonFiniteError(
-        f"{len(where)} cells are missing or not finite: {some}{more}. "
+        f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more}. "
         "Use --drop-missing (drop_missing=True) to leave those rows out, or choose other columns."
     )
 

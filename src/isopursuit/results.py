@@ -332,7 +332,7 @@ class Selection:
         if self.pursuit is None:
             return self.search.verdict
         also = "" if np.isin(self.indices, self.pursuit.tied).all() else " and those included"
-        return f"{self.search.verdict} among the {len(self.pursuit.tied)} columns the pursuit left{also}"
+        return f"{self.search.verdict} among the {len(self.pursuit.tied)} candidates the pursuit left{also}"
 
     def take(self, X: Any) -> Any:
         """The picked columns of X itself, a pandas or polars frame or an array."""

@@ -123,7 +123,8 @@ def select(
         raise ParameterError(
             f"method={method!r} is not known. Use 'two-stage', 'exact', 'exchange', 'greedy', 'brute'."
         )
-    return _explain(reduced, c, method, pursuit, search, must, barred)
+    told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
+    return _explain(reduced, c, method, pursuit, search, must, barred, told)
 
 
 def _pursue(matrix: Matrix, c: float, normalization: Normalization, barred: list[int]) -> Pursuit:
@@ -137,7 +138,14 @@ def _pursue(matrix: Matrix, c: float, normalization: Normalization, barred: list
 
 
 def _explain(
-    matrix: Matrix, c: float, method: str, pursuit: Pursuit | None, search: Search, must: list[int], barred: list[int]
+    matrix: Matrix,
+    c: float,
+    method: str,
+    pursuit: Pursuit | None,
+    search: Search,
+    must: list[int],
+    barred: list[int],
+    told: tuple[str, ...],
 ) -> Selection:
     values = matrix.values
     P = values.shape[1]
@@ -172,7 +180,7 @@ def _explain(
         ),
         method=method,
         c=c,
-        notes=search.notes + _pruning_note(pursuit, choices, search.loss),
+        notes=search.notes + told + _pruning_note(pursuit, choices, search.loss),
     )
 
 
