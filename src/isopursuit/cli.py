@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -337,16 +337,18 @@ def told(file: Path, samples: bool, matrix: Matrix, origin: list[int], result: d
     return {**head, **in_file(result, origin), "notes": [*matrix.notes, *result["notes"]]}
 
 
-def in_file(value: Any, origin: list[int], key: str = "") -> Any:
+def in_file(result: dict[str, Any], origin: list[int]) -> dict[str, Any]:
     """The same result with every candidate's number replaced by its number in the file."""
-    if isinstance(value, dict):
-        pairs = cast("dict[str, Any]", value)
-        return {name: in_file(one, origin, name) for name, one in pairs.items()}
-    if isinstance(value, list):
-        return [in_file(one, origin, key) for one in cast("list[Any]", value)]
-    if key in ("index", "indices", "tied"):
-        return origin[int(value)]
-    return cast("Any", value)
+    moved = dict(result)
+    for key in ("indices", "tied"):
+        if key in moved:
+            moved[key] = [origin[i] for i in moved[key]]
+    for key in ("choices", "alternatives", "columns"):
+        if key in moved:
+            moved[key] = [{**one, "index": origin[one["index"]]} for one in moved[key]]
+    if moved.get("pursuit"):
+        moved["pursuit"] = in_file(moved["pursuit"], origin)
+    return moved
 
 
 def write_whole(path: Path, text: str) -> None:
