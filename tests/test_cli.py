@@ -157,6 +157,10 @@ def test_a_hostile_label_is_only_text(tmp_path):
     result = run("select", tmp_path / "t.csv", "--label", "who")
     assert result.returncode == 0
     assert "<script>alert(" in result.stdout
+    page = tmp_path / "report.html"
+    assert run("select", tmp_path / "t.csv", "--label", "who", "--report", page).returncode == 0
+    assert "<script>alert(" not in page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(" in page.read_text(encoding="utf-8")
     assert "[bold]" in result.stdout
 
 
@@ -223,6 +227,13 @@ def test_pictures_and_reports_are_written(wine, tmp_path):
     picture = tmp_path / "picture.png"
     assert run("select", wine, "--standardize", "-k", "3", "--plot", picture).returncode == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+    page = tmp_path / "report.html"
+    result = run("select", wine, "--standardize", "-k", "3", "--label", "class", "--method", "exact", "--report", page)
+    assert result.returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert "3 of 178 samples of wine.csv" in text
+    assert "class_0 (row 41)" in text
+    assert "isopursuit select" in text  # the command to repeat it
     assert_one_line_error(run("select", wine, "-k", "2", "--json", "--plot", tmp_path / "picture.xyz"), "picture.xyz")
 
 
