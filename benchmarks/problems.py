@@ -2,15 +2,14 @@
 
 import faulthandler
 import resource
-import warnings
 from multiprocessing import Pipe, get_context
 
-import cvxpy as cp
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
 from isopursuit.datasets import load_iris, load_wine
+from isopursuit.experiments.methods import conic as paper_program
 
 
 def gaussian(D, P, seed=0):
@@ -40,14 +39,7 @@ MEMORY = 16 * 2**30  # bytes a peer may take
 
 
 def conic(X, **options):
-    """The paper's way: multitask basis pursuit as a cone program. Returns the objective."""
-    D, P = X.shape
-    B = cp.Variable((P, D))
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [np.eye(D) == X @ B])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problem.solve(**options)
-    return float(problem.value)
+    return paper_program(X, **options)[0]
 
 
 PEERS = {

@@ -245,7 +245,10 @@ def test_help_reads_well():
         assert option in text
 
 
-def test_reproduce_prints_the_paper_beside_ours():
-    text = run("reproduce", "wine", "--replicates", "2").stdout
+def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path):
+    text = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path)).stdout
     assert "paper" in text
     assert "ours" in text
+    assert (tmp_path / "reproduction.md").read_text().startswith("# The paper's experiments")
+    again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report").stdout
+    assert again == text

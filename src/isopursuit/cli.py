@@ -6,6 +6,7 @@ What a command needs of the library and of other packages it imports itself, so 
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from isopursuit.terminal import (
+    Countdown,
     Draft,
     Watch,
     candidates,
@@ -228,10 +230,10 @@ def datasets(
 ) -> None:
     """List the data sets that travel with the package, or write one as a CSV file."""
     with one_line_errors():
-        from isopursuit.datasets import load_iris, load_wine
+        from isopursuit.datasets import load_iris, load_wine, load_words
         from isopursuit.errors import ParameterError
 
-        known = {"iris": load_iris, "wine": load_wine}
+        known = {"iris": load_iris, "wine": load_wine, "words": load_words}
         if name is None:
             for load in known.values():
                 data = load()
@@ -242,28 +244,46 @@ def datasets(
             raise ParameterError(f"There is no data set {name!r}. Use one of {', '.join(known)}.")
         data = known[name]()
         target = output or Path(f"{name}.csv")
-        lines = [",".join([*data.features, "class"])]
-        lines += [
-            ",".join([*map(repr, row.tolist()), kind]) for row, kind in zip(data.values, data.classes, strict=True)
-        ]
-        write_whole(target, "\n".join(lines) + "\n")
+        write_whole(target, data.as_csv())
         typer.echo(f"wrote {target}")
 
 
 @app.command()
 def reproduce(
-    name: Annotated[Literal["iris", "wine", "all"], typer.Argument(help="Which row of the paper's table 1.")] = "all",
-    replicates: Annotated[int, typer.Option(help="How many replicates; the paper has 25.")] = 25,
+    name: Annotated[Literal["iris", "wine", "words", "all"], typer.Argument(help="Which data.")] = "all",
+    replicates: Annotated[int, typer.Option(help="How many replicates; the paper has 25.", min=1)] = 25,
+    jobs: Annotated[int | None, typer.Option(help="Processes; one a processor if not given.", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the store, the account and its figures.")] = Path(),
+    report: Annotated[bool, typer.Option("--report", help="Run nothing: write the account of what is stored.")] = False,
 ) -> None:
-    """Rerun the paper's table 1 on Iris and Wine, beside its printed numbers and the proved optimum."""
-    with one_line_errors():
-        from isopursuit.experiments import PAPER, table_row
+    """Rerun the paper's experiments beside the proved optimum.
 
-        cells: list[list[str]] = []
-        for data in ("iris", "wine") if name == "all" else (name,):
-            cells += [["paper", *PAPER[data]], ["ours", *table_row(data, replicates)]]
-        heads = ["", "data", "greedy", "|S|", "two-stage", "P(worse)", "P(equal)", "p-value", "proved optimum"]
-        show_table(heads, cells, f"l_1 of the picked columns, mean ± sd of {replicates} replicates")
+    Each result is saved in OUT/reproduction.sqlite as it comes: a run that was stopped goes on where it was. The
+    account is OUT/reproduction.md.
+    """
+    with one_line_errors():
+        from isopursuit.experiments.account import account
+        from isopursuit.experiments.plan import missing_packages, tasks
+        from isopursuit.experiments.run import run_missing
+        from isopursuit.experiments.store import Store, StoreError
+        from isopursuit.experiments.tables import all_tables
+
+        file = out / "reproduction.sqlite"
+        if report and not file.exists():
+            raise StoreError(f"There is no store {file}. Run without --report first, or pass its folder with --out.")
+        out.mkdir(parents=True, exist_ok=True)
+        processes = jobs or os.cpu_count() or 1
+        with Store(file, processes) as store:
+            if not report:
+                show_notes([f"{without} is not installed: {what}." for without, what in missing_packages()])
+                with Countdown(tasks(name, replicates), store) as countdown:
+                    run_missing(countdown.tasks, store, jobs=processes, report=countdown)
+            show_notes(store.warnings())
+            for table in all_tables(store.records()):
+                show_table(list(table.heads), [list(row) for row in table.cells], table.title)
+                typer.echo()
+            write_whole(out / "reproduction.md", account(store, out))
+        typer.echo(f"wrote {out / 'reproduction.md'}; its results are in {file}")
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
 """Small data sets that travel with the package, each with its provenance.
 
 Iris and Wine are from the UCI Machine Learning Repository (CC BY 4.0): R. A. Fisher, Iris (1936, doi 10.24432/C56C76)
-and S. Aeberhard, M. Forina, Wine (1991, doi 10.24432/C5PC7J), in the form that scikit-learn distributes.
+and S. Aeberhard, M. Forina, Wine (1991, doi 10.24432/C5PC7J), in the form that scikit-learn distributes. Words are the
+cosines of 61 words' embeddings (all-MiniLM-L6-v2, Apache-2.0) with seven axes of meaning; `python -m
+isopursuit.embedding` makes the file again.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ class Dataset:
     features: tuple[str, ...]
     classes: tuple[str, ...]
 
+    def as_csv(self) -> str:
+        """The table as text, the class last."""
+        rows = (",".join([*map(repr, row.tolist()), kind]) for row, kind in zip(self.values, self.classes, strict=True))
+        return "\n".join([",".join([*self.features, "class"]), *rows]) + "\n"
+
     def standardized(self) -> Array:
         """Features with mean 0 and variance 1 (the population's), as the paper's experiments use them."""
         return (self.values - self.values.mean(axis=0)) / self.values.std(axis=0)
@@ -36,9 +43,12 @@ class Dataset:
 
     def replicate(self, i: int, D: int | None = None, P: int | None = None) -> Array:
         """The paper's i-th replicate: a random half (or P) of the samples, in the authors' own random order."""
+        return np.ascontiguousarray(self.standardized()[self.draw(i, P)].T[:D])
+
+    def draw(self, i: int, P: int | None = None) -> NDArray[np.intp]:
+        """The samples that are the columns of the i-th replicate."""
         n = len(self.values)
-        chosen = np.random.RandomState(i).choice(range(n), n // 2 if P is None else P, replace=False)
-        return np.ascontiguousarray(self.standardized()[chosen].T[:D])
+        return np.random.RandomState(i).choice(range(n), n // 2 if P is None else P, replace=False)
 
 
 def load_iris() -> Dataset:
@@ -61,6 +71,17 @@ def load_wine() -> Dataset:
     (6, 178)
     """
     return _load("wine")
+
+
+def load_words() -> Dataset:
+    """61 English words on seven axes of meaning, such as rich–poor: the paper's later version. A class is a word.
+
+    Examples
+    --------
+    >>> load_words().classes[:3]
+    ('man', 'male', 'guy')
+    """
+    return _load("words")
 
 
 def _load(name: str) -> Dataset:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from isopursuit.experiments.plan import Task
+    from isopursuit.experiments.store import Record, Store
     from isopursuit.files import Table
     from isopursuit.matrix import Matrix
     from isopursuit.results import Selection
@@ -216,6 +218,52 @@ class Watch:
                 f"{now.nodes / now.seconds:.0f} nodes/s  {left:.0f} s left"
             )
             sys.stderr.flush()
+
+
+class Countdown:
+    """Progress of many tasks: how many rows are stored, and the time left by what the finished ones cost."""
+
+    def __init__(self, tasks: Sequence[Task], store: Store) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        from isopursuit.experiments.run import cost
+
+        self.tasks, self.store, self.cost = tasks, store, cost
+        done = store.done()
+        self.saved = sum(task in done for task in tasks)
+        self.bar = Progress(
+            TextColumn("{task.fields[saved]} of {task.fields[all]} rows"),
+            BarColumn(),
+            TextColumn("{task.fields[now]}"),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            speed_estimate_period=120,
+        )
+        work = sum(cost(task) for task in tasks if task not in done)
+        self.line = self.bar.add_task("", total=work, saved=self.saved, all=len(tasks), now="")
+
+    def __enter__(self) -> Countdown:
+        if self.saved:
+            typer.echo(f"{self.saved} of {len(self.tasks)} rows are stored already", err=True)
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.bar.stop()
+        if kind is not None:
+            typer.echo(
+                f"{self.saved} of {len(self.tasks)} rows are safe; the same command goes on from there", err=True
+            )
+
+    def __call__(self, task: Task, record: Record) -> None:
+        """After each saved row."""
+        self.saved += 1
+        now = f"{task.study}, {task.data} {task.D} × {task.P}, {task.method}"
+        self.bar.update(self.line, advance=self.cost(task), saved=self.saved, now=now)
 
 
 # --------------------------------------------------------------------------------------------------- on screen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
+from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exchange import local_search
 from isopursuit.search.tree import SearchProgress, branch_and_bound
 
 LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
+FEW = 2000  # subsets that are evaluated faster than a search is set up
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # where the envelopes' shape has been checked (relaxation.py)
 
 
@@ -81,6 +84,8 @@ def exact_search(
         )
     candidates = as_candidates(X, include, exclude, labels).ordered()
     goal = as_objective("isometry", c)
+    if comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
+        return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
     start = local_search(
         candidates.X,
         c,

@@ -1,0 +1,103 @@
+"""The written account, from the store alone: the template data/reproduction.md filled with tables and figures."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from isopursuit.experiments import figures, paper, tables
+from isopursuit.experiments.methods import DRAWS
+from isopursuit.experiments.plan import FEW, LIMITS, SWEPT_FURTHER
+from isopursuit.experiments.store import Store
+from isopursuit.experiments.tables import Rows
+
+
+def account(store: Store, folder: Path, name: str = "reproduction") -> str:
+    """The account in Markdown; its figures go to the folder `name` inside `folder`.
+
+    A section whose table or figure the store has no rows for is left out.
+    """
+    rows = store.records()
+    drawn = figures.draw_all(rows, folder / name)
+    environments = store.environments()
+    pieces = {
+        "count": f"{len(rows):,}",
+        "environments": "; and with ".join(
+            ", ".join(f"{name} {value}" for name, value in one.items() if name != "jobs") for one in environments
+        ),
+        "jobs": " or ".join(f"{one['jobs']} at a time" for one in environments),
+        "tie": f"{tables.TIE:g}",
+        "reached": f"{tables.REACHED:g}",
+        "draws": str(DRAWS),
+        "further": ", ".join(map(str, SWEPT_FURTHER)),
+        "few": str(FEW),
+        "sweep_limit": f"{LIMITS['exponents']:g}",
+        "ladder_limit": f"{LIMITS['ladder']:g}",
+        "agreement": _agreement(rows),
+        "conjecture": _conjecture(rows),
+    }
+    for make in tables.TABLES:
+        table = make(rows)
+        pieces[make.__name__] = table.markdown() if table.cells else ""
+    for kind in figures.FIGURES:
+        path = drawn.get(kind)
+        pieces[kind] = "" if path is None else f"![{kind}]({path.relative_to(folder).as_posix()})"
+    template = (files("isopursuit") / "data" / "reproduction.md").read_text(encoding="utf-8")
+    sections = [Template(section) for section in template.split("\n## ")]
+    kept = [one for one in sections if all(pieces[name] for name in one.get_identifiers())]
+    return "\n## ".join(one.substitute(pieces) for one in kept)
+
+
+def _agreement(rows: Rows) -> str:
+    lines: list[str] = []
+    for name, printed in paper.TABLE_1.items():
+        ours = tables.table_1_row(rows, name)
+        if ours is None:
+            continue
+        theirs = (printed.greedy, printed.support, printed.two_stage, printed.p_value)
+        heads = ("greedy", "|S|", "two-stage", "p-value")
+        off = [head for head, one, two in zip(heads, theirs, ours[2:6], strict=True) if one != two]
+        if int(ours[0]) != printed.R:
+            lines.append(f"- {name}: {ours[0]} replicates instead of {printed.R}, so the digits need not agree.")
+        else:
+            lines.append(f"- {name}: {', '.join(off)} differ." if off else f"- {name}: all printed digits agree.")
+    return "\n".join(lines)
+
+
+def _conjecture(rows: Rows) -> str:
+    found = list(tables.checks(rows))
+    against = [check for check in found if not check.inside]
+    if not against:
+        return f"That holds on all {len(found)} replicates tried here." if found else ""
+    sizes = {(check.data, check.D, check.P) for check in found}
+    failing = {(check.data, check.D, check.P) for check in against}
+    first = against[0]
+    lines = [
+        f"That is false in general: {len(against)} of {len(found)} replicates are counterexamples, "
+        + ("all of them" if failing < sizes else "some")
+        + f" on {' and '.join(f'{data} {D} × {P}' for data, D, P in sorted(failing))}"
+        + (", and it holds on every replicate of the other sizes." if failing < sizes else "."),
+        "",
+        "| data | D × P | replicate | best subset | its norm | least norm inside the tied set | columns not tied |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for check in against:
+        out = sorted(set(check.best) - set(check.tied))
+        within = "" if check.within is None else f"{check.within:.6f}"
+        size = f"{check.D} × {check.P}"
+        cells = (check.data, size, check.replicate, list(check.best), f"{check.norm:.6f}", within, out)
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    lines += [
+        "",
+        "The first of them again:",
+        "",
+        "```python",
+        "import isopursuit as ip",
+        f"from isopursuit.datasets import load_{first.data}",
+        "",
+        f"X = load_{first.data}().replicate({first.replicate}, D={first.D}, P={first.P})",
+        'print(ip.brute_search(X, objective="multitask").indices, ip.isometry_pursuit(X).tied)',
+        "```",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,137 @@
+"""How each method is run on a task's matrix: on one thread, so that a row does not depend on its neighbours."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import IsoPursuitError, RankError
+from isopursuit.experiments.plan import LIMITS, Task, matrix
+from isopursuit.experiments.store import Record
+from isopursuit.loss import isometry_loss
+from isopursuit.normalize import symmetric_normalize
+from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.results import Pursuit, Search
+from isopursuit.search.brute import brute_search
+from isopursuit.search.exact import exact_search
+from isopursuit.search.exchange import exchange_search
+from isopursuit.search.greedy import greedy_search
+
+Array = NDArray[np.float64]
+
+DRAWS = 20  # random first stages a replicate
+USED = 1e-6  # a row of SCS's answer is in its support if it is longer than this share of the longest
+
+
+def run(task: Task) -> Record:
+    """Run one task. An input that a method refuses (lengths beyond float64 at large c) is a result too."""
+    X = matrix(task)
+    began = time.perf_counter()
+    try:
+        record = METHODS[task.method](X, task)
+    except IsoPursuitError as error:
+        record = Record(status="refused", note=str(error))
+    record = replace(record, seconds=time.perf_counter() - began)
+    if record.indices is None:
+        return record
+    return replace(record, reversed_loss=isometry_loss(X[:, record.indices[::-1]], task.c))
+
+
+def _pursue(X: Array, task: Task) -> Record:
+    return _of_pursuit(isometry_pursuit(X, task.c))
+
+
+def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
+    """Isometry pursuit, then the best subset of what it leaves."""
+    pursuit = isometry_pursuit(X, task.c)
+    outside = np.setdiff1d(np.arange(X.shape[1]), pursuit.tied).tolist()
+    if objective == "isometry":
+        search = exact_search(X, task.c, exclude=outside, workers=1, time_limit=LIMITS[task.study])
+    else:
+        search = brute_search(X, task.c, exclude=outside, objective=objective)
+    kept = _of_pursuit(pursuit)
+    return replace(
+        _of_search(search),
+        support=kept.support,
+        tied=kept.tied,
+        primal=kept.primal,
+        dual=kept.dual,
+        gap=kept.gap,
+        second_stage=search.seconds,
+    )
+
+
+def _random(X: Array, task: Task) -> Record:
+    """As many columns as the pursuit keeps, drawn at random instead: the median draw is the row's loss."""
+    size = len(isometry_pursuit(X, task.c).support)
+    rng = np.random.default_rng(task.replicate)
+    losses: list[float] = []
+    for _ in range(DRAWS):
+        drawn = np.sort(rng.choice(X.shape[1], size, replace=False))
+        try:
+            losses.append(exact_search(X[:, drawn], task.c, workers=1).loss)
+        except RankError:  # the drawn columns do not span: basis pursuit has no solution
+            losses.append(float("inf"))
+    return Record(loss=float(np.median(losses)), support=size, draws=tuple(losses), status="heuristic")
+
+
+def conic(X: Array, **options: object) -> tuple[float, Array]:
+    """The paper's way: multitask basis pursuit as a cone program for CVXPY. Returns the objective and B (P, D)."""
+    import cvxpy as cp
+
+    D, P = X.shape
+    B = cp.Variable((P, D))
+    problem: Any = cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [np.eye(D) == X @ B])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem.solve(**options)
+    return float(problem.value), np.asarray(B.value)
+
+
+def _scs(X: Array, task: Task) -> Record:
+    objective, B = conic(symmetric_normalize(X, task.c), solver="SCS", eps=1e-12)
+    lengths = np.linalg.norm(B, axis=1)
+    return Record(primal=objective, support=int((lengths > USED * lengths.max()).sum()), status="no certificate")
+
+
+METHODS: dict[str, Callable[[Array, Task], Record]] = {
+    "greedy": lambda X, task: _of_search(greedy_search(X, task.c)),
+    "pursuit": _pursue,
+    "two-stage": _two_stage,
+    "exchange": lambda X, task: _of_search(exchange_search(X, task.c)),
+    "exact": lambda X, task: _of_search(exact_search(X, task.c, workers=1, time_limit=LIMITS[task.study])),
+    "random": _random,
+    "SCS": _scs,
+    "brute": lambda X, task: _of_search(brute_search(X, task.c)),
+    "brute multitask": lambda X, task: _of_search(brute_search(X, task.c, objective="multitask")),
+    "two-stage multitask": lambda X, task: _two_stage(X, task, "multitask"),
+}
+
+
+def _of_pursuit(found: Pursuit) -> Record:
+    return Record(
+        support=len(found.support),
+        tied=tuple(found.tied.tolist()),
+        primal=found.certificate.primal,
+        dual=found.certificate.dual,
+        gap=found.certificate.gap,
+        status=found.status,
+    )
+
+
+def _of_search(found: Search) -> Record:
+    return Record(
+        loss=found.loss,
+        log_loss=found.log_loss,
+        indices=tuple(found.indices.tolist()),
+        lower_bound=found.lower_bound,
+        status=found.status,
+        nodes=found.nodes,
+        evaluations=found.evaluations,
+    )

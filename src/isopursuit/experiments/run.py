@@ -1,0 +1,103 @@
+"""Run what a store lacks, in processes, and save each row as it comes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+
+from isopursuit.errors import ParameterError
+from isopursuit.experiments.methods import run
+from isopursuit.experiments.plan import Task, installed
+from isopursuit.experiments.store import Record, Store, StoreError
+
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def cost(task: Task) -> float:
+    """About how many seconds a task takes, for the estimate of the time left and for long ones to start first."""
+    if task.study == "ladder" and task.method == "exact":
+        return 30.0 if task.D >= 12 else 3.0
+    if task.method == "brute multitask" and task.P > 20:
+        return 6.0
+    if task.study == "exponents" and task.D > 6 and task.method in ("two-stage", "exact"):
+        return 1.5
+    return 0.2
+
+
+def run_missing(
+    tasks: Sequence[Task],
+    store: Store,
+    *,
+    jobs: int = 1,
+    report: Callable[[Task, Record], None] | None = None,
+) -> int:
+    """Run the tasks that the store has no row for; returns how many there were.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        All that should be in the store in the end.
+    store : Store
+        Written by this process alone, a row as soon as it is known.
+    jobs : int
+        Worker processes. Each computes on one thread; they end with this process, however it ends.
+    report : callable, optional
+        Called after each row is saved.
+    """
+    if jobs < 1:
+        raise ParameterError(f"jobs={jobs} must be at least 1, the number of processes.")
+    done = store.done()
+    todo = sorted((task for task in tasks if task not in done), key=cost, reverse=True)
+    if not todo:
+        return 0
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin)
+        running: dict[Future[Record], Task] = {pool.submit(run, task): task for task in todo}
+    try:
+        for future in as_completed(running):
+            task, record = running[future], future.result()
+            store.add(task, record)
+            if report is not None:
+                report(task, record)
+    except BrokenProcessPool:
+        raise StoreError(
+            "A worker process died (out of memory?). The rows so far are safe in the store: run the same command "
+            "again, with fewer --jobs."
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return len(todo)
+
+
+@contextmanager
+def _one_thread_each() -> Generator[None]:
+    """Workers started here compute on one BLAS thread each."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _begin() -> None:
+    """A worker's first act: end when the parent does, and load what would be timed with the first rows."""
+    parent = parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
+    for method in ("greedy", "two-stage", *(["SCS"] if installed("cvxpy", "scs") else [])):
+        run(Task("table 1", "iris", 4, 15, 1.0, 0, method))

@@ -1,0 +1,177 @@
+"""The durable store: one SQLite file, one row per task, each committed as it comes, so that a killed run loses none."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from isopursuit.errors import InputError
+from isopursuit.experiments.plan import Task
+
+LAYOUT = 1  # of the tables below; a store of another layout is refused
+TIMED = ("seconds", "second_stage")
+KEY = Task._fields
+PACKAGES = ("isopursuit", "numpy", "scipy", "cvxpy", "scs", "scikit-learn")
+
+
+class StoreError(InputError):
+    """A store that cannot be used as it is."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one task gave. What a method does not have is None, and `refused` rows say why in their note.
+
+    Attributes
+    ----------
+    loss, log_loss : float
+        Of the picked columns, by the method's own objective.
+    reversed_loss : float
+        l_c of the same columns in reverse order: what rounding alone makes of it.
+    indices : tuple of int
+        The picked columns, as numbered in the task's matrix.
+    support, tied : int, tuple of int
+        How many columns the pursuit's solution uses, and which ones any optimal solution may use.
+    primal, dual, gap : float
+        The pursuit's certificate.
+    lower_bound, status, nodes, evaluations
+        The search's proof.
+    seconds, second_stage : float
+        Wall-clock time, and how much of it the second stage took.
+    draws : tuple of float
+        The losses of all random draws.
+    """
+
+    loss: float | None = None
+    log_loss: float | None = None
+    reversed_loss: float | None = None
+    indices: tuple[int, ...] | None = None
+    support: int | None = None
+    tied: tuple[int, ...] | None = None
+    primal: float | None = None
+    dual: float | None = None
+    gap: float | None = None
+    lower_bound: float | None = None
+    status: str = ""
+    nodes: int | None = None
+    evaluations: int | None = None
+    seconds: float = 0.0
+    second_stage: float | None = None
+    draws: tuple[float, ...] | None = None
+    note: str = ""
+
+
+VALUES = tuple(field.name for field in fields(Record))
+LISTS = ("indices", "tied", "draws")  # kept as JSON
+
+
+class Store:
+    """Rows by task. Opening creates the file; every `add` is on disk before it returns.
+
+    Examples
+    --------
+    >>> store = Store(":memory:")
+    >>> store.add(Task("table 1", "iris", 4, 75, 1.0, 0, "greedy"), Record(loss=9.58, indices=(1, 2, 3, 4)))
+    >>> len(store.records())
+    1
+    """
+
+    def __init__(self, path: str | Path, jobs: int = 1) -> None:
+        self.made_with = json.dumps(environment() | {"jobs": str(jobs)}, sort_keys=True)
+        try:
+            self.database = sqlite3.connect(path, timeout=60)
+            layout = self.database.execute("PRAGMA user_version").fetchone()[0]
+            tables = self.database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{path} cannot be used as a store: {error}. Pass another --out.") from None
+        if layout != LAYOUT and tables:
+            raise StoreError(f"{path} is not a store of this version (layout {layout}, not {LAYOUT}). Move it away.")
+        self._create()
+
+    def _create(self) -> None:
+        with self.database:
+            self.database.execute("CREATE TABLE IF NOT EXISTS environments (id INTEGER PRIMARY KEY, versions UNIQUE)")
+            self.database.execute(
+                f"CREATE TABLE IF NOT EXISTS results ({', '.join((*KEY, *VALUES))}, "
+                f"environment REFERENCES environments, PRIMARY KEY ({', '.join(KEY)})) WITHOUT ROWID"
+            )
+            self.database.execute(f"PRAGMA user_version = {LAYOUT}")
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.database.close()
+
+    def add(self, task: Task, record: Record) -> None:
+        """Write one row; a row that is there already stays as it is."""
+        values = asdict(record)
+        values |= {name: None if values[name] is None else json.dumps(values[name]) for name in LISTS}
+        marks = ", ".join("?" * (len(KEY) + len(VALUES) + 1))
+        with self.database:
+            row = (*task, *(values[name] for name in VALUES), self._environment())
+            self.database.execute(f"INSERT OR IGNORE INTO results VALUES ({marks})", row)
+
+    def _environment(self) -> int:
+        self.database.execute("INSERT OR IGNORE INTO environments (versions) VALUES (?)", (self.made_with,))
+        return self.database.execute("SELECT id FROM environments WHERE versions = ?", (self.made_with,)).fetchone()[0]
+
+    def done(self) -> set[Task]:
+        """The tasks that need not run again."""
+        return {Task(*row) for row in self.database.execute(f"SELECT {', '.join(KEY)} FROM results")}
+
+    def records(self) -> dict[Task, Record]:
+        """All rows, by task, in the order of their keys."""
+        found: dict[Task, Record] = {}
+        names = (*KEY, *VALUES)
+        for row in self.database.execute(f"SELECT {', '.join(names)} FROM results ORDER BY {', '.join(KEY)}"):
+            values: dict[str, Any] = dict(zip(VALUES, row[len(KEY) :], strict=True))
+            for name in LISTS:
+                values[name] = None if values[name] is None else tuple(json.loads(values[name]))
+            found[Task(*row[: len(KEY)])] = Record(**values)
+        return found
+
+    def environments(self) -> list[dict[str, str]]:
+        """The versions and machines that made the rows."""
+        used = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM results) ORDER BY id"
+        return [json.loads(row[0]) for row in self.database.execute(used)]
+
+    def warnings(self) -> list[str]:
+        """What a reader of the store should know: rows made with several versions are not one run."""
+        several = len(self.environments())
+        if several < 2:
+            return []
+        return [f"the rows were made in {several} different environments; start in a new --out for rows of one run."]
+
+
+def environment() -> dict[str, str]:
+    """What a row was made with."""
+    found = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+    found["cores"] = str(os.cpu_count())
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def differences(first: Iterable[tuple[Task, Record]], second: Iterable[tuple[Task, Record]]) -> list[Task]:
+    """The tasks whose rows differ, times apart: a search stopped by its time limit may differ in how far it came."""
+    one, two = ({task: _timeless(record) for task, record in rows} for rows in (first, second))
+    return sorted(task for task in one.keys() | two.keys() if one.get(task) != two.get(task))
+
+
+def _timeless(record: Record) -> dict[str, Any]:
+    apart = TIMED if record.status != "time" else (*TIMED, "lower_bound", "nodes", "evaluations")
+    return {name: value for name, value in asdict(record).items() if name not in apart}

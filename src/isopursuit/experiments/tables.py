@@ -1,0 +1,352 @@
+"""The store's rows as tables: the paper's own, and those it could not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.experiments import paper
+from isopursuit.experiments.plan import COMPARED, LIMITS, WHOLE, Task
+from isopursuit.experiments.store import Record
+
+Array = NDArray[np.float64]
+Rows = Mapping[Task, Record]
+
+TIE = 1e-9  # losses closer than this are equal
+REACHED = 1e-9  # a loss within this relative distance of the proved optimum has reached it
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the terminal or a page."""
+
+    title: str
+    heads: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """The table in Markdown, without its title."""
+        lines = ["| " + " | ".join(row) + " |" for row in (self.heads, *self.cells)]
+        return "\n".join([lines[0].replace("|S|", "\\|S\\|"), "|---" * len(self.heads) + "|", *lines[1:]])
+
+
+def all_tables(rows: Rows) -> list[Table]:
+    """Every table that the rows have something for."""
+    made = [make(rows) for make in TABLES]
+    return [table for table in made if table.cells]
+
+
+def series(rows: Rows, value: Callable[[Record], float | None], **key: object) -> dict[int, float]:
+    """One number per replicate, of the rows whose task has these values; rows without it are left out."""
+    found: dict[int, float] = {}
+    for task, record in rows.items():
+        number = value(record)
+        if number is not None and all(getattr(task, name) == wanted for name, wanted in key.items()):
+            found[task.replicate] = number
+    return found
+
+
+def losses(rows: Rows, **key: object) -> dict[int, float]:
+    """The losses by replicate."""
+    return series(rows, lambda record: record.loss, **key)
+
+
+def paired(*several: dict[int, float]) -> list[Array]:
+    """The replicates that all of them have, in order."""
+    common = sorted(set(several[0]).intersection(*several[1:]))
+    return [np.array([one[i] for i in common]) for one in several]
+
+
+def spread(values: Array, digits: int = 1) -> str:
+    """Mean ± standard deviation (n − 1)."""
+    if len(values) == 0:
+        return ""
+    deviation = values.std(ddof=1) if len(values) > 1 else 0.0
+    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}"
+
+
+# ------------------------------------------------------------------------------------------------ the paper's
+
+
+def table_1(rows: Rows) -> Table:
+    """The paper's table 1 beside ours, to its printed digits, and the proved optimum."""
+    cells: list[tuple[str, ...]] = []
+    for name, printed in paper.TABLE_1.items():
+        ours = table_1_row(rows, name)
+        if ours is not None:
+            size = f"{printed.D} × {printed.P}"
+            theirs = (printed.greedy, printed.support, printed.two_stage, printed.p_value)
+            cells += [(name, size, str(printed.R), "paper", *theirs, ""), (name, size, *ours)]
+    heads = ("data", "D × P", "R", "", "greedy", "|S|", "two-stage", "p-value", "proved optimum")
+    return Table("Table 1: l_1 of the picked columns, mean ± sd over replicates", heads, tuple(cells))
+
+
+def table_1_row(rows: Rows, name: str) -> tuple[str, ...] | None:
+    """R, "ours", then greedy, |S|, two-stage, the p-value and the optimum in the paper's own formats."""
+    from scipy.stats import ttest_rel
+
+    greedy, two_stage = paired(*(losses(rows, study="table 1", data=name, method=m) for m in ("greedy", "two-stage")))
+    if len(greedy) == 0:
+        return None
+    of_losses, of_sizes, of_p = paper.TABLE_1[name].digits
+    sizes = series(rows, lambda record: record.support, study="table 1", data=name, method="pursuit")
+    best = losses(rows, study="table 1", data=name, method="exact")
+    differ = len(greedy) > 1 and bool((greedy != two_stage).any())
+    p_value = f"{ttest_rel(greedy, two_stage).pvalue:{of_p}}" if differ else "none"
+    return (
+        str(len(greedy)),
+        "ours",
+        spread(greedy, of_losses),
+        spread(np.array(list(sizes.values())), of_sizes),
+        spread(two_stage, of_losses),
+        p_value,
+        spread(np.array(list(best.values())), of_losses),
+    )
+
+
+def ties(rows: Rows) -> Table:
+    """How often greedy is worse than two-stage, and how often equal: as floats, as floats with one of the two computed
+    from its columns in reverse order, and with a tolerance.
+    """
+    cells: list[tuple[str, ...]] = []
+    for name, printed in paper.TABLE_1.items():
+        key = {"study": "table 1", "data": name}
+        one, two = paired(*(losses(rows, **key, method=m) for m in ("greedy", "two-stage")))
+        again, other = paired(
+            series(rows, lambda record: record.reversed_loss, **key, method="greedy"),
+            losses(rows, **key, method="two-stage"),
+        )
+        if len(one):
+            shares = [
+                (one > two, one == two),
+                (again > other, again == other),
+                (one > two + TIE, np.abs(one - two) <= TIE),
+            ]
+            shown = (f"{worse.mean():.2f} / {equal.mean():.2f}" for worse, equal in shares)
+            cells.append((name, f"{printed.worse} / {printed.equal}", *shown))
+    heads = ("data", "paper (floats)", "ours, floats", "floats, columns reversed", f"ties within {TIE:g}")
+    return Table("P(greedy worse than two-stage) / P(equal)", heads, tuple(cells))
+
+
+def timing(rows: Rows) -> Table:
+    """Seconds per replicate, ours and CVXPY with SCS in the same run, beside the paper's."""
+    cells: list[tuple[str, ...]] = []
+    for name in paper.TABLE_1:
+        times = {
+            method: series(rows, lambda record: record.seconds, study="table 1", data=name, method=method)
+            for method in (*COMPARED, "SCS")
+        }
+        second = series(rows, lambda record: record.second_stage, study="table 1", data=name, method="two-stage")
+        if not times["pursuit"]:
+            continue
+        ours, scs = (np.array(list(times[method].values())) for method in ("pursuit", "SCS"))
+        ratio = f"{np.median(scs) / np.median(ours):.0f}" if len(scs) else ""
+        printed = paper.TIMING.get(name, ("", "", ""))
+        shown = [spread(1e3 * np.array(list(one.values())), 2) for one in (second, *(times[m] for m in _TIMED))]
+        cells.append((name, "paper (s)", printed[0], "", "", printed[1], printed[2], "", ""))
+        cells.append((name, "ours (ms)", spread(1e3 * scs, 1), spread(1e3 * ours, 2), ratio, *shown))
+    heads = ("data", "", "CVXPY + SCS", "isometry pursuit", "ratio of medians", "second stage", *_TIMED)
+    return Table("Time per replicate, mean ± sd", heads, tuple(cells))
+
+
+_TIMED = ("greedy", "exchange", "exact")
+
+
+# ---------------------------------------------------------------------------------- beside the proved optimum
+
+
+def distance(rows: Rows) -> Table:
+    """How far each method is from the proved optimum, and how often it reaches it."""
+    cells: list[tuple[str, ...]] = []
+    for name in paper.TABLE_1:
+        proved = {
+            task.replicate: record.loss
+            for task, record in rows.items()
+            if (task.study, task.data, task.method) == ("table 1", name, "exact") and record.status == "optimal"
+        }
+        best_known = {replicate: loss for replicate, loss in proved.items() if loss is not None}
+        for method in ("greedy", "two-stage", "exchange", "random"):
+            found, best = paired(losses(rows, study="table 1", data=name, method=method), best_known)
+            if len(best):
+                over = found / best - 1
+                share = (over <= REACHED).mean()
+                cells.append(
+                    (
+                        name,
+                        method,
+                        _percent(over.mean()),
+                        _percent(np.median(over)),
+                        _percent(over.max()),
+                        f"{share:.2f}",
+                    )
+                )
+    heads = ("data", "method", "mean above the optimum", "median", "worst", "share that reaches it")
+    return Table("Distance from the proved optimum", heads, tuple(cells))
+
+
+def random_stage(rows: Rows) -> Table:
+    """Random columns in stage one, as many as the pursuit keeps, the best subset of them in stage two."""
+    cells: list[tuple[str, ...]] = []
+    for name in paper.TABLE_1:
+        two_stage = losses(rows, study="table 1", data=name, method="two-stage")
+        drawn = {
+            task.replicate: np.array(record.draws)
+            for task, record in rows.items()
+            if (task.study, task.data, task.method) == ("table 1", name, "random") and record.draws
+        }
+        common = sorted(set(drawn) & set(two_stage))
+        if common:
+            draws = np.concatenate([drawn[i] for i in common])
+            ratio = np.concatenate([drawn[i] / two_stage[i] for i in common])
+            cells.append(
+                (
+                    name,
+                    str(len(draws)),
+                    f"{np.isinf(draws).mean():.2f}",
+                    *(f"{np.quantile(ratio, q):.3g}" for q in (0.1, 0.5, 0.9, 1.0)),
+                    f"{(ratio < 1 - TIE).mean():.2f}",
+                )
+            )
+    heads = (
+        "data",
+        "draws",
+        "share that does not span",
+        "10 %",
+        "median",
+        "90 %",
+        "worst",
+        "share better than two-stage",
+    )
+    return Table("Random selection in stage one: loss over that of two-stage", heads, tuple(cells))
+
+
+def ladder(rows: Rows) -> Table:
+    """Whole data sets, step by step wider: the proved optimum, or the gap when the time was over."""
+    cells: list[tuple[str, ...]] = []
+    order = ("iris", "wine", "breast cancer", "digits")
+    found = [task for task in rows if task.study == "ladder" and task.method == "exact" and task.replicate == WHOLE]
+    for task in sorted(found, key=lambda task: (order.index(task.data), task.P == 1797, task.D)):
+        exact, swapped = rows[task], rows.get(task._replace(method="exchange"))
+        if exact.loss is None or exact.lower_bound is None:
+            continue
+        proof = "proved" if exact.status == "optimal" else f"gap {_percent(1 - exact.lower_bound / exact.loss)}"
+        other = f"{swapped.loss:.8g}" if swapped and swapped.loss else ""
+        effort = (f"{exact.nodes:,}" if exact.nodes else "", f"{exact.seconds:.2g}")
+        cells.append((task.data, f"{task.D} × {task.P}", f"{exact.loss:.8g}", proof, *effort, other))
+    heads = ("data", "D × P", "exact", "proof", "nodes", "seconds", "exchange")
+    return Table(f"Whole data sets, one thread, {LIMITS['ladder']:g} s at most", heads, tuple(cells))
+
+
+# -------------------------------------------------------------------------------- the deep dive and the sweep
+
+
+@dataclass(frozen=True)
+class Check:
+    """One replicate of the deep dive: the best subset under the multitask norm, and whether the tied set has it."""
+
+    data: str
+    D: int
+    P: int
+    replicate: int
+    best: tuple[int, ...]
+    norm: float
+    tied: tuple[int, ...]
+    within: float | None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the whole subset lies in the tied set."""
+        return set(self.best) <= set(self.tied)
+
+    @property
+    def excess(self) -> float | None:
+        """How much larger the least norm among tied columns is, relatively."""
+        return None if self.within is None else self.within / self.norm - 1
+
+
+def checks(rows: Rows) -> Iterator[Check]:
+    """The supplement's conjecture on every replicate: brute force on the multitask norm stays inside the tied set."""
+    for task, record in rows.items():
+        pursuit = rows.get(task._replace(method="pursuit"))
+        if task.method != "brute multitask" or pursuit is None or pursuit.tied is None:
+            continue
+        if record.indices is not None and record.loss is not None:
+            two_stage = rows.get(task._replace(method="two-stage multitask"))
+            within = None if two_stage is None else two_stage.loss
+            shape = (task.data, task.D, task.P, task.replicate)
+            yield Check(*shape, record.indices, record.loss, pursuit.tied, within)
+
+
+def deep_dive(rows: Rows) -> Table:
+    """Brute force against two-stage, on the multitask norm and on l_1."""
+    cells: list[tuple[str, ...]] = []
+    found = list(checks(rows))
+    for data, D, P in sorted({(check.data, check.D, check.P) for check in found}):
+        some = [check for check in found if (check.data, check.D, check.P) == (data, D, P)]
+        excess = [check.excess for check in some if check.excess is not None]
+        brute, two = paired(
+            *(losses(rows, study="deep dive", data=data, D=D, P=P, method=m) for m in ("brute", "two-stage"))
+        )
+        cells.append(
+            (
+                data,
+                f"{D} × {P}",
+                f"{sum(check.inside for check in some)} of {len(some)}",
+                f"{sum(one <= REACHED for one in excess)} of {len(excess)}" if excess else "",
+                _percent(max(excess)) if excess else "",
+                f"{int((two <= brute * (1 + REACHED)).sum())} of {len(two)}" if len(two) else "",
+            )
+        )
+    heads = (
+        "data",
+        "D × P",
+        "best by norm inside the tied set",
+        "two-stage reaches it",
+        "worst",
+        "two-stage best by l_1",
+    )
+    return Table("The deep dive: brute force on the multitask norm, and on l_1", heads, tuple(cells))
+
+
+def sweep(rows: Rows) -> Table:
+    """Wine for several c: what each method's log-loss is beyond the optimum's, how many columns the pursuit keeps."""
+    cells: list[tuple[str, ...]] = []
+    keys = sorted({(task.D, task.c) for task in rows if task.study == "exponents"})
+    for D, c in keys:
+        key = {"study": "exponents", "data": "wine", "D": D, "c": c}
+        logs = {method: series(rows, lambda record: record.log_loss, **key, method=method) for method in _SWEPT}
+        R = max(len(one) for one in logs.values())
+        best = {i: min(one[i] for one in logs.values() if i in one) for i in range(R)}
+        proved = series(rows, lambda record: float(record.status == "optimal"), **key, method="exact")
+        sizes = series(rows, lambda record: record.support, **key, method="pursuit")
+        over = [np.subtract(*paired(logs[method], best)) for method in _SWEPT[:3]]
+        cells.append(
+            (
+                str(D),
+                f"{c:g}",
+                spread(np.array(list(sizes.values()))) + _of(len(sizes), R),
+                f"{np.median(list(best.values())):.5g}",
+                f"{sum(proved.values()):.0f} of {R}",
+                *((f"{np.median(some):.3g}" if len(some) else "") + _of(len(some), R) for some in over),
+            )
+        )
+    heads = ("D", "c", "|S|", "log l_c of the best, median", "proved", "greedy above it", "two-stage", "exchange")
+    return Table("Wine, 89 columns, by exponent: median difference of log l_c to the best", heads, tuple(cells))
+
+
+_SWEPT = ("greedy", "two-stage", "exchange", "exact")
+
+
+def _of(n: int, R: int) -> str:
+    """How many replicates a number stands for, where a method refused the others."""
+    return "" if n == R else "refused" if n == 0 else f" ({n} of {R})"
+
+
+def _percent(share: float) -> str:
+    return "0 %" if abs(share) <= REACHED else f"{100 * share:.3g} %"
+
+
+TABLES = (table_1, ties, timing, distance, deep_dive, sweep, random_stage, ladder)

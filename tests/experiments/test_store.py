@@ -1,0 +1,128 @@
+"""Nothing is lost: a run that is killed goes on where it was, and the account comes from the store alone."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from isopursuit.errors import ParameterError
+from isopursuit.experiments.account import account
+from isopursuit.experiments.plan import Task, tasks
+from isopursuit.experiments.run import run_missing
+from isopursuit.experiments.store import Record, Store, StoreError, differences
+from isopursuit.experiments.tables import all_tables
+
+TASK = Task("table 1", "iris", 4, 75, 1.0, 0, "greedy")
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def command(folder, *options):
+    return [sys.executable, "-m", "isopursuit.cli", "reproduce", "--out", str(folder), *options]
+
+
+def rows(folder):
+    with Store(folder / "reproduction.sqlite") as store:
+        return store.records()
+
+
+def stored(folder):
+    try:
+        with sqlite3.connect(folder / "reproduction.sqlite") as database:
+            return database.execute("SELECT count(*) FROM results").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+
+
+def test_a_row_is_there_after_reopening_and_is_never_overwritten(tmp_path):
+    record = Record(loss=9.5, log_loss=float("inf"), indices=(3, 1), draws=(1.0, float("inf")), status="heuristic")
+    with Store(tmp_path / "s.sqlite") as store:
+        store.add(TASK, record)
+        store.add(TASK, Record(loss=1.0))
+    with Store(tmp_path / "s.sqlite") as store:
+        assert store.records() == {TASK: record}
+        assert store.done() == {TASK}
+        (versions,) = store.environments()
+    assert {"isopursuit", "numpy", "scipy", "python", "jobs"} <= versions.keys()
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
+    file = tmp_path / "reproduction.sqlite"
+    file.write_text("my thesis" * 1000)
+    with pytest.raises(StoreError, match="Pass another"):
+        Store(file)
+    assert file.read_text() == "my thesis" * 1000
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE mine (x)")
+    with pytest.raises(StoreError, match="Move it away"):
+        Store(other)
+
+
+def test_jobs_must_be_positive(tmp_path):
+    with pytest.raises(ParameterError, match="at least 1"):
+        run_missing([TASK], Store(":memory:"), jobs=0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+def test_killed_five_times_the_store_equals_that_of_an_undisturbed_run(tmp_path):
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    wanted = ("words", "--replicates", "6", "--jobs", "2")
+    rng = random.Random(4)
+    counts = [0]
+    for _ in range(5):
+        process = subprocess.Popen(command(broken, *wanted), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        goal = counts[-1] + rng.randint(1, 8)
+        while stored(broken) < goal and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.random() / 10)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        counts.append(stored(broken))
+    assert counts == sorted(counts)
+    assert 0 < counts[-1] < len(tasks("words", 6))
+    done = subprocess.run(command(broken, *wanted), capture_output=True, text=True, check=True)
+    assert f"{counts[-1]} of {len(tasks('words', 6))} rows are stored already" in done.stderr
+    subprocess.run(command(whole, *wanted), capture_output=True, check=True)
+    assert len(rows(whole)) == len(tasks("words", 6))
+    assert differences(rows(broken).items(), rows(whole).items()) == []
+
+
+def test_differences_are_found():
+    one, two = {TASK: Record(loss=1.0, seconds=1.0)}, {TASK: Record(loss=1.0, seconds=2.0)}
+    assert differences(one.items(), two.items()) == []
+    assert differences(one.items(), {TASK: Record(loss=2.0)}.items()) == [TASK]
+    assert differences(one.items(), {}.items()) == [TASK]
+
+
+def test_the_account_is_written_from_the_store_alone_and_always_the_same(tmp_path):
+    store = Store(":memory:")
+    run_missing(tasks("words", 2), store, jobs=2)
+    first, second = (account(store, tmp_path / name) for name in "ab")
+    assert first == second
+    assert "2 replicates instead of 25" in first
+    assert "deep dive" not in first
+    for name in ("words.svg", "losses.svg"):
+        one, two = ((tmp_path / folder / "reproduction" / name).read_bytes() for folder in "ab")
+        assert one == two
+
+
+def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
+    with Store(DOCS / "reproduction.sqlite") as store:
+        assert account(store, tmp_path) == (DOCS / "reproduction.md").read_text(encoding="utf-8")
+        table = next(iter(all_tables(store.records())))
+        assert store.done() == set(tasks("all"))
+    assert [row[2] for row in table.cells] == ["25"] * 6
+    for picture in (tmp_path / "reproduction").iterdir():
+        assert (DOCS / "reproduction" / picture.name).exists()
+
+
+def test_a_report_without_a_store_says_what_to_do(tmp_path):
+    done = subprocess.run(command(tmp_path / "none", "--report"), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Run without --report first" in done.stderr
