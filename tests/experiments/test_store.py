@@ -122,6 +122,16 @@ def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
         assert (DOCS / "reproduction" / picture.name).exists()
 
 
+def test_an_account_of_a_half_finished_run_says_what_it_can(tmp_path):
+    with Store(DOCS / "reproduction.sqlite") as store:
+        rows = list(store.records().items())
+    for seed, share in enumerate([0.02, 0.4]):
+        half = Store(":memory:")
+        for task, record in random.Random(seed).sample(rows, int(share * len(rows))):
+            half.add(task, record)
+        assert account(half, tmp_path).startswith("# The paper's experiments")
+
+
 def test_a_report_without_a_store_says_what_to_do(tmp_path):
     done = subprocess.run(command(tmp_path / "none", "--report"), capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -318,8 +318,10 @@ def sweep(rows: Rows) -> Table:
     for D, c in keys:
         key = {"study": "exponents", "data": "wine", "D": D, "c": c}
         logs = {method: series(rows, lambda record: record.log_loss, **key, method=method) for method in _SWEPT}
-        R = max(len(one) for one in logs.values())
-        best = {i: min(one[i] for one in logs.values() if i in one) for i in range(R)}
+        best = {i: min(one[i] for one in logs.values() if i in one) for i in set().union(*logs.values())}
+        R = len(best)
+        if not R:
+            continue
         proved = series(rows, lambda record: float(record.status == "optimal"), **key, method="exact")
         sizes = series(rows, lambda record: record.support, **key, method="pursuit")
         over = [np.subtract(*paired(logs[method], best)) for method in _SWEPT[:3]]
