@@ -69,7 +69,7 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
     """
     ax = _axes(ax)
     if isinstance(columns, Selection):
-        gram, title = columns.matrix.T @ columns.matrix, "Inner products of the picked columns"
+        gram, title = columns.gram, "Inner products of the picked columns"
         names, places = _names(columns.labels), list(range(columns.k))
     else:
         values = as_matrix(columns, wide=False).values
@@ -100,16 +100,19 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
 
 
 def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | None = None) -> Axes:
-    """The singular values of the picked columns against the ideal, 1; of several selections side by side."""
+    """The singular values of the picked columns against the ideal, 1; of several selections side by side.
+
+    Their means where a selection was made for many points.
+    """
     ax = _axes(ax)
     several = [selection] if isinstance(selection, Selection) else list(selection)
     ax.axhline(1.0, color=GREY, linestyle="--", label="orthonormal: all are 1")
     for i, one in enumerate(several):
-        sigma = np.linalg.svd(one.matrix, compute_uv=False)
+        sigma = np.linalg.svd(one.matrix, compute_uv=False).reshape(-1, one.k).mean(axis=0)
         place = np.arange(1, len(sigma) + 1) + 0.15 * (i - (len(several) - 1) / 2)
         colour, marker = COLOURS[i % 5], MARKERS[i % 5]
         ax.vlines(place, 1.0, sigma, color=colour, linewidth=1)
-        label = f"{one.method}, loss {loss_text(one, 4)} (ideal {one.k})"
+        label = f"{one.method}, loss {loss_text(one, 4)} (ideal {one.ideal})"
         ax.plot(place, sigma, marker, color=colour, label=label)
     ax.set_yscale("log")
     _plain_ticks(ax.yaxis)
