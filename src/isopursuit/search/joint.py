@@ -23,6 +23,7 @@ from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST
 from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 CLOSED = 1e-10  # branches whose bound is this close to the incumbent, relatively, are closed
 FLOOR_GAP = 1e-3  # how exactly each point's floor is found
@@ -32,7 +33,7 @@ CALLBACK_SECONDS = 0.1
 def joint_branch_and_bound(
     X: Array,
     c: float,
-    start: NDArray[np.intp],
+    start: Indices,
     *,
     include: Sequence[int] = (),
     gap: float = 0.0,
@@ -45,63 +46,82 @@ def joint_branch_and_bound(
     """
     began = time.perf_counter()
     deadline = np.inf if time_limit is None else began + time_limit
-    columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
-    n, P, D = columns.shape
-    best, loss = start, float(np.exp(log_loss_of(columns, start.astype(np.int32), c)))
     try:
-        least_at = floors(X, c, include, np.inf if time_limit is None else began + time_limit / 3)
+        least = floors(X, c, include, np.inf if time_limit is None else began + time_limit / 3)
     except KeyboardInterrupt:
-        return Proof(np.sort(best), loss, float(n * D), "interrupted", 0, 0)
-    lowest = float(least_at.sum())
-    root = np.setdiff1d(np.arange(P, dtype=np.int32), include).astype(np.int32)
-    heap = [(lowest, 0, np.array(include, np.int32), root)] if len(include) < D else []
-    hand = np.inf  # the bound of the branch that is being looked into
-    nodes = evaluations = ties = 0
+        least, deadline = np.full(len(X), float(X.shape[1])), -np.inf
+    tree = _Tree(X, c, start, include, least)
+    status: Literal["optimal", "gap", "time", "interrupted"] = "interrupted" if deadline < 0 else "optimal"
     told = began
-    status: Literal["optimal", "gap", "time", "interrupted"] = "optimal"
-
-    def bound() -> float:
-        return max(min(heap[0][0] if heap else np.inf, hand, loss), lowest)
-
     try:
-        while heap and heap[0][0] < loss * (1 - CLOSED):
+        while status == "optimal" and tree.open:
+            tree.expand()
             now = time.perf_counter()
-            if gap > 0 and loss - bound() <= gap * loss:
+            if tree.open and gap > 0 and tree.loss - tree.bound <= gap * tree.loss:
                 status = "gap"
-                break
-            if now > deadline:
+            elif tree.open and now > deadline:
                 status = "time"
-                break
-            if callback is not None and now - told > CALLBACK_SECONDS:
+            elif callback is not None and now - told > CALLBACK_SECONDS:
                 told = now
-                if callback(_progress(now - began, loss, bound(), nodes, len(heap), best)):
-                    status = "interrupted"
-                    break
-            hand = heap[0][0]
-            _, _, subset, candidates = heapq.heappop(heap)
-            bounds = extend(columns, subset, candidates, c, least_at, loss * (1 - CLOSED))
-            nodes += 1
-            if len(subset) == D - 1:
-                evaluations += len(candidates)
-                found = int(bounds.argmin())
-                if bounds[found] < loss:
-                    best, loss = np.append(subset, candidates[found]).astype(np.intp), float(bounds[found])
-                hand = np.inf
-                continue
-            # a child's candidates are those after it: the worst first, so that the best have few
-            order = np.argsort(-bounds, kind="stable")
-            order = order[bounds[order] < np.inf]
-            candidates, bounds = candidates[order], np.maximum(bounds[order], hand)
-            for j in range(len(candidates) - (D - 1 - len(subset))):
-                ties -= 1
-                child = np.append(subset, candidates[j]).astype(np.int32)
-                heapq.heappush(heap, (float(bounds[j]), ties, child, candidates[j + 1 :]))
-            hand = np.inf
+                status = "interrupted" if callback(tree.progress(now - began)) else status
     except KeyboardInterrupt:
         status = "interrupted"
     if callback is not None:
-        callback(_progress(time.perf_counter() - began, loss, bound(), nodes, len(heap), best))
-    return Proof(np.sort(best), loss, bound(), status, nodes, evaluations)
+        callback(tree.progress(time.perf_counter() - began))
+    return Proof(np.sort(tree.best), tree.loss, tree.bound, status, tree.nodes, tree.evaluations)
+
+
+class _Tree:
+    """Open branches, least bound first: (bound, a number that breaks ties, columns chosen, candidates for the rest)."""
+
+    def __init__(self, X: Array, c: float, start: Indices, include: Sequence[int], least: Array) -> None:
+        self.columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
+        self.c, self.floors, self.lowest = c, least, float(least.sum())
+        self.best, self.loss = start, float(np.exp(log_loss_of(self.columns, start.astype(np.int32), c)))
+        _, P, self.D = self.columns.shape
+        root = np.setdiff1d(np.arange(P, dtype=np.int32), include).astype(np.int32)
+        chosen = np.array(include, np.int32)
+        self.heap = [(self.lowest, 0, chosen, root)] if len(chosen) < self.D else []
+        self.in_hand = np.inf  # the bound of the branch that is being looked into
+        self.nodes = self.evaluations = self.ties = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether a branch may hold a better subset."""
+        return bool(self.heap) and self.heap[0][0] < self.loss * (1 - CLOSED)
+
+    @property
+    def bound(self) -> float:
+        """No subset has a summed loss below this."""
+        return max(min(self.heap[0][0] if self.heap else np.inf, self.in_hand, self.loss), self.lowest)
+
+    def expand(self) -> None:
+        """Look into the branch of least bound: the best of its leaves, or a branch for each candidate."""
+        self.in_hand = self.heap[0][0]
+        _, _, chosen, candidates = heapq.heappop(self.heap)
+        bounds = extend(self.columns, chosen, candidates, self.c, self.floors, self.loss * (1 - CLOSED))
+        self.nodes += 1
+        if len(chosen) == self.D - 1:
+            self.evaluations += len(candidates)
+            found = int(bounds.argmin())
+            if bounds[found] < self.loss:
+                self.best = np.append(chosen, candidates[found]).astype(np.intp)
+                self.loss = float(bounds[found])
+        else:
+            # a branch's candidates are those after it: the worst comes first, so that the best have few
+            order = np.argsort(-bounds, kind="stable")
+            order = order[bounds[order] < np.inf]
+            candidates, bounds = candidates[order], np.maximum(bounds[order], self.in_hand)
+            for j in range(len(candidates) - (self.D - 1 - len(chosen))):
+                self.ties -= 1
+                branch = np.append(chosen, candidates[j]).astype(np.int32)
+                heapq.heappush(self.heap, (float(bounds[j]), self.ties, branch, candidates[j + 1 :]))
+        self.in_hand = np.inf
+
+    def progress(self, seconds: float) -> SearchProgress:
+        """As a callback sees it."""
+        gap = (self.loss - self.bound) / self.loss
+        return SearchProgress(seconds, self.loss, self.bound, gap, self.nodes, len(self.heap), np.sort(self.best))
 
 
 def floors(X: Array, c: float, include: Sequence[int], deadline: float) -> Array:
@@ -125,9 +145,3 @@ def floors(X: Array, c: float, include: Sequence[int], deadline: float) -> Array
             raise KeyboardInterrupt
         found[i] = own.lower_bound * (1 - CLOSED)
     return found
-
-
-def _progress(
-    seconds: float, loss: float, bound: float, nodes: int, open_nodes: int, best: NDArray[np.intp]
-) -> SearchProgress:
-    return SearchProgress(seconds, loss, bound, (loss - bound) / loss, nodes, open_nodes, np.sort(best))
