@@ -179,6 +179,23 @@ def test_a_gap_is_enough_and_a_callback_can_stop():
     assert seen[-1].indices.tolist() == best.indices.tolist()
 
 
+def test_stopped_by_the_user_the_incumbent_comes_with_a_bound():
+    X = points(0, 30, 12, 120)
+    reports = []
+
+    def interrupt_once(progress):
+        reports.append(progress)
+        if len(reports) == 1:
+            raise KeyboardInterrupt
+
+    for stop in (interrupt_once, lambda progress: True):
+        found = ip.exact_search(X, time_limit=3.0, callback=stop)
+        assert found.status == "interrupted"
+        assert 30 * 12 <= found.lower_bound <= found.loss
+        assert found.loss == pytest.approx(summed_loss(X, found.indices))
+    assert len(reports) == 2
+
+
 def test_losses_beyond_float64_are_compared_by_their_logarithms():
     X = 4 * points(0, 3, 2, 10)
     found = ip.exchange_search(X, 10.0)
