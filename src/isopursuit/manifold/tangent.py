@@ -24,7 +24,6 @@ QUERIES = 256  # points whose neighbours are looked for at once
 ENTRIES = 1 << 20  # numbers gathered at once, so that they stay in the cache
 SAMPLE = 200  # points from which the dimension is estimated
 EXPLAINED = 0.95  # directions beyond this share of the variance do not count as dimensions
-SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,8 @@ def tangent_spaces(
         neighbour's distance where their number is given), or a function of an array of distances. Equal by default.
     method : {"exact", "approximate"}
         How nearest neighbours are found: exactly (a k-d tree up to 15 dimensions, matrix products beyond), or by
-        pynndescent (extra `manifold`), for more than some 100,000 points.
+        pynndescent (extra `manifold`), for more points than exact search has time for. It compiles itself when first
+        used, which can take a minute or two.
     leading : int
         How many variances of each neighbourhood to keep; the dimension is sought among them.
     jobs : int
