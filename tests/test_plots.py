@@ -12,6 +12,9 @@ import isopursuit as ip
 from isopursuit import plots
 from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.manifold.dictionary import differentials
+from isopursuit.manifold.synthetic import clifford_torus
+from isopursuit.manifold.tangent import tangent_spaces
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -228,3 +231,80 @@ def test_every_picture_draws_where_it_is_told(wine):
         assert draw(ax) is ax
         assert ax.get_title()
     assert plt.get_fignums() == []
+
+
+@pytest.fixture(scope="module")
+def torus():
+    manifold = clifford_torus(800)
+    spaces = tangent_spaces(manifold.points, range(40), neighbours=40)
+    found = differentials(manifold.dictionary.take(range(40)), spaces)
+    return manifold, spaces, found
+
+
+def test_the_manifold_is_shown_by_its_principal_components(torus):
+    manifold, _, _ = torus
+    values = manifold.dictionary.value("first arc")
+    ax = drawn(plots.plot_manifold(manifold.points, values, label=HOSTILE))
+    shown = ax.collections[0].get_offsets()
+    centred = manifold.points - manifold.points.mean(axis=0)
+    s = np.linalg.svd(centred, compute_uv=False)
+    np.testing.assert_allclose((np.asarray(shown) ** 2).sum(axis=0), s[:2] ** 2)
+    np.testing.assert_allclose(ax.collections[0].get_array(), values)
+    share = f"{(s[:2] ** 2).sum() / (s**2).sum():.0%}"
+    assert f"2 components, {share}" in ax.get_title()
+    three = drawn(plots.plot_manifold(manifold.points, values, plt.figure().add_subplot(projection="3d")))
+    assert "3 components" in three.get_title()
+    with pytest.raises(ShapeError, match="800 points"):
+        plots.plot_manifold(manifold.points, values[:5])
+
+
+def test_angles_a_turn_apart_have_the_same_colour(torus):
+    manifold, _, _ = torus
+    values = manifold.dictionary.value("first arc")
+    first, second = (plots.plot_manifold(manifold.points, v, cyclic=True) for v in (values, values + 2 * np.pi))
+    np.testing.assert_allclose(first.collections[0].get_array(), second.collections[0].get_array(), atol=1e-12)
+    norm, colours = first.collections[0].norm, first.collections[0].cmap
+    assert (norm.vmin, norm.vmax) == (-np.pi, np.pi)
+    np.testing.assert_allclose(colours(0.0), colours(1.0), atol=0.02)
+
+
+def test_the_picked_coordinates_span_the_plane(torus):
+    manifold, _, _ = torus
+    x, y = (manifold.dictionary.value(label) for label in manifold.truth)
+    ax = drawn(plots.plot_coordinates(x, y, labels=manifold.truth, cyclic=True, colours=x + y))
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([x, y]), atol=1e-12)
+    assert ax.get_xlabel() == "first arc (rad)"
+    assert ax.get_aspect() == 1.0
+    with pytest.raises(ShapeError, match="one length"):
+        plots.plot_coordinates(x, y[:3])
+
+
+def test_the_spectra_show_where_the_dimension_is(torus):
+    _, spaces, _ = torus
+    ax = drawn(plots.plot_spectra(spaces))
+    assert "D = 2 (estimated)" in legend(ax)
+    mean = next(line for line in ax.lines if line.get_label() == "mean")
+    np.testing.assert_allclose(mean.get_ydata(), (spaces.spectra / spaces.totals[:, None]).mean(axis=0))
+
+
+def test_frequencies_are_counts_over_points(torus):
+    _, _, found = torus
+    picked = ip.select_pointwise(found)
+    ax = drawn(plots.plot_frequencies(picked, shown=3))
+    top = np.argsort(-picked.counts, kind="stable")[:3]
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx((picked.counts[top] / 40).tolist())
+    assert texts(ax.get_yticklabels()) == [found.labels[i] for i in top]
+    ax = drawn(plots.plot_frequencies(picked, kind="subsets"))
+    assert texts(ax.get_yticklabels())[0] == " + ".join(picked.subsets[0].labels)
+    with pytest.raises(ParameterError, match="subsets"):
+        plots.plot_frequencies(picked, kind="pairs")
+
+
+def test_a_selection_for_many_points_shows_its_mean_inner_products(torus):
+    _, _, found = torus
+    picked = ip.select(found)
+    ax = drawn(plots.plot_gram(picked))
+    mean = np.mean([m.T @ m for m in found.matrices[:, :, picked.indices]], axis=0)
+    np.testing.assert_allclose(ax.images[0].get_array(), mean)
+    ax = drawn(plots.plot_singular_values(picked))
+    assert "ideal 80" in " ".join(legend(ax))

@@ -3,6 +3,7 @@
 from isopursuit.errors import IsoPursuitError
 from isopursuit.loss import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
+from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit, lasso_path
 from isopursuit.pursuit.working_set import PursuitProgress
 from isopursuit.results import Alternative, Certificate, Choice, Pursuit, Search, Selection
@@ -18,6 +19,7 @@ __all__ = [
     "Certificate",
     "Choice",
     "IsoPursuitError",
+    "PointwiseSelection",
     "Pursuit",
     "PursuitProgress",
     "Search",
@@ -34,5 +36,6 @@ __all__ = [
     "log_isometry_loss",
     "multitask_norm",
     "select",
+    "select_pointwise",
     "symmetric_normalize",
 ]

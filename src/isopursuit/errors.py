@@ -4,6 +4,9 @@ Every message says what came, what was expected and what to do. All are `IsoPurs
 are also `ValueError`, so that code which knows nothing of this package can still catch them.
 """
 
+from importlib import import_module
+from typing import Any
+
 
 class IsoPursuitError(Exception):
     """The root of everything this package raises on purpose."""
@@ -43,3 +46,11 @@ class RangeError(InputError):
 
 class BudgetError(InputError):
     """An exhaustive search would take more evaluations than allowed."""
+
+
+def optional(module: str, extra: str, what: str) -> Any:
+    """A module that not everyone has, or a refusal that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise IsoPursuitError(f"{what} needs {module}. Install isopursuit[{extra}], or {module} itself.") from None

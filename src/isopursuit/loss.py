@@ -92,13 +92,19 @@ class Objective:
     """What a search minimizes.
 
     `score` maps a stack of submatrices (..., D, k) to numbers to compare; `loss` turns a score into the value that is
-    reported. For l_c the score is the log-loss. `bound(k)` is the least loss any k columns can have.
+    reported. For l_c the score is the log-loss. `bound(k)` is the least loss any k columns can have. `add` turns the
+    scores of many points that share one selection (along the last axis) into that of their summed losses.
     """
 
     name: str
     score: Callable[[Array], Array]
     loss: Callable[[float], float] = float
     bound: Callable[[int], float] = lambda k: -np.inf
+    add: Callable[[Array], Array] = lambda scores: scores.sum(axis=-1)
+
+    def total(self, stack: Array) -> Array:
+        """Scores (m,) of the losses summed over points, for m subsets at n points (m, n, D, k)."""
+        return self.add(self.score(stack))
 
 
 def as_objective(objective: str | Callable[[Array], float], c: float = 1.0) -> Objective:
@@ -130,7 +136,12 @@ def _isometry(c: float) -> Objective:
     def score(stack: Array) -> Array:
         return log_spectral_loss(spectrum(stack), c)
 
-    return Objective("isometry", score, loss=to_loss, bound=float)
+    return Objective("isometry", score, loss=to_loss, bound=float, add=log_sum)
+
+
+def log_sum(log_losses: Array) -> Array:
+    """Log Σ l_i from the log l_i, along the last axis."""
+    return np.logaddexp.reduce(log_losses, axis=-1)
 
 
 def _multitask(c: float) -> Objective:

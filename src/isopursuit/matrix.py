@@ -70,17 +70,20 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     return _checked(values, labels, wide)
 
 
-def as_points(X: Any, labels: Sequence[Label] | None = None) -> tuple[list[Matrix], bool]:
+def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
     """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
 
-    Returns the matrices and whether there were several to begin with.
+    What has `matrices` and `labels`, as the differentials of a dictionary do, is such a stack. Returns the matrices and
+    whether there were several to begin with.
     """
+    if hasattr(X, "matrices"):
+        labels, X = (X.labels if labels is None else labels), X.matrices
     stacked = isinstance(X, np.ndarray) and X.ndim == 3
     listed = isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2  # pyright: ignore
     if not (stacked or listed):
-        return [as_matrix(X, labels)], False
+        return [as_matrix(X, labels, wide=wide)], False
     points: list[Any] = list(X)
-    matrices = [as_matrix(point, labels) for point in points]
+    matrices = [as_matrix(point, labels, wide=wide) for point in points]
     if len({matrix.labels for matrix in matrices}) > 1:
         raise LabelError("The points' columns have different labels, or the same in another order. Align them first.")
     shapes = {matrix.values.shape for matrix in matrices}

@@ -303,7 +303,7 @@ def _gram(selection: Selection) -> str:
     k = selection.k
     if k > DRAWN:
         return f"<p>The {k} × {k} matrix is too large for a table; see the pictures.</p>"
-    gram = selection.matrix.T @ selection.matrix
+    gram = selection.gram
     extent = max(1.0, float(np.abs(gram).max()))
     names = [f'<th scope="{{}}" title="{escape(label)}"><bdi>{escape(label)}</bdi></th>' for label in selection.labels]
     lines: list[str] = []

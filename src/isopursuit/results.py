@@ -263,7 +263,7 @@ class Choice:
     """One picked column: why it is in, and what would replace it.
 
     `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place;
-    infinite, and None, if no single column can.
+    infinite, and None, if no single column can. At many points `length` is the mean.
     """
 
     index: int
@@ -295,12 +295,12 @@ class Selection:
     labels : tuple
         Their labels, or their indices where there are none.
     loss : float
-        Their loss l_c; the ideal is k.
+        Their loss l_c, summed over the points where there are many; the ideal is k for each.
     pursuit : Pursuit or None
         The convex stage, for the two-stage method.
     search : Search
         The search that picked them, with its bound.
-    matrix : ndarray, shape (k, k)
+    matrix : ndarray, shape (k, k), or (n, k, k) for many points
         The picked columns as they were compared (in the row space where k < D).
     choices : tuple of Choice
         For each picked column its length, its price and its best replacement.
@@ -325,6 +325,22 @@ class Selection:
     def k(self) -> int:
         """How many columns were picked."""
         return len(self.indices)
+
+    @property
+    def points(self) -> int:
+        """At how many points the columns were compared: 1 for one matrix."""
+        return 1 if self.matrix.ndim == 2 else len(self.matrix)
+
+    @property
+    def ideal(self) -> int:
+        """The loss of orthonormal columns: k at each point."""
+        return self.k * self.points
+
+    @property
+    def gram(self) -> Array:
+        """The inner products of the picked columns, (k, k): the mean over the points where there are many."""
+        products = np.swapaxes(self.matrix, -1, -2) @ self.matrix
+        return products if products.ndim == 2 else products.mean(axis=0)
 
     @property
     def verdict(self) -> str:
@@ -356,7 +372,8 @@ class Selection:
 
     def __str__(self) -> str:
         loss = loss_text(self, 6)
-        lines = [f"{self.k} columns by {self.method}: loss {loss} (ideal {self.k}), {self.verdict}"]
+        over = f" over {self.points} points" if self.points > 1 else ""
+        lines = [f"{self.k} columns by {self.method}: loss {loss}{over} (ideal {self.ideal}), {self.verdict}"]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
         width = max(6, *(len(str(choice.label)) for choice in self.choices))
@@ -381,10 +398,10 @@ class Selection:
             for one in self.choices
         ]
         return views.result(
-            f"{self.k} columns by {self.method}, loss {loss} (ideal {self.k})",
+            f"{self.k} columns by {self.method}, loss {loss} (ideal {self.ideal})",
             self.verdict,
             views.table(("column", "length", "price", "best replacement"), rows),
-            views.gram_table(self.matrix.T @ self.matrix, self.labels),
+            views.gram_table(self.gram, self.labels),
             notes=self.notes,
         )
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError
-from isopursuit.loss import log_spectral_loss, to_loss
+from isopursuit.loss import log_spectral_loss, log_sum, to_loss
 from isopursuit.matrix import (
     Label,
     Matrix,
     as_exponent,
     as_indices,
-    as_matrix,
+    as_points,
     as_size,
     numerical_rank,
     row_space,
@@ -60,11 +60,12 @@ def select(
 
     Parameters
     ----------
-    X : array_like (D, P) or data frame
-        Columns are candidates; a frame's column names become labels.
+    X : array_like (D, P), data frame, or a list (or stack) of such matrices of one shape
+        Columns are candidates; a frame's column names become labels. Several matrices, such as the differentials of
+        functions at many points of a manifold, share one selection: their losses are summed.
     k : int, optional
         How many columns to pick: D if not given. With k < D columns are compared by their coordinates in the leading
-        k-dimensional row space of X.
+        k-dimensional row space of X (at many points, of each of them).
     c : float
         The paper's exponent.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
@@ -95,16 +96,16 @@ def select(
     (('north', 'east'), 2.005)
     """
     began = time.perf_counter()
-    matrix = as_matrix(X, labels, wide=k is None)
-    D, P = matrix.values.shape
-    k = as_size(k, D, numerical_rank(singular_values(unit_columns(matrix.values)), P))
+    points, many = as_points(X, labels, wide=k is None)
+    D, P = points[0].values.shape
+    k = as_size(k, D, min(numerical_rank(singular_values(unit_columns(one.values)), P) for one in points))
     c = as_exponent(c)
-    must, barred = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
-    reduced = Matrix(row_space(matrix.values, k, barred), matrix.labels, matrix.notes) if k < D else matrix
+    must, barred = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
+    reduced = [replace(one, values=row_space(one.values, k, barred)) for one in points] if k < D else points
     as_candidates(reduced, must, barred)  # refuses contradictions before any work
     pursuit = None
     if method == "two-stage":
-        pursuit = _pursue(reduced, c, normalization, barred)
+        pursuit = _pursue(reduced, c, normalization, barred, many)
         kept = np.union1d(pursuit.tied, must)
         outside = np.setdiff1d(np.arange(P), kept).tolist()
         left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
@@ -124,21 +125,21 @@ def select(
             f"method={method!r} is not known. Use 'two-stage', 'exact', 'exchange', 'greedy', 'brute'."
         )
     told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
-    return _explain(reduced, c, method, pursuit, search, must, barred, told)
+    picked = _explain(reduced, c, method, pursuit, search, must, barred, told)
+    return picked if many else replace(picked, matrix=picked.matrix[0])
 
 
-def _pursue(matrix: Matrix, c: float, normalization: Normalization, barred: list[int]) -> Pursuit:
+def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: list[int], many: bool) -> Pursuit:
     """Isometry pursuit on the columns that may be picked: barred ones take part as zero columns."""
-    values = matrix.values
-    if barred:
-        values = values.copy()
-        values[:, barred] = 0.0
-    found = isometry_pursuit(values, c, normalization=normalization, labels=matrix.labels)
-    return replace(found, notes=matrix.notes)
+    values = np.stack([one.values for one in points])
+    values[:, :, barred] = 0.0
+    labels, notes = points[0].labels, points[0].notes
+    found = isometry_pursuit(values if many else values[0], c, normalization=normalization, labels=labels)
+    return replace(found, notes=notes)
 
 
 def _explain(
-    matrix: Matrix,
+    points: list[Matrix],
     c: float,
     method: str,
     pursuit: Pursuit | None,
@@ -147,10 +148,10 @@ def _explain(
     barred: list[int],
     told: tuple[str, ...],
 ) -> Selection:
-    values = matrix.values
-    P = values.shape[1]
-    names: tuple[Label, ...] = tuple(range(P)) if matrix.labels is None else matrix.labels
-    lengths = np.linalg.norm(values, axis=0)
+    values = np.stack([one.values for one in points])
+    P = values.shape[2]
+    names: tuple[Label, ...] = tuple(range(P)) if points[0].labels is None else points[0].labels
+    lengths = np.linalg.norm(values, axis=1).mean(axis=0)
     picked = search.indices
     open_to = np.setdiff1d(np.flatnonzero(lengths > 0), np.concatenate([picked, np.array(barred, dtype=np.intp)]))
     choices: list[Choice] = []
@@ -172,7 +173,7 @@ def _explain(
         log_loss=search.log_loss,
         pursuit=pursuit,
         search=search,
-        matrix=values[:, picked],
+        matrix=values[:, :, picked],
         choices=tuple(choices),
         alternatives=tuple(
             Alternative(rival, names[rival], float(lengths[rival]), to_loss(log_loss), names[index])
@@ -206,23 +207,26 @@ def _best_swaps(
     With e, V the eigenpairs of Σ x xᵀ over the other columns and y = Vᵀx, adding x gives λ_min ≤ e_min + y_min² and
     λ_max ≥ e_max + y_max²: a bound on the loss. Candidates are evaluated in its order until it rules out the rest.
     """
-    others = values[:, np.delete(picked, position)]
-    k = len(values)
-    e, V = np.linalg.eigh(others @ others.T)
-    ends = (V[:, [0, -1]].T @ values[:, open_to]) ** 2 + np.maximum(e[[0, -1]], 0.0)[:, None]
-    ends = np.sqrt(np.stack([np.maximum(ends[1], 1.0), np.minimum(ends[0], 1.0)], axis=-1))
+    n, k, _ = values.shape
+    others = values[:, :, np.delete(picked, position)]
+    e, V = np.linalg.eigh(others @ np.swapaxes(others, 1, 2))
+    ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ values[:, :, open_to]) ** 2
+    ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
+    ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
     # the rest of the spectrum costs at least 1 each
-    bound = log_spectral_loss(np.where(ends > 0, ends, 1e-300), c) if k > 1 else np.full(len(open_to), -np.inf)
+    bounds = log_spectral_loss(np.where(ends > 0, ends, 1e-300), c) if k > 1 else np.full((n, len(open_to)), -np.inf)
+    bound = log_sum(bounds.T)
     order = np.argsort(bound, kind="stable")
     found: list[tuple[float, int]] = []
-    for first in range(0, len(order), BATCH):
-        some = order[first : first + BATCH]
+    batch = max(NEAREST, BATCH // n)
+    for first in range(0, len(order), batch):
+        some = order[first : first + batch]
         if len(found) >= NEAREST and bound[some[0]] > found[NEAREST - 1][0]:
             break
-        stack = np.empty((len(some), k, k))
-        stack[:, :, :-1] = others
-        stack[:, :, -1] = values[:, open_to[some]].T
-        scores = log_spectral_loss(spectrum(stack), c)
+        stack = np.empty((len(some), n, k, k))
+        stack[..., :-1] = others
+        stack[..., -1] = np.moveaxis(values[:, :, open_to[some]], 2, 0)
+        scores = log_sum(log_spectral_loss(spectrum(stack), c))
         found += [(float(s), int(open_to[p])) for s, p in zip(scores, some, strict=True) if np.isfinite(s)]
         found.sort()
     return found[:NEAREST]

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import isopursuit as ip
-from isopursuit.search.exchange import local_search
+from isopursuit.search.local import local_search
 from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
 
 Matrix = NDArray[np.float64]

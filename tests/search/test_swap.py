@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from isopursuit.search._swap import best_column, log_loss_of
-from isopursuit.search.exchange import local_search, swap_descent
+from isopursuit.search.local import local_search, swap_descent
 
 
 def log_loss(X: NDArray[np.float64], c: float) -> float:

@@ -65,9 +65,9 @@ def brute_search(
         )
     subsets = combinations(free, missing)
     best: tuple[float, list[int]] = (np.inf, [])
-    while batch := list(islice(subsets, BATCH)):
+    while batch := list(islice(subsets, max(1, BATCH // len(candidates.X)))):
         picked = np.array([(*candidates.include, *rest) for rest in batch], dtype=np.intp)
-        scores = goal.score(np.moveaxis(candidates.X[:, picked], 0, 1))
+        scores = goal.total(np.moveaxis(candidates.X[:, :, picked], 2, 0))
         i = lowest(scores)
         if best[0] == np.inf or scores[i] < best[0] - TIE * max(abs(best[0]), 1.0):
             best = (float(scores[i]), picked[i].tolist())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from isopursuit.matrix import (
     Label,
     Matrix,
     as_indices,
-    as_matrix,
+    as_points,
     name_columns,
     numerical_rank,
     singular_values,
@@ -31,9 +31,10 @@ Status = Literal["optimal", "gap", "time", "interrupted", "heuristic"]
 
 @dataclass(frozen=True)
 class Candidates:
-    """The columns a search may pick, X (D, P), their numbers in the caller's matrix, and which must be picked.
+    """The columns a search may pick, X (n, D, P) at n points, their numbers in the caller's matrix, and which must be
+    picked.
 
-    `include` holds positions in X.
+    `include` holds positions in X. One matrix is one point; at several, losses are summed.
     """
 
     matrix: Matrix
@@ -45,22 +46,27 @@ class Candidates:
     @property
     def k(self) -> int:
         """How many columns are picked: as many as there are rows."""
-        return self.X.shape[0]
+        return self.X.shape[1]
 
     @property
     def free(self) -> Indices:
         """Positions that may be picked or not."""
-        return np.setdiff1d(np.arange(self.X.shape[1]), self.include)
+        return np.setdiff1d(np.arange(self.X.shape[2]), self.include)
+
+    @property
+    def median_length(self) -> float:
+        """Over all columns and points, for advice on scale."""
+        return float(np.median(np.linalg.norm(self.X, axis=1)))
 
     def ordered(self) -> Candidates:
         """The same candidates in an order that depends on their entries alone, so that a search that draws random
         numbers answers alike whatever order the caller's columns have.
         """
-        order = np.lexsort(self.X[::-1])
+        order = np.lexsort(self.X.reshape(-1, self.X.shape[2])[::-1])
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         include = tuple(sorted(int(place[i]) for i in self.include))
-        X = np.ascontiguousarray(self.X[:, order])
+        X = np.ascontiguousarray(self.X[:, :, order])
         return Candidates(self.matrix, X, self.columns[order], include, self.began)
 
     def answer(
@@ -77,14 +83,14 @@ class Candidates:
     ) -> Search:
         """The result for positions in X; the loss is computed anew from the singular values."""
         positions = np.array(sorted(picked, key=lambda p: self.columns[p]), dtype=np.intp)
-        score = float(objective.score(self.X[:, positions][None])[0])
+        score = float(objective.total(self.X[None, :, :, positions])[0])
         if score == np.inf and objective.name == "isometry":
             raise RangeError(
                 "Every subset tried has a loss beyond even its logarithm in float64. Use a smaller c, or rescale X, "
-                f"whose median length is {float(np.median(np.linalg.norm(self.X, axis=0))):.4g}."
+                f"whose median length is {self.median_length:.4g}."
             )
         loss = objective.loss(score)
-        bound = objective.bound(self.k) if lower_bound is None else lower_bound
+        bound = len(self.X) * objective.bound(self.k) if lower_bound is None else lower_bound
         log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
         return Search(
             indices=np.sort(self.columns[positions]),
@@ -108,8 +114,12 @@ def as_candidates(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
 ) -> Candidates:
-    """Validate a search's input: enough columns, of full rank, with independent ones among those that must be in."""
-    matrix = X if isinstance(X, Matrix) else as_matrix(X, labels)
+    """Validate a search's input: enough columns, of full rank, with independent ones among those that must be in.
+
+    X is one matrix or many points, raw or as the door has already let in.
+    """
+    matrices = [X] if isinstance(X, Matrix) else X if is_validated(X) else as_points(X, labels)[0]
+    matrix = matrices[0]
     must = as_indices(include, matrix, "include")
     barred = as_indices(exclude, matrix, "exclude")
     D, P = matrix.values.shape
@@ -118,7 +128,11 @@ def as_candidates(
         raise ParameterError(f"Columns both included and excluded: {name_columns(both, matrix.labels)}.")
     if len(must) > D:
         raise ParameterError(f"include names {len(must)} columns, but only {D} are picked (one for each row of X).")
-    allowed = matrix.nonzero.copy()
+    allowed = np.all([one.nonzero for one in matrices], axis=0)
+    vanishing = int((np.any([one.nonzero for one in matrices], axis=0) & ~allowed).sum())
+    if vanishing:
+        note = f"columns that are zero at some of the {len(matrices)} points cannot be picked: {vanishing} of them."
+        matrix = replace(matrix, notes=(*matrix.notes, note))
     allowed[barred] = False
     unusable = [i for i in must if not allowed[i]]
     if unusable:
@@ -129,15 +143,29 @@ def as_candidates(
             f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {D} are needed. "
             "Exclude fewer columns, or pass a smaller k to `select`."
         )
-    values = matrix.values if len(columns) == P else np.ascontiguousarray(matrix.values[:, columns])
+    values = np.stack([one.values for one in matrices])
+    values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
+    place = tuple(int(i) for i in np.searchsorted(columns, must))
+    for i, point in enumerate(values):
+        _check_rank(point, place, must, matrix.labels, f" at point {i}" if len(values) > 1 else "")
+    return Candidates(matrix, values, columns, place)
+
+
+def is_validated(X: Any) -> TypeGuard[list[Matrix]]:
+    """Whether these are points that the door has let in."""
+    return isinstance(X, list) and len(X) > 0 and isinstance(X[0], Matrix)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _check_rank(
+    values: Array, place: tuple[int, ...], must: list[int], labels: tuple[Label, ...] | None, where: str
+) -> None:
+    D, P = values.shape
     unit = unit_columns(values)
     rank = numerical_rank(singular_values(unit), P)
     if rank < D:
         raise RankError(
-            f"X has {D} rows but the columns that can be picked have rank {rank}, so every subset has infinite loss. "
-            f"Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
+            f"X has {D} rows but the columns that can be picked have rank {rank}{where}, so every subset has infinite "
+            f"loss. Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
         )
-    place = tuple(int(i) for i in np.searchsorted(columns, must))
     if place and np.linalg.matrix_rank(unit[:, place]) < len(place):
-        raise RankError(f"The included columns are linearly dependent: {name_columns(must, matrix.labels)}.")
-    return Candidates(matrix, values, columns, place)
+        raise RankError(f"The included columns are linearly dependent{where}: {name_columns(must, labels)}.")

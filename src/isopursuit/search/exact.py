@@ -17,12 +17,14 @@ from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
-from isopursuit.search.exchange import local_search
+from isopursuit.search.joint import joint_branch_and_bound
+from isopursuit.search.local import local_search
+from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
 from isopursuit.search.tree import SearchProgress, branch_and_bound
 
-LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
+Callback = Callable[[SearchProgress], bool | None]
+
 FEW = 2000  # subsets that are evaluated faster than a search is set up
-SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # where the envelopes' shape has been checked (relaxation.py)
 
 
 def exact_search(
@@ -32,12 +34,15 @@ def exact_search(
     time_limit: float | None = None,
     gap: float = 0.0,
     workers: int | None = None,
-    callback: Callable[[SearchProgress], bool | None] | None = None,
+    callback: Callback | None = None,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
 ) -> Search:
     """The D columns of least isometry loss, proved: best-first branch and bound on a convex relaxation of the loss.
+
+    At many points that share one selection the losses are summed and bounded point by point (joint.py): expect a proof
+    for D = 2 or 3, and a gap beyond.
 
     Parameters
     ----------
@@ -48,7 +53,7 @@ def exact_search(
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     workers : int, optional
-        Threads; one for each processor by default.
+        Threads; one for each processor by default (one in all for many points).
     callback : callable, optional
         Called about ten times a second with a `SearchProgress`; return True to stop with status "interrupted".
 
@@ -82,16 +87,16 @@ def exact_search(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
             "Use exchange_search beyond that."
         )
-    candidates = as_candidates(X, include, exclude, labels).ordered()
-    goal = as_objective("isometry", c)
-    if comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
+    candidates = as_candidates(X, include, exclude, labels)
+    if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
+    candidates, goal = candidates.ordered(), as_objective("isometry", c)
     start = local_search(
         candidates.X,
         c,
         include=candidates.include,
         starts=3,
-        kicks=15,
+        kicks=15 if len(candidates.X) == 1 else 2,
         rng=np.random.default_rng(0),
         time_limit=None if time_limit is None else 0.2 * time_limit,
     )
@@ -101,19 +106,17 @@ def exact_search(
         raise RangeError(
             f"The best loss known is e^{start.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
             "exchange_search, which compares logarithms, a smaller c, or divide X by its median length "
-            f"{float(np.median(np.linalg.norm(candidates.X, axis=0))):.4g}."
+            f"{candidates.median_length:.4g}."
         )
     left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
-    proof = branch_and_bound(
-        candidates.X,
-        c,
-        start.indices,
-        include=candidates.include,
-        gap=gap,
-        time_limit=left,
-        workers=workers,
-        callback=None if callback is None else lambda now: callback(_in_callers_columns(now, candidates.columns)),
-    )
+    tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
+    X, include = candidates.X, candidates.include
+    if len(X) > 1:
+        proof = joint_branch_and_bound(X, c, start.indices, include=include, gap=gap, time_limit=left, callback=tell)
+    else:
+        proof = branch_and_bound(
+            X[0], c, start.indices, include=include, gap=gap, time_limit=left, workers=workers, callback=tell
+        )
     return candidates.answer(
         proof.indices.tolist(),
         goal,
@@ -125,5 +128,5 @@ def exact_search(
     )
 
 
-def _in_callers_columns(progress: SearchProgress, columns: NDArray[np.intp]) -> SearchProgress:
-    return replace(progress, indices=np.sort(columns[progress.indices]))
+def _in_callers_columns(callback: Callback, columns: NDArray[np.intp]) -> Callback:
+    return lambda progress: callback(replace(progress, indices=np.sort(columns[progress.indices])))

@@ -37,8 +37,8 @@ def greedy_search(
 
     Parameters
     ----------
-    X : array_like (D, P) or data frame
-        Columns are candidates; D of them are picked.
+    X : array_like (D, P), data frame, or a list of such matrices of one shape
+        Columns are candidates; D of them are picked. Several matrices share one selection: losses are summed.
     c : float
         The paper's exponent.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
@@ -73,10 +73,10 @@ def greedy_search(
         evaluations += len(free)
         best = free[np.lexsort((free, scores))][:starts]
         firsts = [[*candidates.include, int(p)] for p in best]
-    columns = np.ascontiguousarray(candidates.X.T)
+    columns = np.ascontiguousarray(np.swapaxes(candidates.X, 1, 2))
     runs: list[list[int]] = []
     for subset in firsts:
-        evaluations += sum(len(columns) - size for size in range(len(subset), k))
+        evaluations += sum(columns.shape[1] - size for size in range(len(subset), k))
         if objective == "isometry":
             found = greedy_subset(columns, as_exponent(c), subset)
             runs.append([] if found is None else found.tolist())
@@ -85,7 +85,7 @@ def greedy_search(
             scores, free = extension_scores(candidates, goal, subset)
             subset = [*subset, int(free[lowest(scores)])]
         runs.append(subset)
-    picked = runs[lowest(goal.score(np.stack([candidates.X[:, run] for run in runs])))]
+    picked = runs[lowest(goal.total(np.stack([candidates.X[:, :, run] for run in runs])))]
     return candidates.answer(picked, goal, "greedy", "heuristic", evaluations)
 
 
@@ -99,26 +99,27 @@ def lowest(scores: Array) -> int:
 
 def extension_scores(candidates: Candidates, goal: Objective, subset: list[int]) -> tuple[Array, NDArray[np.intp]]:
     """Scores of subset + p for every candidate p outside it, and those p."""
-    free = np.setdiff1d(np.arange(candidates.X.shape[1]), subset)
+    X = candidates.X
+    free = np.setdiff1d(np.arange(X.shape[2]), subset)
     scores = np.empty(len(free))
-    held = candidates.X[:, subset]
-    for first in range(0, len(free), BATCH):
-        some = free[first : first + BATCH]
-        stack = np.empty((len(some), candidates.k, len(subset) + 1))
-        stack[:, :, :-1] = held
-        stack[:, :, -1] = candidates.X[:, some].T
-        scores[first : first + BATCH] = goal.score(stack)
+    batch = max(1, BATCH // len(X))
+    for first in range(0, len(free), batch):
+        some = free[first : first + batch]
+        stack = np.empty((len(some), *X.shape[:2], len(subset) + 1))
+        stack[..., :-1] = X[:, :, subset]
+        stack[..., -1] = np.moveaxis(X[:, :, some], 2, 0)
+        scores[first : first + batch] = goal.total(stack)
     return scores, free
 
 
 def greedy_subset(columns: Array, c: float, include: Sequence[int], deadline: float = np.inf) -> Subset | None:
-    """The paper's greedy search on rows of `columns`, or None where the deadline comes first."""
+    """The paper's greedy search on `columns` (n, P, D), or None where the deadline comes first."""
     subset = np.array(include, np.int32)
-    while len(subset) < columns.shape[1]:
+    while len(subset) < columns.shape[2]:
         if time.perf_counter() > deadline:
             return None
         found, _ = best_column(columns, subset, c)
         if found < 0:  # every further column is dependent: any will do
-            found = int(np.setdiff1d(np.arange(len(columns)), subset)[0])
+            found = int(np.setdiff1d(np.arange(columns.shape[1]), subset)[0])
         subset = np.append(subset, np.int32(found))
     return subset

@@ -17,7 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Relaxation", "curvature", "eigenvalue_loss", "relax"]
+__all__ = [
+    "LARGEST_EXPONENT",
+    "LARGEST_LOG",
+    "SMALLEST_EXPONENT",
+    "Relaxation",
+    "curvature",
+    "eigenvalue_loss",
+    "relax",
+]
+
+LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
+SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # where the envelopes' shape has been checked
 
 # Multiples of the scale of κ: dense where the bound of well-conditioned data peaks, wide above.
 _KAPPA_STEPS = (1.28, 1.7, 2.3, 3.1, 4.6, 7.1, 11.4, 20.0, 34.0, 57.0, 100.0, 171.0, 285.0, 570.0)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from isopursuit.search._node import NodeKernel, Outcome
 from isopursuit.search._swap import log_loss_of
-from isopursuit.search.exchange import swap_descent
+from isopursuit.search.local import swap_descent
 from isopursuit.search.relaxation import relax
 
 Status = Literal["optimal", "gap", "time", "interrupted"]

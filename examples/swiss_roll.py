@@ -1,0 +1,109 @@
+"""Which two of 52 functions are the coordinates of a rolled-up sheet?
+
+The arc length along the roll and the height are, exactly; fifty other functions try to pass for coordinates. Tangent
+spaces are estimated from noisy points, the functions' gradients are projected on them, and one pair is picked for all
+points together, or a pair at each point. `--table` repeats this for several levels of noise, on the swiss roll and on
+a flat torus, and prints how often the true pair is found.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+import isopursuit as ip
+from isopursuit.manifold.dictionary import Differentials, differentials
+from isopursuit.manifold.synthetic import Synthetic, clifford_torus, swiss_roll
+from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
+from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
+
+POINTS, PLACES, NEIGHBOURS = 3000, 100, 60
+LEVELS = {
+    "swiss roll": (swiss_roll, (0.0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 1.0)),
+    "Clifford torus": (clifford_torus, (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)),
+}
+
+
+def prepare(manifold: Synthetic, seed: int, D: int | None = None) -> tuple[TangentSpaces, Differentials]:
+    """Tangent spaces at 100 of the points, and all functions' differentials there."""
+    places = np.random.default_rng(seed).choice(POINTS, PLACES, replace=False)
+    spaces = tangent_spaces(manifold.points, places, D=D, neighbours=NEIGHBOURS)
+    return spaces, differentials(manifold.dictionary.take(places), spaces)
+
+
+def example() -> None:
+    """One roll, explained and drawn."""
+    roll = swiss_roll(POINTS, noise=0.3)
+    began = time.perf_counter()
+    spaces, found = prepare(roll, 0)
+    print(spaces)
+    print(f"\n{'method':<12}{'loss':>10}  {'picked':<24}proof")
+    for method in ("greedy", "two-stage", "exact"):
+        picked = ip.select(found, method=method)
+        print(f"{method:<12}{picked.loss:>10.4f}  {', '.join(map(str, picked.labels)):<24}{picked.verdict}")
+    print(f"\n{picked}\n")
+    pointwise = ip.select_pointwise(found)
+    print(f"{pointwise}\n\n{time.perf_counter() - began:.1f} s in all")
+    figure, axes = plt.subplots(2, 3, figsize=(15, 9), layout="constrained")
+    for ax, label in zip(axes[0], [*picked.labels, "wave 1"], strict=True):
+        plot_manifold(roll.points, roll.dictionary.value(label), ax=ax, label=label)
+    first, second = picked.labels
+    plot_coordinates(roll.dictionary.value(first), roll.dictionary.value(second), ax=axes[1, 0], labels=(first, second))
+    plot_spectra(spaces, ax=axes[1, 1])
+    plot_frequencies(pointwise, ax=axes[1, 2])
+    output = Path("output")
+    output.mkdir(exist_ok=True)
+    figure.savefig(output / "swiss_roll.png", dpi=100)
+    print(f"a picture in {output / 'swiss_roll.png'}")
+
+
+def table(replicates: int) -> None:
+    """How often the true coordinates are found: other points, noise and distractors each time."""
+    print(f"{POINTS} points, {PLACES} tangent spaces from {NEIGHBOURS} neighbours, {replicates} replicates")
+    for name, (make, levels) in LEVELS.items():
+        titles = ("D = 2", "two-stage", "exact", "pointwise", "most often", "loss", "worst loss")
+        print(f"\n{name:<16}{''.join(f'{title:>12}' for title in titles)}")
+        for noise in levels:
+            rows = [replicate(make(POINTS, noise=noise, rng=seed), seed) for seed in range(replicates)]
+            *shares, _, _ = np.mean(rows, axis=0)
+            middle, worst = np.median([row[-2:] for row in rows], axis=0)
+            print(
+                f"  noise {noise:<8g}{''.join(f'{share:>12.0%}' for share in shares)}{middle:>12.3f}{worst:>12.3g}",
+                flush=True,
+            )
+    print("""
+D = 2       how often the dimension is estimated right
+two-stage   how often the one pair picked for all points is the true one; so for exact
+pointwise   the share of points at which the true pair is picked
+most often  how often the true pair is the most frequent of those picked pointwise
+loss        of the true pair at a point, ideal 2: the median over points, and of the replicates
+worst loss  its largest over points, median of the replicates: a sum over points is at its mercy""")
+
+
+def replicate(manifold: Synthetic, seed: int) -> tuple[float, ...]:
+    """Whether the dimension is 2, and who finds the truth; the truth's median and worst loss."""
+    right = prepare(manifold, seed)[0].dimension == 2
+    _, found = prepare(manifold, seed, D=2)
+    truth = sorted(manifold.dictionary.labels.index(label) for label in manifold.truth)
+    joint = [ip.select(found, method=method).indices.tolist() == truth for method in ("two-stage", "exact")]
+    pointwise = ip.select_pointwise(found)
+    most = list(pointwise.subsets[0].indices) == truth
+    losses = [ip.isometry_loss(matrix[:, truth]) for matrix in found.matrices]
+    share = float((pointwise.indices == truth).all(axis=1).mean())
+    return right, *joint, share, most, float(np.median(losses)), max(losses)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table", action="store_true", help="how often the truth is found, by level of noise")
+    parser.add_argument("--replicates", type=int, default=10)
+    options = parser.parse_args()
+    if options.table:
+        table(options.replicates)
+    else:
+        example()

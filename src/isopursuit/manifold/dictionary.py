@@ -1,0 +1,264 @@
+"""Dictionaries of functions on a manifold: their values, gradients, and differentials on tangent spaces.
+
+A function f on the manifold has the differential Tᵀ ∇f, with T (B × D) a basis of the tangent space. Functions are
+isometric coordinates when their differentials are orthonormal at every point: that is what `select` looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
+from isopursuit.manifold.tangent import TangentSpaces
+from isopursuit.matrix import Label, as_matrix, name_columns
+
+Array = NDArray[np.float64]
+Function = Callable[[Any], Any]
+Functions = Function | Sequence[Function] | Mapping[Label, Function]
+Framework = Literal["numpy", "torch", "jax"]
+Normalize = Literal["none", "before", "overall"]
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """P functions at n points: `gradients` (n, B, P), a label each, and `values` (n, P) where they are known."""
+
+    gradients: Array
+    labels: tuple[Label, ...]
+    values: Array | None = None
+
+    def value(self, label: Label) -> Array:
+        """One function's values at the points, (n,)."""
+        if self.values is None:
+            raise ParameterError(
+                "This dictionary has gradients only. Build it with the functions' values to show them."
+            )
+        if label not in self.labels:
+            raise LabelError(f"{label!r} is not a function of this dictionary. Its labels begin {self.labels[:5]}.")
+        return self.values[:, self.labels.index(label)]
+
+    def take(self, points: ArrayLike) -> Dictionary:
+        """The same functions at some of the points, given by their numbers."""
+        some = np.asarray(points, dtype=np.intp)
+        return Dictionary(self.gradients[some], self.labels, None if self.values is None else self.values[some])
+
+
+@dataclass(frozen=True)
+class Differentials:
+    """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels."""
+
+    matrices: Array
+    labels: tuple[Label, ...]
+
+
+def evaluate_dictionary(
+    functions: Functions,
+    points: ArrayLike,
+    *,
+    gradients: Functions | None = None,
+    framework: Framework | None = None,
+    labels: Sequence[Label] | None = None,
+) -> Dictionary:
+    """Values and gradients of functions at points.
+
+    Parameters
+    ----------
+    functions : callable, sequence of callables, or mapping from labels to callables
+        With `gradients`: each takes all points (n, B) and returns n values, or, if there is one callable alone, (n, P).
+        With a framework: each takes one point, a tensor or array (B,), and returns one number, or, if there is one
+        callable alone, P numbers; it is differentiated automatically, in float64.
+    points : array_like (n, B)
+        Where.
+    gradients : as `functions`, optional
+        Each takes all points (n, B) and returns n gradients (n, B); one callable alone returns (n, B, P).
+    framework : {"torch", "jax"}, optional
+        What the functions are written in, where there are no gradients.
+    labels : sequence, optional
+        One for each function; by default the mapping's keys, or the callables' own names where they differ.
+
+    Returns
+    -------
+    Dictionary
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.array([[1.0, 0.0], [0.0, 2.0]])
+    >>> found = evaluate_dictionary(
+    ...     {"radius": lambda x: np.hypot(*x.T)},
+    ...     points,
+    ...     gradients={"radius": lambda x: x / np.hypot(*x.T)[:, None]},
+    ... )
+    >>> found.values.ravel().tolist(), found.gradients[:, :, 0].tolist()
+    ([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    places = as_matrix(points, wide=False).values
+    if (gradients is None) == (framework in (None, "numpy")):
+        raise ParameterError(
+            "Pass either the functions' gradients=, or framework='torch' or 'jax' to have them differentiated."
+        )
+    if framework not in (None, "numpy", "torch", "jax"):
+        raise ParameterError(f"framework={framework!r} is not known. Use 'torch' or 'jax', or pass gradients=.")
+    named, alone = _as_functions(functions)
+    if gradients is not None:
+        slopes, slope_alone = _as_functions(gradients)
+        if alone != slope_alone or list(slopes) != list(named):
+            raise LabelError(
+                f"There are functions {name_columns(range(len(named)), tuple(named))} and gradients of "
+                f"{name_columns(range(len(slopes)), tuple(slopes))}. Pass one gradient for each function, in order."
+            )
+        values = _stacked([function(places) for function in named.values()], alone)
+        found = _stacked([slope(places) for slope in slopes.values()], alone)
+    else:
+        differentiate = _by_torch if framework == "torch" else _by_jax
+        parts = [differentiate(function, places) for function in named.values()]
+        values, found = (_stacked(list(part), alone) for part in zip(*parts, strict=True))
+    names = tuple(labels) if labels is not None else tuple(range(found.shape[-1])) if alone else tuple(named)
+    return _checked(found, values, names, places.shape)
+
+
+def as_dictionary(gradients: Dictionary | ArrayLike, labels: Sequence[Label] | None = None) -> Dictionary:
+    """A dictionary from an array of gradients (n, B, P) that the caller has already."""
+    if isinstance(gradients, Dictionary):
+        return gradients
+    array = np.asarray(gradients, dtype=np.float64)
+    if array.ndim != 3:
+        raise ShapeError(f"gradients has shape {array.shape}; expected (n, B, P): points, coordinates, functions.")
+    names = tuple(range(array.shape[2])) if labels is None else tuple(labels)
+    return _checked(array, None, names, array.shape[:2])
+
+
+def differentials(
+    gradients: Dictionary | ArrayLike,
+    tangents: TangentSpaces,
+    *,
+    normalize: Normalize = "none",
+    labels: Sequence[Label] | None = None,
+) -> Differentials:
+    """Differentials of functions on tangent spaces: their gradients, projected.
+
+    Parameters
+    ----------
+    gradients : Dictionary or array_like (n, B, P)
+        At the points of the tangent spaces, in their order.
+    tangents : TangentSpaces
+        n of them.
+    normalize : {"none", "before", "overall"}
+        "none": gradients as they are. A coordinate is good if it changes by one unit per unit of distance, so units
+        matter: degrees instead of radians are another function.
+        "before": each gradient is scaled to unit length in all B dimensions before it is projected, at every point, as
+        the paper does for Ethanol. A projected length is then the share of the gradient that lies in the tangent space:
+        1 for a function that only changes along the manifold, near 0 for one that changes across it, whatever its unit.
+        What is lost is how fast the function changes from point to point: the coordinates picked are orthogonal and run
+        along the manifold, and are isometric only after a reparametrization of each.
+        "overall": one factor for each function, so that its projected gradients have mean square length 1. This
+        changes its unit, not its shape.
+    labels : sequence, optional
+        The functions' names, where an array of gradients is given.
+
+    Returns
+    -------
+    Differentials
+        To be passed to `select`, which picks one set of functions for all points, or to `select_pointwise`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopursuit import select
+    >>> from isopursuit.manifold.tangent import tangent_spaces
+    >>> plane = np.random.default_rng(0).uniform(size=(200, 2)) @ [[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
+    >>> spaces = tangent_spaces(plane, range(10), neighbours=20)
+    >>> gradients = np.tile(np.eye(3), (10, 1, 1))  # of the functions x, y and z
+    >>> found = differentials(gradients, spaces, labels=["x", "y", "z"])
+    >>> select(found).labels
+    ('x', 'z')
+    """
+    dictionary = as_dictionary(gradients, labels)
+    n, B, _ = tangents.bases.shape
+    if dictionary.gradients.shape[:2] != (n, B):
+        raise ShapeError(
+            f"There are gradients at {dictionary.gradients.shape[0]} points in {dictionary.gradients.shape[1]} "
+            f"dimensions, but {n} tangent spaces in {B}. Take the gradients at the points of the tangent spaces."
+        )
+    if normalize not in ("none", "before", "overall"):
+        raise ParameterError(f"normalize={normalize!r} is not known. Use 'none', 'before' or 'overall'.")
+    projected = tangents.project(dictionary.gradients)
+    if normalize == "before":
+        lengths = np.linalg.norm(dictionary.gradients, axis=1, keepdims=True)
+        projected /= np.where(lengths > 0, lengths, 1.0)
+    elif normalize == "overall":
+        sizes = np.sqrt(np.einsum("idp,idp->p", projected, projected) / n)
+        projected /= np.where(sizes > 0, sizes, 1.0)
+    return Differentials(projected, dictionary.labels)
+
+
+def _as_functions(functions: Functions) -> tuple[dict[Label, Function], bool]:
+    """By label, and whether one callable alone stands for all of them."""
+    if callable(functions):
+        return {0: functions}, True
+    if isinstance(functions, Mapping):
+        return dict(functions), False
+    names = [getattr(function, "__name__", "") for function in functions]
+    numbered = len(set(names)) < len(names) or not all(names)
+    return dict(zip(range(len(names)) if numbered else names, functions, strict=True)), False
+
+
+def _stacked(parts: list[Any], alone: bool) -> Array:
+    arrays = [np.asarray(part, dtype=np.float64) for part in parts]
+    if alone:
+        return arrays[0]
+    if len({array.shape for array in arrays}) > 1:
+        raise ShapeError(f"The functions return different shapes, {sorted({array.shape for array in arrays})}.")
+    return np.stack(arrays, axis=-1)
+
+
+def _checked(gradients: Array, values: Array | None, labels: tuple[Label, ...], where: tuple[int, ...]) -> Dictionary:
+    """Refuse gradients of the wrong shape, and by name those that are not numbers."""
+    P = gradients.shape[-1] if gradients.ndim else 0
+    if gradients.shape != (*where, P) or (values is not None and values.shape != (where[0], P)):
+        came = f"gradients {gradients.shape}" + ("" if values is None else f" and values {values.shape}")
+        raise ShapeError(f"For points {where} the functions gave {came}; expected (n, B, P) and (n, P).")
+    if len(labels) != P or len(set(labels)) != P:
+        raise LabelError(f"There are {len(labels)} labels, {len(set(labels))} different ones, for {P} functions.")
+    wrong = np.argwhere(~np.isfinite(gradients).all(axis=1))
+    if len(wrong):
+        functions = sorted(set(wrong[:, 1].tolist()))
+        raise NonFiniteError(
+            f"Gradients are NaN or infinite for {name_columns(functions, labels)}, first at point {wrong[0, 0]}. Drop "
+            "those functions or points, or give gradients that hold there."
+        )
+    return Dictionary(gradients, labels, values)
+
+
+def _by_torch(function: Function, points: Array) -> tuple[Array, Array]:
+    torch = optional("torch", "torch", "framework='torch'")
+    places = torch.tensor(points, dtype=torch.float64)
+    jacobian, values = torch.func.vmap(torch.func.jacrev(_twice(function), has_aux=True))(places)
+    return values.detach().numpy(), _gradient_last(jacobian.detach().numpy())
+
+
+def _by_jax(function: Function, points: Array) -> tuple[Array, Array]:
+    jax = optional("jax", "jax", "framework='jax'")
+    with jax.enable_x64(True):
+        jacobian, values = jax.vmap(jax.jacrev(_twice(function), has_aux=True))(jax.numpy.asarray(points))
+        return np.asarray(values), _gradient_last(np.asarray(jacobian))
+
+
+def _twice(function: Function) -> Function:
+    """The value to differentiate, and once more to return."""
+
+    def both(x: Any) -> Any:
+        y = function(x)
+        return y, y
+
+    return both
+
+
+def _gradient_last(jacobian: Array) -> Array:
+    """(n, B) as it is; (n, P, B) with functions last."""
+    return jacobian if jacobian.ndim == 2 else np.swapaxes(jacobian, 1, 2)

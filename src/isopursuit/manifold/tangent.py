@@ -1,0 +1,353 @@
+"""Tangent spaces of a data manifold: the leading principal directions of each point's neighbourhood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+
+from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.manifold.neighbours import Neighbours, neighbour_search
+from isopursuit.matrix import as_matrix
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Weights = Literal["gaussian"] | Callable[[Array], Array]
+
+SMALL = 48  # eigenvectors of matrices up to this size are found in batches, all of them
+QUERIES = 256  # points whose neighbours are looked for at once
+ENTRIES = 1 << 20  # numbers gathered at once, so that they stay in the cache
+SAMPLE = 200  # points from which the dimension is estimated
+EXPLAINED = 0.95  # directions beyond this share of the variance do not count as dimensions
+
+
+@dataclass(frozen=True)
+class TangentSpaces:
+    """Orthonormal bases of tangent spaces, with what they were estimated from.
+
+    Attributes
+    ----------
+    bases : ndarray, shape (n, B, D)
+        Orthonormal columns span the tangent space at each point; the direction of largest variance comes first.
+    spectra : ndarray, shape (n, m)
+        The leading variances of each neighbourhood, descending.
+    totals : ndarray, shape (n,)
+        Each neighbourhood's whole variance.
+    counts : ndarray of int, shape (n,)
+        How many neighbours each has, the point itself included.
+    at : ndarray of int, shape (n,), or None
+        Which of the points these are the tangent spaces at; None where coordinates were given.
+    how : {"given", "estimated"}
+        Where the dimension is from.
+    """
+
+    bases: Array
+    spectra: Array
+    totals: Array
+    counts: Indices
+    at: Indices | None
+    how: Literal["given", "estimated"]
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of directions in each basis."""
+        return self.bases.shape[2]
+
+    @property
+    def explained(self) -> Array:
+        """The share of each neighbourhood's variance that its tangent space holds."""
+        return self.spectra[:, : self.dimension].sum(axis=1) / self.totals
+
+    @property
+    def dimensions(self) -> Indices:
+        """The dimension that each neighbourhood's own spectrum suggests; see `estimate_dimension`."""
+        shares = self.spectra / self.totals[:, None]
+        return np.array([estimate_dimension(share) for share in shares], dtype=np.intp)
+
+    def project(self, vectors: ArrayLike) -> Array:
+        """Coordinates in each tangent space, (n, D, P), of vectors (n, B, P) there."""
+        return np.swapaxes(self.bases, 1, 2) @ np.asarray(vectors, dtype=np.float64)
+
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"{share:.3g}" for share in (self.spectra / self.totals[:, None]).mean(axis=0)[: self.dimension + 3]
+        )
+        agree = (self.dimensions == self.dimension).mean()
+        return (
+            f"{len(self.bases)} tangent spaces of dimension {self.dimension} ({self.how}) in {self.bases.shape[1]} "
+            f"dimensions, from {self.counts.min()} to {self.counts.max()} neighbours\n"
+            f"  shares of the variance: {shares}{', …' if self.spectra.shape[1] > self.dimension + 3 else ''}; "
+            f"{agree:.0%} of the neighbourhoods suggest D = {self.dimension}"
+        )
+
+
+def tangent_spaces(
+    points: ArrayLike,
+    at: ArrayLike | None = None,
+    *,
+    D: int | None = None,
+    neighbours: int | None = None,
+    radius: float | None = None,
+    weights: Weights | None = None,
+    method: Literal["exact", "approximate"] = "exact",
+    leading: int = 10,
+    jobs: int = 1,
+    callback: Callable[[int, int], object] | None = None,
+) -> TangentSpaces:
+    """Tangent spaces by local principal component analysis.
+
+    Parameters
+    ----------
+    points : array_like (N, B)
+        The data: N points in B dimensions.
+    at : array_like of int (n,) or of float (n, B), optional
+        Numbers of the points, or coordinates, at which to estimate; all points if not given.
+    D : int, optional
+        The manifold's dimension; estimated if not given, see `estimate_dimension`.
+    neighbours : int
+        The size of a neighbourhood: so many nearest points, the point itself included. Or
+    radius : float
+        all points within this distance.
+    weights : {"gaussian"} or callable, optional
+        How much a neighbour counts by its distance: exp(−2 (d/r)²), with r the neighbourhood's radius (the farthest
+        neighbour's distance where their number is given), or a function of an array of distances. Equal by default.
+    method : {"exact", "approximate"}
+        How nearest neighbours are found: exactly (a k-d tree up to 15 dimensions, matrix products beyond), or by
+        pynndescent (extra `manifold`), for more points than exact search has time for. It compiles itself when first
+        used, which can take a minute or two.
+    leading : int
+        How many variances of each neighbourhood to keep; the dimension is sought among them.
+    jobs : int
+        Threads.
+    callback : callable, optional
+        Called with how many points are done and how many there are.
+
+    Returns
+    -------
+    TangentSpaces
+
+    Raises
+    ------
+    ShapeError
+        Where a neighbourhood has fewer than D + 1 points; the message tells what radius would do.
+    RankError
+        Where a neighbourhood spans fewer than D dimensions, as copies of one point do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(0.0, 2 * np.pi, 400, endpoint=False)
+    >>> circle = np.column_stack([np.cos(t), np.sin(t), np.zeros(400)])
+    >>> spaces = tangent_spaces(circle, [0, 100], neighbours=9)
+    >>> spaces.dimension, spaces.how, np.abs(spaces.bases[:, :, 0]).round(6).tolist()
+    (1, 'estimated', [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    """
+    values = as_matrix(points, wide=False).values
+    N, B = values.shape
+    _check_options(N, B, D, neighbours, radius, leading, jobs)
+    where, chosen = _as_places(at, values)
+    search = neighbour_search(values, neighbours, radius, method)
+    pca = _LocalPCA(values, weights, radius, min(leading, B))
+    if D is None:
+        some = np.unique(np.linspace(0, len(where) - 1, min(len(where), SAMPLE)).astype(np.intp))
+        _, spectra, totals, counts = pca.run(search, where[some], 0, jobs, None)
+        _refuse_small(counts, 2, values, where[some], radius)
+        D = estimate_dimension((spectra / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]).mean(axis=0))
+        how: Literal["given", "estimated"] = "estimated"
+    else:
+        how = "given"
+    bases, spectra, totals, counts = pca.run(search, where, D, jobs, callback)
+    _refuse_small(counts, D + 1, values, where, radius)
+    # variances below this are rounding: of the eigenvalues, or of the coordinates themselves
+    eps = np.finfo(np.float64).eps
+    rounding = np.maximum(spectra[:, 0] * max(B, counts.max()) * eps, B * (4 * eps * np.abs(values).max()) ** 2)
+    flat = spectra[:, D - 1] <= rounding
+    if flat.any():
+        first = int(np.flatnonzero(flat)[0])
+        rank = int((spectra[first] > rounding[first]).sum())
+        raise RankError(
+            f"{int(flat.sum())} neighbourhoods span fewer than D={D} dimensions; that of {_name(first, chosen)} spans "
+            f"{rank}. Drop copies of points, take larger neighbourhoods, or pass a smaller D."
+        )
+    return TangentSpaces(bases, spectra, totals, counts, chosen, how)
+
+
+def estimate_dimension(shares: Array) -> int:
+    """The dimension that a spectrum suggests: after which direction the variances fall by the largest factor.
+
+    `shares` are shares of the variance, descending. Only the directions that together hold 95 % of it may be the last
+    one: whatever falls by a factor beyond that is noise or curvature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> estimate_dimension(np.array([0.5, 0.45, 0.03, 0.01, 1e-9]))
+    2
+    """
+    tiny = 1e-15 * max(float(shares[0]), np.finfo(np.float64).tiny)
+    falls = np.log(np.maximum(shares[:-1], tiny)) - np.log(np.maximum(shares[1:], tiny))
+    enough = int(np.searchsorted(np.cumsum(shares), EXPLAINED)) + 1
+    return int(falls[:enough].argmax()) + 1 if len(falls) else 1
+
+
+class _LocalPCA:
+    """The principal components of neighbourhoods, a few at a time."""
+
+    def __init__(self, values: Array, weights: Weights | None, radius: float | None, leading: int) -> None:
+        self.values, self.weights, self.radius, self.leading = values, weights, radius, leading
+
+    def run(
+        self,
+        search: Callable[[Array], Neighbours],
+        where: Array,
+        D: int,
+        jobs: int,
+        callback: Callable[[int, int], object] | None,
+    ) -> tuple[Array, Array, Array, Indices]:
+        """Bases, spectra, whole variances and numbers of neighbours at all these places."""
+        n, B = where.shape
+        bases, spectra, totals = np.empty((n, B, D)), np.zeros((n, self.leading)), np.empty(n)
+        counts = np.empty(n, dtype=np.intp)
+
+        def at(block: slice) -> int:
+            numbers, distances, there = search(where[block])
+            counts[block] = there.sum(axis=1)
+            for part in _slices(len(numbers), max(1, ENTRIES // max(numbers.shape[1] * B, 1))):
+                target = slice(block.start + part.start, block.start + part.stop)
+                spread, size = self._moments(numbers[part], distances[part], there[part])
+                totals[target] = np.trace(size, axis1=1, axis2=2)
+                found, spectrum = _leading(spread, size, max(D, self.leading), D)
+                spectra[target, : spectrum.shape[1]] = spectrum[:, : self.leading]
+                bases[target] = found
+            return len(numbers)
+
+        done = 0
+        with ThreadPoolExecutor(jobs) as pool:
+            for count in pool.map(at, _slices(n, QUERIES)):
+                done += count
+                if callback is not None:
+                    callback(done, n)
+        return bases, spectra, totals, counts
+
+    def _moments(self, numbers: Indices, distances: Array, there: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
+        Y = self.values[numbers]
+        if self.weights is None and there.all():
+            Y -= Y.mean(axis=1, keepdims=True)
+            Y /= np.sqrt(Y.shape[1])
+        else:
+            w = np.where(there, self._weights(distances, there), 0.0)
+            w /= np.maximum(w.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+            Y -= np.einsum("mk,mkb->mb", w, Y)[:, None]
+            Y *= np.sqrt(w)[..., None]
+        turned = np.swapaxes(Y, 1, 2)
+        return Y, turned @ Y if Y.shape[1] >= Y.shape[2] else Y @ turned
+
+    def _weights(self, distances: Array, there: NDArray[np.bool_]) -> Array:
+        if self.weights is None:
+            return np.ones_like(distances)
+        if self.weights == "gaussian":
+            edge = self.radius or np.where(there, distances, 0.0).max(axis=1, keepdims=True)
+            return np.exp(-2 * (distances / np.maximum(edge, np.finfo(np.float64).tiny)) ** 2)
+        if not callable(self.weights):
+            raise ParameterError(
+                f"weights={self.weights!r} is not known. Use 'gaussian', a function of distance, or None."
+            )
+        w = np.asarray(self.weights(distances), dtype=np.float64)
+        if w.shape != distances.shape or not np.isfinite(w).all() or (w < 0).any():
+            raise ParameterError(
+                f"weights must map distances of shape {distances.shape} to as many finite numbers ≥ 0; got {w.shape}."
+            )
+        return w
+
+
+def _leading(Y: Array, squares: Array, count: int, D: int) -> tuple[Array, Array]:
+    """The D leading directions (m, B, D) and `count` leading variances, from YᵀY or YYᵀ."""
+    size = squares.shape[1]
+    count = min(count, size)
+    if size <= SMALL:
+        values, vectors = (np.asarray(part, dtype=np.float64) for part in np.linalg.eigh(squares))
+        values, vectors = values[:, -count:], vectors[:, :, size - min(D, size) :]
+    else:
+        some: list[tuple[Array, Array]] = [
+            eigh(one, subset_by_index=[size - count, size - 1], check_finite=False) for one in squares
+        ]
+        values = np.stack([e for e, _ in some])
+        vectors = np.stack([v for _, v in some])[:, :, count - min(D, count) :]
+    vectors = vectors[:, :, ::-1]
+    if size != Y.shape[2]:  # v = Yᵀu / σ
+        vectors = np.linalg.qr(np.swapaxes(Y, 1, 2) @ vectors)[0]
+    if vectors.shape[2] < D:  # too few neighbours, which is refused when all are known
+        vectors = np.pad(vectors, [(0, 0), (0, 0), (0, D - vectors.shape[2])])
+    # fix the signs, so that the answer does not depend on LAPACK's
+    top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1, keepdims=True), axis=1)
+    return vectors * np.where(top < 0, -1.0, 1.0), np.maximum(values[:, ::-1], 0.0)
+
+
+def _as_places(at: ArrayLike | None, values: Array) -> tuple[Array, Indices | None]:
+    """Coordinates of the places, and their numbers among the points if they are some of them."""
+    N, B = values.shape
+    if at is None:
+        return values, np.arange(N, dtype=np.intp)
+    places: NDArray[Any] = np.asarray(at)
+    if places.dtype == bool and places.shape == (N,):
+        places = np.flatnonzero(places)
+    if places.size == 0:
+        raise ShapeError("at is empty. Pass the numbers of some points, coordinates, or nothing for all points.")
+    if places.dtype.kind in "iu" and places.ndim == 1:
+        if places.min() < -N or places.max() >= N:
+            raise ParameterError(f"at names point {places.max()}, but there are {N} points, 0 to {N - 1}.")
+        chosen = places.astype(np.intp) % N
+        return values[chosen], chosen
+    if places.ndim == 2 and places.shape[1] == B:
+        return as_matrix(places, wide=False).values, None
+    raise ShapeError(
+        f"at has shape {places.shape} and type {places.dtype}; expected numbers of points, or coordinates (n, {B})."
+    )
+
+
+def _check_options(
+    N: int, B: int, D: int | None, neighbours: int | None, radius: float | None, leading: int, jobs: int
+) -> None:
+    if (neighbours is None) == (radius is None):
+        raise ParameterError("Pass either neighbours=, such as 50, or radius=, the size of a neighbourhood.")
+    if D is not None and not 1 <= D <= B:
+        raise ParameterError(f"D={D} is out of range: the points have {B} coordinates, so D is from 1 to {B}.")
+    least = 2 if D is None else D + 1
+    if neighbours is not None and not least <= neighbours <= N:
+        raise ParameterError(
+            f"neighbours={neighbours} is out of range: at least {least} are needed (D + 1), and there are {N} points."
+        )
+    if radius is not None and not 0 < radius < np.inf:
+        raise ParameterError(f"radius={radius!r} must be a positive number.")
+    if leading < 1 or jobs < 1:
+        raise ParameterError(f"leading={leading} and jobs={jobs} must be at least 1.")
+
+
+def _refuse_small(counts: Indices, least: int, values: Array, where: Array, radius: float | None) -> None:
+    """Neighbourhoods within a radius that have too few points, and the radius that gives all of them enough."""
+    small = np.flatnonzero(counts < least)
+    if len(small) == 0:
+        return
+    if least > len(values):
+        raise ShapeError(f"There are {len(values)} points, but a neighbourhood needs at least {least} (D + 1).")
+    nearest = neighbour_search(values, least, None, "exact")
+    needed = max(float(nearest(where[block])[1].max()) for block in _slices(len(where), QUERIES))
+    raise ShapeError(
+        f"{len(small)} of {len(counts)} neighbourhoods have fewer than {least} points (the smallest {counts.min()}), "
+        "too few for their tangent space. "
+        f"Pass radius ≥ {needed * (1 + 1e-3):.4g} (it was {radius:.4g}), or neighbours=."
+    )
+
+
+def _name(i: int, chosen: Indices | None) -> str:
+    return f"place {i}" if chosen is None else f"point {chosen[i]}"
+
+
+def _slices(total: int, size: int) -> Iterator[slice]:
+    return (slice(first, min(first + size, total)) for first in range(0, total, size))

@@ -1,0 +1,235 @@
+"""A selection at each of many points, and how often each subset and each column is picked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import InputError, ParameterError
+from isopursuit.matrix import Label, Matrix, as_exponent, as_points
+from isopursuit.normalize import Normalization
+from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.results import Certificate, Search, name_of
+from isopursuit.search.brute import brute_search
+from isopursuit.search.exact import exact_search
+from isopursuit.search.exchange import exchange_search
+from isopursuit.search.greedy import greedy_search
+from isopursuit.select import Method
+
+Array = NDArray[np.float64]
+
+SHOWN = 5  # subsets and columns that the text shows
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """A subset and at how many points it is the one picked."""
+
+    indices: tuple[int, ...]
+    labels: tuple[Label, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class PointwiseSelection:
+    """What was picked at each point, each with its proof, and how often.
+
+    Attributes
+    ----------
+    searches : tuple of Search
+        One for each point, in order. For "two-stage" its proof is over what the pursuit left at that point.
+    certificates : tuple of Certificate
+        The pursuits' (two-stage only).
+    supports : ndarray of int
+        How many columns have weight in each point's pursuit (two-stage only).
+    columns : int
+        How many candidates there are.
+    """
+
+    searches: tuple[Search, ...]
+    certificates: tuple[Certificate, ...]
+    supports: NDArray[np.intp]
+    columns: int
+    method: str
+    c: float
+    labels: tuple[Label, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def indices(self) -> NDArray[np.intp]:
+        """The picked columns at each point, (n, D), ascending."""
+        return np.stack([search.indices for search in self.searches])
+
+    @cached_property
+    def losses(self) -> Array:
+        """The loss at each point."""
+        return np.array([search.loss for search in self.searches])
+
+    @cached_property
+    def lower_bounds(self) -> Array:
+        """What each point's search proves: no subset that it looked at has a lower loss."""
+        return np.array([search.lower_bound for search in self.searches])
+
+    @cached_property
+    def gaps(self) -> Array:
+        """The pursuits' relative gaps."""
+        return np.array([certificate.gap for certificate in self.certificates])
+
+    @cached_property
+    def subsets(self) -> tuple[Frequency, ...]:
+        """The subsets that were picked, the most frequent first."""
+        rows: list[list[int]] = self.indices.tolist()
+        counts = Counter(tuple(row) for row in rows)
+        return tuple(
+            Frequency(subset, tuple(name_of(self.labels, i) for i in subset), count)
+            for subset, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        )
+
+    @cached_property
+    def counts(self) -> NDArray[np.intp]:
+        """At how many points each column is picked, (P,)."""
+        return np.bincount(self.indices.ravel(), minlength=self.columns)
+
+    @property
+    def verdict(self) -> str:
+        """What is proved, in words."""
+        proved = sum(search.optimal for search in self.searches)
+        among = " among what the pursuit left" if self.certificates else ""
+        return f"proved optimal{among} at {proved} of {len(self.searches)} points"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the picked columns, losses, bounds and gaps at each point, and the frequencies."""
+        names = [search.as_dict()["labels"] for search in self.searches]
+        return {
+            "method": self.method,
+            "c": self.c,
+            "verdict": self.verdict,
+            "points": [
+                {"indices": s.indices.tolist(), "labels": label, "loss": s.as_dict()["loss"], "status": s.status}
+                for s, label in zip(self.searches, names, strict=True)
+            ],
+            "pursuits": [certificate.as_dict() for certificate in self.certificates],
+            "subsets": [
+                {"indices": list(one.indices), "labels": [str(name) for name in one.labels], "count": one.count}
+                for one in self.subsets
+            ],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        n = len(self.searches)
+        lines = [
+            f"{self.indices.shape[1]} columns at each of {n} points by {self.method}: loss {self.losses.mean():.6g} "
+            f"± {self.losses.std():.3g} (ideal {self.indices.shape[1]}), {self.verdict}"
+        ]
+        if self.certificates:
+            lines.append(f"  pursuits: gap at most {self.gaps.max():.1e}, {self.supports.mean():.2g} columns each")
+        lines += [
+            f"  {one.count:>6} ({one.count / n:.0%})  {', '.join(str(name) for name in one.labels)}"
+            for one in self.subsets[:SHOWN]
+        ]
+        if len(self.subsets) > SHOWN:
+            lines.append(f"  and {len(self.subsets) - SHOWN} subsets more")
+        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+
+def select_pointwise(
+    X: Any,
+    c: float = 1.0,
+    *,
+    method: Method = "two-stage",
+    labels: Sequence[Label] | None = None,
+    normalization: Normalization = "symmetric",
+    jobs: int = 1,
+    callback: Callable[[int, int], bool | None] | None = None,
+) -> PointwiseSelection:
+    """Pick columns at each point by itself, where `select` picks the same ones for all of them.
+
+    Parameters
+    ----------
+    X : array_like (n, D, P), or a list of matrices (D, P)
+        For example the differentials of P functions at n points of a manifold.
+    c, method, labels, normalization
+        As in `select`. Nothing is explained here, so that thousands of points take seconds.
+    jobs : int
+        Threads. The kernels release the interpreter's lock.
+    callback : callable, optional
+        Called with how many points are done and how many there are; return True to stop with those.
+
+    Returns
+    -------
+    PointwiseSelection
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> turns = np.linspace(0.0, 1.0, 5)
+    >>> X = [[[1.0, 0.0, np.cos(t)], [0.0, 1.0, np.sin(t)]] for t in turns]
+    >>> picked = select_pointwise(np.array(X), labels=["north", "east", "turning"])
+    >>> picked.subsets[0].labels, picked.subsets[0].count
+    (('north', 'east'), 5)
+    """
+    points, _ = as_points(X, labels)
+    c = as_exponent(c)
+    if jobs < 1:
+        raise ParameterError(f"jobs={jobs} must be at least 1 thread.")
+    pick = _picker(method, c, normalization)
+
+    def at(numbered: tuple[int, Matrix]) -> tuple[Search, Certificate | None, int]:
+        try:
+            return pick(numbered[1])
+        except InputError as error:
+            raise type(error)(f"At point {numbered[0]}: {error}") from None
+
+    picked: list[tuple[Search, Certificate | None, int]] = []
+    with ThreadPoolExecutor(jobs) as pool:
+        numbered = enumerate(points)
+        while some := list(islice(numbered, 16 * jobs)):
+            picked += pool.map(at, some)
+            if callback is not None and callback(len(picked), len(points)):
+                break
+    stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if len(picked) < len(points) else ()
+    return PointwiseSelection(
+        searches=tuple(replace(search, labels=points[0].labels) for search, _, _ in picked),
+        certificates=tuple(certificate for _, certificate, _ in picked if certificate is not None),
+        supports=np.array([size for _, certificate, size in picked if certificate is not None], dtype=np.intp),
+        columns=points[0].values.shape[1],
+        method=method,
+        c=c,
+        labels=points[0].labels,
+        notes=points[0].notes + stopped,
+    )
+
+
+def _picker(
+    method: str, c: float, normalization: Normalization
+) -> Callable[[Matrix], tuple[Search, Certificate | None, int]]:
+    """What picks at one point: its search, and the pursuit's certificate and number of columns if there is one."""
+
+    def two_stage(matrix: Matrix) -> tuple[Search, Certificate, int]:
+        pursuit = isometry_pursuit(matrix.values, c, normalization=normalization)
+        left = Matrix(np.ascontiguousarray(matrix.values[:, pursuit.tied]))
+        search = exact_search(left, c, workers=1)
+        return replace(search, indices=pursuit.tied[search.indices]), pursuit.certificate, len(pursuit.support)
+
+    plain: dict[str, Callable[[Matrix], Search]] = {
+        "exact": lambda matrix: exact_search(matrix, c, workers=1),
+        "exchange": lambda matrix: exchange_search(matrix, c),
+        "greedy": lambda matrix: greedy_search(matrix, c),
+        "brute": lambda matrix: brute_search(matrix, c),
+    }
+    if method == "two-stage":
+        return two_stage
+    if method not in plain:
+        raise ParameterError(
+            f"method={method!r} is not known. Use 'two-stage', 'exact', 'exchange', 'greedy', 'brute'."
+        )
+    return lambda matrix: (plain[method](matrix), None, 0)

@@ -1,0 +1,278 @@
+"""One selection for many points: the searches for summed losses against brute force and the paper's formula."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isopursuit as ip
+from isopursuit.errors import ParameterError, RankError, ShapeError
+
+seeds = st.integers(0, 2**32 - 1)
+METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
+
+
+def points(seed, n, D, P, spread=0.4):
+    """Columns that turn a little from point to point, of lengths about 1."""
+    rng = np.random.default_rng(seed)
+    columns = rng.normal(size=(D, P)) / np.sqrt(D) * np.exp(spread * rng.uniform(-1, 1, P))
+    return columns + spread * rng.normal(size=(n, D, P)) / np.sqrt(D)
+
+
+def summed_loss(X, S, c=1.0):
+    return sum(ip.isometry_loss(x[:, list(S)], c) for x in X)
+
+
+def best_by_enumeration(X, c=1.0, columns=None):
+    columns = range(X.shape[2]) if columns is None else columns
+    return min((summed_loss(X, S, c), S) for S in itertools.combinations(columns, X.shape[1]))
+
+
+@pytest.mark.parametrize("c", [0.1, 0.5, 1.0, 3.16])
+@pytest.mark.parametrize(("n", "D", "P"), [(3, 1, 12), (4, 2, 14), (7, 3, 11), (3, 4, 10), (40, 2, 9)])
+def test_exact_and_brute_find_the_least_summed_loss(n, D, P, c):
+    for seed in range(3):
+        X = points(seed, n, D, P, spread=0.2)
+        loss, S = best_by_enumeration(X, c)
+        for search in (ip.exact_search, ip.brute_search):
+            found = search(X, c)
+            assert found.loss == pytest.approx(loss, rel=1e-9)
+            assert found.indices.tolist() == list(S)
+            assert found.status == "optimal"
+
+
+@given(seeds)
+def test_no_method_beats_the_bound_of_another(seed):
+    X = points(seed, 5, 3, 14)
+    found = [search(X) for search in (ip.greedy_search, ip.exchange_search, ip.exact_search)]
+    assert max(one.lower_bound for one in found) <= min(one.loss for one in found) * (1 + 1e-9)
+    for one in found:
+        assert one.loss == pytest.approx(summed_loss(X, one.indices), rel=1e-9)
+
+
+def test_greedy_adds_the_best_column_each_time():
+    for seed in range(10):
+        X = points(seed, 6, 3, 12)
+        S = []
+        for _ in range(3):
+            S.append(min((p for p in range(12) if p not in S), key=lambda p: summed_loss(X, [*S, p])))
+        assert ip.greedy_search(X).indices.tolist() == sorted(S)
+        assert ip.greedy_search(X, objective="deformation").objective == "deformation"
+
+
+def test_exchange_ends_where_no_swap_improves_and_its_bound_sums_the_points_own():
+    X = points(0, 8, 4, 25)
+    found = ip.exchange_search(X)
+    S = found.indices.tolist()
+    for out, new in itertools.product(S, set(range(25)) - set(S)):
+        assert summed_loss(X, [*(p for p in S if p != out), new]) >= found.loss * (1 - 1e-9)
+    own = sum(ip.exact_search(x).loss for x in X)
+    assert 0.998 * own <= found.lower_bound <= own
+    assert found.status == "heuristic"
+
+
+def test_one_point_in_a_list_is_that_matrix():
+    X = points(0, 1, 4, 20)
+    for method in METHODS[:-1]:
+        alone, listed = ip.select(X[0], method=method), ip.select(X, method=method)
+        assert listed.indices.tolist() == alone.indices.tolist()
+        assert listed.loss == pytest.approx(alone.loss)
+        assert listed.matrix.shape == (1, 4, 4)
+
+
+def test_equal_points_have_the_loss_of_one_times_their_number():
+    x = points(3, 1, 3, 20)[0]
+    alone, many = ip.exact_search(x), ip.exact_search([x] * 7)
+    assert many.indices.tolist() == alone.indices.tolist()
+    assert many.loss == pytest.approx(7 * alone.loss)
+
+
+def test_an_orthonormal_basis_at_every_point_is_found_by_every_method():
+    X = points(1, 20, 3, 40)
+    X[:, :, [7, 19, 33]] = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 3, 3)))[0]
+    for method in METHODS:
+        picked = ip.select(X, method=method)
+        assert picked.indices.tolist() == [7, 19, 33]
+        assert picked.loss == pytest.approx(60)
+        assert picked.points == 20
+        assert picked.ideal == 60
+        np.testing.assert_allclose(picked.gram, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_stage_is_brute_force_on_the_jointly_tied_set(seed):
+    X = points(seed, 4, 2, 30)
+    picked = ip.select(X)
+    tied = ip.isometry_pursuit(X).tied
+    loss, S = best_by_enumeration(X, columns=tied)
+    assert picked.indices.tolist() == list(S)
+    assert picked.loss == pytest.approx(loss)
+    assert picked.pursuit.certificate.gap <= 1e-10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_prices_and_alternatives_are_what_a_full_table_of_swaps_says(seed):
+    X = points(seed, 5, 3, 15)
+    picked = ip.select(X, method="exact")
+    S = picked.indices.tolist()
+    rivals = {}
+    for choice in picked.choices:
+        swaps = {p: summed_loss(X, [*(i for i in S if i != choice.index), p]) for p in range(15) if p not in S}
+        best = min(swaps, key=swaps.__getitem__)
+        assert choice.replacement == best
+        assert choice.price == pytest.approx(swaps[best] - picked.loss, rel=1e-8)
+        assert choice.length == pytest.approx(np.linalg.norm(X[:, :, choice.index], axis=1).mean())
+        for p, loss in swaps.items():
+            rivals[p] = min(loss, rivals.get(p, np.inf))
+    nearest = sorted(rivals, key=rivals.__getitem__)[:5]
+    assert [other.index for other in picked.alternatives] == nearest
+    assert "over 5 points (ideal 15)" in str(picked)
+    assert picked._repr_html_()
+    assert picked.as_dict()["k"] == 3
+
+
+def test_include_and_exclude_hold_in_every_method():
+    X = points(2, 6, 3, 15)
+    best = ip.select(X, method="exact").indices
+    odd = int(np.setdiff1d(np.arange(15), best)[0])
+    loss = min(
+        (summed_loss(X, S), S) for S in itertools.combinations(range(15), 3) if odd in S and int(best[0]) not in S
+    )
+    for method in METHODS:
+        picked = ip.select(X, method=method, include=[odd], exclude=[int(best[0])])
+        assert odd in picked.indices
+        assert best[0] not in picked.indices
+    assert ip.select(X, method="exact", include=[odd], exclude=[int(best[0])]).loss == pytest.approx(loss[0])
+    assert ip.exact_search(X, include=best).indices.tolist() == best.tolist()
+
+
+def test_the_order_of_columns_and_points_does_not_matter():
+    X = points(5, 6, 3, 25)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(25)
+    for method in METHODS:
+        plain = ip.select(X, method=method)
+        turned = ip.select(X[rng.permutation(6)][:, :, order], method=method)
+        assert sorted(order[turned.indices].tolist()) == plain.indices.tolist()
+
+
+def test_out_of_time_the_incumbent_comes_with_a_bound():
+    X = points(0, 30, 12, 120)
+    found = ip.exact_search(X, time_limit=1.0)
+    assert found.status == "time"
+    assert 30 * 12 <= found.lower_bound <= found.loss
+    assert found.loss == pytest.approx(summed_loss(X, found.indices))
+
+
+def test_a_gap_is_enough_and_a_callback_can_stop():
+    X = points(1, 20, 4, 40)
+    best = ip.exact_search(X)
+    near = ip.exact_search(X, gap=0.2)
+    assert near.loss <= best.loss / (1 - 0.2)
+    assert near.lower_bound <= best.loss
+    seen = []
+    ip.exact_search(X, callback=seen.append)
+    assert seen[-1].incumbent == pytest.approx(best.loss)
+    assert seen[-1].indices.tolist() == best.indices.tolist()
+
+
+def test_stopped_by_the_user_the_incumbent_comes_with_a_bound():
+    X = points(0, 30, 12, 120)
+    reports = []
+
+    def interrupt_once(progress):
+        reports.append(progress)
+        if len(reports) == 1:
+            raise KeyboardInterrupt
+
+    for stop in (interrupt_once, lambda progress: True):
+        found = ip.exact_search(X, time_limit=3.0, callback=stop)
+        assert found.status == "interrupted"
+        assert 30 * 12 <= found.lower_bound <= found.loss
+        assert found.loss == pytest.approx(summed_loss(X, found.indices))
+    assert len(reports) == 2
+
+
+def test_losses_beyond_float64_are_compared_by_their_logarithms():
+    X = 4 * points(0, 3, 2, 10)
+    found = ip.exchange_search(X, 10.0)
+    assert found.loss == np.inf
+    logs = {
+        S: np.logaddexp.reduce([ip.log_isometry_loss(x[:, list(S)], 10.0) for x in X])
+        for S in itertools.combinations(range(10), 2)
+    }
+    assert found.indices.tolist() == list(min(logs, key=logs.__getitem__))
+    assert found.log_loss == pytest.approx(min(logs.values()))
+
+
+def test_what_cannot_be_picked_at_one_point_is_told():
+    X = points(0, 3, 2, 6)
+    X[1, :, 4] = 0.0
+    found = ip.exact_search(X, labels=list("abcdef"))
+    assert 4 not in found.indices
+    assert any("zero at some of the 3 points" in note for note in found.notes)
+    X[2, 1] = 0.0
+    with pytest.raises(RankError, match="at point 2"):
+        ip.exact_search(X)
+    with pytest.raises(ShapeError, match="same shape"):
+        ip.exact_search([X[0], X[1][:, :4]])
+
+
+def test_fewer_columns_than_rows_are_compared_in_each_points_row_space():
+    X = points(4, 3, 4, 20)
+    picked = ip.select(X, k=2, method="exact")
+    reduced = [np.linalg.svd(x, full_matrices=False)[0][:, :2].T @ x for x in X]
+    assert picked.loss == pytest.approx(best_by_enumeration(np.stack(reduced))[0])
+
+
+def test_pointwise_selections_are_those_of_each_point_alone():
+    X = points(6, 12, 2, 30)
+    names = [f"f{i}" for i in range(30)]
+    for method in METHODS:
+        picked = ip.select_pointwise(X, method=method, labels=names)
+        alone = [ip.select(x, method=method) for x in X]
+        assert [row.tolist() for row in picked.indices] == [one.indices.tolist() for one in alone]
+        np.testing.assert_allclose(picked.losses, [one.loss for one in alone])
+        assert (picked.lower_bounds <= picked.losses + 1e-12).all()
+    picked = ip.select_pointwise(X, labels=names, jobs=2)
+    assert picked.gaps.max() <= 1e-10
+    assert picked.supports.tolist() == [len(ip.isometry_pursuit(x).support) for x in X]
+    counts = Counter(map(tuple, picked.indices.tolist()))
+    assert {one.indices: one.count for one in picked.subsets} == counts
+    assert picked.subsets[0].count == max(counts.values())
+    assert picked.subsets[0].labels == tuple(names[i] for i in picked.subsets[0].indices)
+    assert picked.counts.sum() == 24
+    assert picked.counts[picked.indices[0, 0]] >= 1
+    assert "12 of 12 points" in str(picked)
+    assert len(picked.as_dict()["points"]) == 12
+
+
+def test_many_tied_columns_at_a_point_are_searched_not_enumerated():
+    X = points(0, 2, 8, 60)
+    picked = ip.select_pointwise(X)
+    for x, indices in zip(X, picked.indices, strict=True):
+        assert indices.tolist() == ip.select(x).indices.tolist()
+
+
+def test_pointwise_progress_is_told_and_can_stop():
+    X = points(0, 40, 2, 10)
+    seen = []
+    ip.select_pointwise(X, callback=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (40, 40)
+    stopped = ip.select_pointwise(X, callback=lambda done, total: True)
+    assert len(stopped.searches) < 40
+    assert "stopped" in stopped.notes[-1]
+
+
+def test_pointwise_errors_name_the_point():
+    X = points(0, 4, 2, 10)
+    X[3, 1] = 2 * X[3, 0]
+    with pytest.raises(RankError, match="At point 3"):
+        ip.select_pointwise(X)
+    with pytest.raises(ParameterError, match="two-stage"):
+        ip.select_pointwise(X, method="magic")
+    with pytest.raises(ParameterError, match="jobs"):
+        ip.select_pointwise(X, jobs=0)
