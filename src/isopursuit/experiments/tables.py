@@ -318,7 +318,8 @@ def sweep(rows: Rows) -> Table:
     for D, c in keys:
         key = {"study": "exponents", "data": "wine", "D": D, "c": c}
         logs = {method: series(rows, lambda record: record.log_loss, **key, method=method) for method in _SWEPT}
-        best = {i: min(one[i] for one in logs.values() if i in one) for i in set().union(*logs.values())}
+        seen = {i for one in logs.values() for i in one}
+        best = {i: min(one[i] for one in logs.values() if i in one) for i in seen}
         R = len(best)
         if not R:
             continue
