@@ -8,7 +8,7 @@ from string import Template
 
 from isopursuit.experiments import figures, paper, tables
 from isopursuit.experiments.methods import DRAWS
-from isopursuit.experiments.plan import FEW, LIMITS, SWEPT_FURTHER
+from isopursuit.experiments.plan import FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER
 from isopursuit.experiments.store import Store
 from isopursuit.experiments.tables import Rows
 
@@ -32,8 +32,8 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
         "draws": str(DRAWS),
         "further": ", ".join(map(str, SWEPT_FURTHER)),
         "few": str(FEW),
-        "sweep_limit": f"{LIMITS['exponents']:g}",
-        "ladder_limit": f"{LIMITS['ladder']:g}",
+        "sweep_nodes": f"{SWEEP_NODES:,}",
+        "ladder_nodes": f"{LADDER_NODES:,}",
         "agreement": _agreement(rows),
         "conjecture": _conjecture(rows),
     }

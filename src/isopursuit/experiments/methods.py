@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import IsoPursuitError, RankError
-from isopursuit.experiments.plan import LIMITS, Task, matrix
+from isopursuit.experiments.plan import Task, matrix, node_limit
 from isopursuit.experiments.store import Record
 from isopursuit.loss import isometry_loss
 from isopursuit.normalize import symmetric_normalize
@@ -52,7 +52,7 @@ def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
     pursuit = isometry_pursuit(X, task.c)
     outside = np.setdiff1d(np.arange(X.shape[1]), pursuit.tied).tolist()
     if objective == "isometry":
-        search = exact_search(X, task.c, exclude=outside, workers=1, time_limit=LIMITS[task.study])
+        search = exact_search(X, task.c, exclude=outside, workers=1, node_limit=node_limit(task))
     else:
         search = brute_search(X, task.c, exclude=outside, objective=objective)
     kept = _of_pursuit(pursuit)
@@ -105,7 +105,7 @@ METHODS: dict[str, Callable[[Array, Task], Record]] = {
     "pursuit": _pursue,
     "two-stage": _two_stage,
     "exchange": lambda X, task: _of_search(exchange_search(X, task.c)),
-    "exact": lambda X, task: _of_search(exact_search(X, task.c, workers=1, time_limit=LIMITS[task.study])),
+    "exact": lambda X, task: _of_search(exact_search(X, task.c, workers=1, node_limit=node_limit(task))),
     "random": _random,
     "SCS": _scs,
     "brute": lambda X, task: _of_search(brute_search(X, task.c)),

@@ -167,11 +167,10 @@ def environment() -> dict[str, str]:
 
 
 def differences(first: Iterable[tuple[Task, Record]], second: Iterable[tuple[Task, Record]]) -> list[Task]:
-    """The tasks whose rows differ, times apart: a search stopped by its time limit may differ in how far it came."""
+    """The tasks whose rows differ, times apart."""
     one, two = ({task: _timeless(record) for task, record in rows} for rows in (first, second))
     return sorted(task for task in one.keys() | two.keys() if one.get(task) != two.get(task))
 
 
 def _timeless(record: Record) -> dict[str, Any]:
-    apart = TIMED if record.status != "time" else (*TIMED, "lower_bound", "nodes", "evaluations")
-    return {name: value for name, value in asdict(record).items() if name not in apart}
+    return {name: value for name, value in asdict(record).items() if name not in TIMED}

@@ -33,6 +33,7 @@ def exact_search(
     *,
     time_limit: float | None = None,
     gap: float = 0.0,
+    node_limit: int | None = None,
     workers: int | None = None,
     callback: Callback | None = None,
     include: Iterable[Any] | None = None,
@@ -52,6 +53,9 @@ def exact_search(
         Seconds after which the best subset so far is returned, with its bound and status "time".
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
+    node_limit : int, optional
+        Stop after so many nodes of the tree, with status "nodes": with workers=1, and no time limit, at the same place
+        every time.
     workers : int, optional
         Threads; one for each processor by default (one in all for many points).
     callback : callable, optional
@@ -80,8 +84,9 @@ def exact_search(
         raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise ParameterError(f"workers={workers!r} must be a whole number of threads, at least 1.")
+    for name, number in (("node_limit", node_limit), ("workers", workers)):
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise ParameterError(f"{name}={number!r} must be a whole number, at least 1, or None.")
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
@@ -110,13 +115,17 @@ def exact_search(
         )
     left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
     tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
-    X, include = candidates.X, candidates.include
-    if len(X) > 1:
-        proof = joint_branch_and_bound(X, c, start.indices, include=include, gap=gap, time_limit=left, callback=tell)
+    common: dict[str, Any] = {
+        "include": candidates.include,
+        "gap": gap,
+        "time_limit": left,
+        "node_limit": node_limit,
+        "callback": tell,
+    }
+    if len(candidates.X) > 1:
+        proof = joint_branch_and_bound(candidates.X, c, start.indices, **common)
     else:
-        proof = branch_and_bound(
-            X[0], c, start.indices, include=include, gap=gap, time_limit=left, workers=workers, callback=tell
-        )
+        proof = branch_and_bound(candidates.X[0], c, start.indices, workers=workers, **common)
     return candidates.answer(
         proof.indices.tolist(),
         goal,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from isopursuit.search._joint import extend
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.local import local_search
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
+from isopursuit.search.tree import Proof, SearchProgress, Status, branch_and_bound
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -38,6 +37,7 @@ def joint_branch_and_bound(
     include: Sequence[int] = (),
     gap: float = 0.0,
     time_limit: float | None = None,
+    node_limit: int | None = None,
     callback: Callable[[SearchProgress], bool | None] | None = None,
 ) -> Proof:
     """Find the D columns of X (n, D, P) whose losses have the least sum, and prove it.
@@ -51,7 +51,7 @@ def joint_branch_and_bound(
     except KeyboardInterrupt:
         least, deadline = np.full(len(X), float(X.shape[1])), -np.inf
     tree = _Tree(X, c, start, include, least)
-    status: Literal["optimal", "gap", "time", "interrupted"] = "interrupted" if deadline < 0 else "optimal"
+    status: Status = "interrupted" if deadline < 0 else "optimal"
     told = began
     try:
         while status == "optimal" and tree.open:
@@ -61,6 +61,8 @@ def joint_branch_and_bound(
                 status = "gap"
             elif tree.open and now > deadline:
                 status = "time"
+            elif tree.open and node_limit is not None and tree.nodes >= node_limit:
+                status = "nodes"
             elif callback is not None and now - told > CALLBACK_SECONDS:
                 told = now
                 status = "interrupted" if callback(tree.progress(now - began)) else status

@@ -27,7 +27,7 @@ from isopursuit.search._swap import log_loss_of
 from isopursuit.search.local import swap_descent
 from isopursuit.search.relaxation import relax
 
-Status = Literal["optimal", "gap", "time", "interrupted"]
+Status = Literal["optimal", "gap", "time", "nodes", "interrupted"]
 
 _TOLERANCE = 5e-10  # the kernel's: bounds this close to the incumbent close a node
 _LARGEST = 1e280  # losses above this are treated as this: the search works with the loss, not its logarithm
@@ -62,7 +62,8 @@ class Proof:
         Its loss, and a bound that no subset's loss is below. Losses above 1e280 count as infinite; `exact_search`
         refuses them before it comes to that.
     status : str
-        "optimal" (proved within a relative 1e-9), "gap" (proved within the gap asked for), "time" or "interrupted".
+        "optimal" (proved within a relative 1e-9), "gap" (proved within the gap asked for), or why it ended before:
+        "time", "nodes" or "interrupted".
     nodes, evaluations : int
         Nodes bounded and losses evaluated.
     """
@@ -83,6 +84,7 @@ def branch_and_bound(
     include: Sequence[int] | NDArray[np.integer] = (),
     gap: float = 0.0,
     time_limit: float | None = None,
+    node_limit: int | None = None,
     workers: int | None = None,
     callback: Callable[[SearchProgress], bool | None] | None = None,
 ) -> Proof:
@@ -102,6 +104,8 @@ def branch_and_bound(
         Stop once (loss − lower bound)/loss is at most this.
     time_limit : float, optional
         Stop after so many seconds.
+    node_limit : int, optional
+        Stop after so many nodes. On one thread that ends at the same place every time.
     workers : int, optional
         Number of threads, by default one for each processor.
     callback : callable, optional
@@ -111,7 +115,7 @@ def branch_and_bound(
     -------
     Proof
     """
-    search = _Search(X, c, start, include, gap)
+    search = _Search(X, c, start, include, gap, node_limit)
     if search.trees:
         search.run(workers or _processors(), time_limit, callback)
     return search.proof()
@@ -150,10 +154,12 @@ class _Search:
         start: Sequence[int] | NDArray[np.integer],
         include: Sequence[int] | NDArray[np.integer],
         gap: float,
+        node_limit: int | None,
     ) -> None:
         self.columns = np.ascontiguousarray(X.T)
         self.c = c
         self.gap = max(gap, 2 * _TOLERANCE)
+        self.node_limit = math.inf if node_limit is None else node_limit
         self.include = np.asarray(include, np.int32)
         self.best = self._include_first(np.asarray(start, np.int32))
         self.loss = self._loss(self.best)
@@ -226,6 +232,8 @@ class _Search:
                     self._stop("optimal" if closed else "gap")
                 elif any(tree.bound() == math.inf for tree in self.trees):
                     self._stop("optimal")
+                elif self.nodes >= self.node_limit:
+                    self._stop("nodes")
                 elif not waiting:
                     self.changed.wait()
                 else:
