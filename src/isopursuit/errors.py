@@ -43,3 +43,7 @@ class RangeError(InputError):
 
 class BudgetError(InputError):
     """An exhaustive search would take more evaluations than allowed."""
+
+
+class GeometryError(InputError):
+    """Atoms stand in a line or in one place, so that an angle or a torsion has no gradient there."""

@@ -1,0 +1,1 @@
+"""Coordinates for manifolds: tangent spaces, dictionaries of functions, molecules."""
