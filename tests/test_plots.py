@@ -1,3 +1,6 @@
+import sys
+from xml.etree import ElementTree
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -228,3 +231,40 @@ def test_every_picture_draws_where_it_is_told(wine):
         assert draw(ax) is ax
         assert ax.get_title()
     assert plt.get_fignums() == []
+
+
+def test_a_molecule_shows_every_atom_and_the_shares_of_its_pairs():
+    pytest.importorskip("rdkit")
+    bonds = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)]
+    shares = {(1, 0): 0.5, (5, 8): 0.3, (3, 4): 0.01}
+    svg = plots.molecule_svg("CCOHHHHHH", bonds, shares)
+    plain = plots.molecule_svg("CCOHHHHHH", bonds, {})
+    tree = ElementTree.fromstring(svg.encode())
+    assert (tree.get("width"), tree.get("height")) == ("480px", "360px")
+    for number in range(9):
+        assert f"atom-{number}" in plain
+    assert (svg.lower().count(plots.ORANGE.lower()) > 0, plain.lower().count(plots.ORANGE.lower())) == (True, 0)
+    assert (plots.SKY.lower() in svg.lower(), plots.SKY.lower() in plain.lower()) == (True, False)
+    below = plots.molecule_svg("CCOHHHHHH", bonds, {(3, 4): 0.01})
+    assert below == plain  # too rare to mark
+    ax = drawn(plots.plot_molecule("CCOHHHHHH", bonds, shares))
+    assert ax.images[0].get_array().shape[:2] == (720, 960)
+
+
+def test_rings_and_odd_valences_are_drawn():
+    pytest.importorskip("rdkit")
+    ring = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
+    assert "<svg" in plots.molecule_svg("CCCCCC", ring, {(0, 1): 1.0, (0, 3): 1.0})
+    assert "<svg" in plots.molecule_svg("HFH", [(0, 1), (1, 2)], {})
+
+
+def test_pairs_of_atoms_that_are_not_there_are_refused():
+    pytest.importorskip("rdkit")
+    with pytest.raises(ParameterError, match="the molecule has 3"):
+        plots.molecule_svg("OHH", [(0, 1), (0, 2)], {(0, 3): 0.5})
+
+
+def test_without_rdkit_a_molecule_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(ParameterError, match=r"Install isopursuit\[chem\]"):
+        plots.molecule_svg("OHH", [(0, 1), (0, 2)], {})
