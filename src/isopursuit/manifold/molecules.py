@@ -53,10 +53,10 @@ class ShapeGradients:
     lengths: Array
 
     def normalized(self, c: float = 1.0, normalization: Normalization = "symmetric") -> Array:
-        """The components of the gradients after their whole lengths are normalized, as the paper does for Ethanol.
+        """The components of the gradients once their whole lengths are normalized, as the paper does for Ethanol.
 
-        A torsion in degrees, or one that all atoms move, has a longer gradient than another of the same direction.
-        Normalized before projection, its length says how much of it is along the manifold.
+        A column is then as long as the part of a normalized gradient that lies along the manifold. Normalized after
+        projection only, a torsion that mostly tells of vibrations across the manifold could pass for a coordinate.
         """
         # a gradient of length t becomes one of length 1/g(t)
         scale = np.exp(log_lengths(self.lengths, as_exponent(c), normalization)) / self.lengths
