@@ -1,3 +1,6 @@
+import sys
+from xml.etree import ElementTree
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -15,6 +18,7 @@ from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.plots.axes import BLUE, ORANGE, SKY
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -134,8 +138,8 @@ def test_paired_losses_are_coloured_by_the_winner():
     assert legend(ax) == ["greedy lower (1)", "two-stage lower (2)", "equal (2)"]
     lines = {tuple(line.get_ydata()): line for line in ax.get_lines() if len(line.get_ydata())}
     assert {key: to_hex(line.get_color()) for key, line in lines.items()} == {
-        (1.0, 2.0): plots.BLUE.lower(),
-        (3.0, 1.0): plots.ORANGE.lower(),
+        (1.0, 2.0): BLUE.lower(),
+        (3.0, 1.0): ORANGE.lower(),
         (2.0, 2.0 * (1 + 1e-10)): "#000000",
     }
     assert len({line.get_linestyle() for line in lines.values()}) == 3
@@ -308,3 +312,40 @@ def test_a_selection_for_many_points_shows_its_mean_inner_products(torus):
     np.testing.assert_allclose(ax.images[0].get_array(), mean)
     ax = drawn(plots.plot_singular_values(picked))
     assert "ideal 80" in " ".join(legend(ax))
+
+
+def test_a_molecule_shows_every_atom_and_the_shares_of_its_pairs():
+    pytest.importorskip("rdkit")
+    bonds = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)]
+    shares = {(1, 0): 0.5, (5, 8): 0.3, (3, 4): 0.01}
+    svg = plots.molecule_svg("CCOHHHHHH", bonds, shares)
+    plain = plots.molecule_svg("CCOHHHHHH", bonds, {})
+    tree = ElementTree.fromstring(svg.encode())
+    assert (tree.get("width"), tree.get("height")) == ("480px", "360px")
+    for number in range(9):
+        assert f"atom-{number}" in plain
+    assert (svg.lower().count(ORANGE.lower()) > 0, plain.lower().count(ORANGE.lower())) == (True, 0)
+    assert (SKY.lower() in svg.lower(), SKY.lower() in plain.lower()) == (True, False)
+    below = plots.molecule_svg("CCOHHHHHH", bonds, {(3, 4): 0.01})
+    assert below == plain  # too rare to mark
+    ax = drawn(plots.plot_molecule("CCOHHHHHH", bonds, shares))
+    assert ax.images[0].get_array().shape[:2] == (720, 960)
+
+
+def test_rings_and_odd_valences_are_drawn():
+    pytest.importorskip("rdkit")
+    ring = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
+    assert "<svg" in plots.molecule_svg("CCCCCC", ring, {(0, 1): 1.0, (0, 3): 1.0})
+    assert "<svg" in plots.molecule_svg("HFH", [(0, 1), (1, 2)], {})
+
+
+def test_pairs_of_atoms_that_are_not_there_are_refused():
+    pytest.importorskip("rdkit")
+    with pytest.raises(ParameterError, match="the molecule has 3"):
+        plots.molecule_svg("OHH", [(0, 1), (0, 2)], {(0, 3): 0.5})
+
+
+def test_without_rdkit_a_molecule_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(ParameterError, match=r"Install isopursuit\[chem\]"):
+        plots.molecule_svg("OHH", [(0, 1), (0, 2)], {})

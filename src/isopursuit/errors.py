@@ -48,6 +48,10 @@ class BudgetError(InputError):
     """An exhaustive search would take more evaluations than allowed."""
 
 
+class GeometryError(InputError):
+    """Atoms stand in a line or in one place, so that an angle or a torsion has no gradient there."""
+
+
 def optional(module: str, extra: str, what: str) -> Any:
     """A module that not everyone has, or a refusal that says what to install."""
     try:

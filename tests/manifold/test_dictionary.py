@@ -96,10 +96,15 @@ def test_differentials_are_projected_gradients():
     assert plain.labels == tuple(labels)
     for i in range(20):
         np.testing.assert_allclose(plain.matrices[i], spaces.bases[i].T @ gradients[i], atol=1e-14)
-    before = differentials(gradients, spaces, normalize="before").matrices
+    before = differentials(gradients, spaces, normalize="unit").matrices
     unit = gradients / np.linalg.norm(gradients, axis=1, keepdims=True)
     np.testing.assert_allclose(before, differentials(unit, spaces).matrices, atol=1e-14)
     assert np.linalg.norm(before, axis=1).max() <= 1 + 1e-12
+    paper = differentials(gradients, spaces, normalize="symmetric", c=2.0).matrices
+    for i in range(20):
+        np.testing.assert_allclose(
+            paper[i], spaces.bases[i].T @ ip.symmetric_normalize(gradients[i], c=2.0), atol=1e-14
+        )
     overall = differentials(gradients, spaces, normalize="overall").matrices
     np.testing.assert_allclose((np.linalg.norm(overall, axis=1) ** 2).mean(axis=0), 1.0)
     ratio = overall / plain.matrices
@@ -109,7 +114,7 @@ def test_differentials_are_projected_gradients():
 def test_a_gradient_that_vanishes_stays_zero():
     spaces, gradients = sheet()
     gradients[:, :, 4] = 0.0
-    for normalize in ("none", "before", "overall"):
+    for normalize in ("none", "unit", "symmetric", "overall"):
         found = differentials(gradients, spaces, normalize=normalize)
         assert not found.matrices[:, :, 4].any()
         assert 4 not in ip.select(found, method="exchange").indices

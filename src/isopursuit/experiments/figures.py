@@ -16,6 +16,7 @@ from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
 from isopursuit.experiments.plan import dataset
 from isopursuit.experiments.tables import Rows, losses, paired, series
+from isopursuit.plots.axes import BLUE, COLOURS, LINES, MARKERS, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +124,7 @@ def _exponents(rows: Rows, figure: Figure) -> bool:
                 continue
             low, median, high = np.array(list(middle.values())).T
             at = np.array(list(middle)) * 1.06 ** (i - 1.5)  # side by side
-            style: dict[str, Any] = {"color": plots.COLOURS[i], "linestyle": plots.LINES[i], "marker": plots.MARKERS[i]}
+            style: dict[str, Any] = {"color": COLOURS[i], "linestyle": LINES[i], "marker": MARKERS[i]}
             ax.errorbar(at, median, [median - low, high - median], **style, markersize=4, linewidth=1, label=method)
         ax.set(xscale="log", yscale="log", xlabel="c", ylabel="log l_c − log D", title=f"Wine, D = {D}")
         ax.set_xticks(paper.EXPONENTS, [f"{c:g}" for c in paper.EXPONENTS])
@@ -170,9 +171,9 @@ def _graph(ax: Axes, pairs: Counter[tuple[str, str]]) -> None:
     most = max(pairs.values())
     for (one, two), count in sorted(pairs.items(), key=lambda item: item[1]):
         ends = [place[one], place[two]]
-        ax.plot(x[ends], y[ends], color=plots.BLUE, linewidth=2.5 * count / most, alpha=0.15 + 0.6 * count / most)
+        ax.plot(x[ends], y[ends], color=BLUE, linewidth=2.5 * count / most, alpha=0.15 + 0.6 * count / most)
     size = weights.sum(axis=1)
-    ax.scatter(x, y, s=4 + 60 * size / size.max(), color=plots.ORANGE, zorder=3)
+    ax.scatter(x, y, s=4 + 60 * size / size.max(), color=ORANGE, zorder=3)
     for word, turn, at, up in zip(words, np.degrees(angle), x, y, strict=True):
         left = at < 0
         ax.text(
@@ -198,7 +199,7 @@ def _ladder(rows: Rows, figure: Figure) -> bool:
     (ax,) = _row(figure, 1)
     for i, name in enumerate(dict.fromkeys(task.data for task, _ in found)):
         some = sorted((task.D, record.seconds, record.status) for task, record in found if task.data == name)
-        style: dict[str, Any] = {"color": plots.COLOURS[i], "marker": plots.MARKERS[i], "linestyle": "none"}
+        style: dict[str, Any] = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
         for proved in (True, False):
             at = [(D, seconds) for D, seconds, status in some if (status == "optimal") == proved]
             if at:

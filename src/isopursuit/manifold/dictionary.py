@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import Label, as_matrix, name_columns
+from isopursuit.matrix import Label, as_exponent, as_matrix, name_columns
+from isopursuit.normalize import log_lengths
 
 Array = NDArray[np.float64]
 Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]
 Framework = Literal["numpy", "torch", "jax"]
-Normalize = Literal["none", "before", "overall"]
+Normalize = Literal["none", "unit", "symmetric", "overall"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def differentials(
     tangents: TangentSpaces,
     *,
     normalize: Normalize = "none",
+    c: float = 1.0,
     labels: Sequence[Label] | None = None,
 ) -> Differentials:
     """Differentials of functions on tangent spaces: their gradients, projected.
@@ -148,16 +150,21 @@ def differentials(
         At the points of the tangent spaces, in their order.
     tangents : TangentSpaces
         n of them.
-    normalize : {"none", "before", "overall"}
+    normalize : {"none", "unit", "symmetric", "overall"}
         "none": gradients as they are. A coordinate is good if it changes by one unit per unit of distance, so units
         matter: degrees instead of radians are another function.
-        "before": each gradient is scaled to unit length in all B dimensions before it is projected, at every point, as
-        the paper does for Ethanol. A projected length is then the share of the gradient that lies in the tangent space:
-        1 for a function that only changes along the manifold, near 0 for one that changes across it, whatever its unit.
-        What is lost is how fast the function changes from point to point: the coordinates picked are orthogonal and run
-        along the manifold, and are isometric only after a reparametrization of each.
+        "unit": each gradient is scaled to unit length in all B dimensions before it is projected, at every point. A
+        projected length is then the share of the gradient that lies in the tangent space: 1 for a function that only
+        changes along the manifold, near 0 for one that changes across it, whatever its unit. What is lost is how fast
+        the function changes from point to point: the coordinates picked are orthogonal and run along the manifold, and
+        are isometric only after a reparametrization of each.
+        "symmetric": before projection a gradient of length t is given length 1/g(t), as the paper does for Ethanol. A
+        function that changes at another rate than one per unit of distance is then shortened even where it runs along
+        the manifold, so that units matter here too.
         "overall": one factor for each function, so that its projected gradients have mean square length 1. This
         changes its unit, not its shape.
+    c : float
+        The exponent of g for "symmetric".
     labels : sequence, optional
         The functions' names, where an array of gradients is given.
 
@@ -185,16 +192,21 @@ def differentials(
             f"There are gradients at {dictionary.gradients.shape[0]} points in {dictionary.gradients.shape[1]} "
             f"dimensions, but {n} tangent spaces in {B}. Take the gradients at the points of the tangent spaces."
         )
-    if normalize not in ("none", "before", "overall"):
-        raise ParameterError(f"normalize={normalize!r} is not known. Use 'none', 'before' or 'overall'.")
+    if normalize not in ("none", "unit", "symmetric", "overall"):
+        raise ParameterError(f"normalize={normalize!r} is not known. Use 'none', 'unit', 'symmetric' or 'overall'.")
     projected = tangents.project(dictionary.gradients)
-    if normalize == "before":
-        lengths = np.linalg.norm(dictionary.gradients, axis=1, keepdims=True)
-        projected /= np.where(lengths > 0, lengths, 1.0)
+    if normalize in ("unit", "symmetric"):
+        projected *= _scales(np.linalg.norm(dictionary.gradients, axis=1), normalize, c)[:, None]
     elif normalize == "overall":
         sizes = np.sqrt(np.einsum("idp,idp->p", projected, projected) / n)
         projected /= np.where(sizes > 0, sizes, 1.0)
     return Differentials(projected, dictionary.labels)
+
+
+def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:
+    """What brings gradients of these lengths to length 1, or to 1/g; 0 for those that vanish."""
+    new = np.ones_like(lengths) if normalize == "unit" else np.exp(log_lengths(lengths, as_exponent(c), "symmetric"))
+    return np.where(lengths > 0, new / np.where(lengths > 0, lengths, 1.0), 0.0)
 
 
 def _as_functions(functions: Functions) -> tuple[dict[Label, Function], bool]:

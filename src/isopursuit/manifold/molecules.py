@@ -1,0 +1,234 @@
+"""From a moving molecule to matrices of torsions to select from.
+
+Molecules that differ by a motion or a scale have the same planar angles: those are the molecule's *shape*. Torsions
+depend on the shape alone. With the gradients J of the angles and B of the torsions, both by position, the gradient of
+the torsions by the angles is the shortest with J G = B,
+
+    G = J⁺ B.
+
+With J = U S Vᵀ it is G = V K, K = S⁻¹ Uᵀ B. Columns of G are as long as those of K, which has at most 3·atoms rows
+where G has hundreds, and their components along tangent vectors T are (Vᵀ T)ᵀ K: G itself is never formed. A flat
+molecule is refused: bending it out of its plane changes torsions at once, but angles only to second order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import GeometryError, ParameterError, ShapeError
+from isopursuit.manifold.internal import (
+    Atoms,
+    adjacency,
+    all_angles,
+    all_torsions,
+    angle_gradients,
+    angle_values,
+    labels,
+    refuse_lines,
+    torsion_gradients,
+)
+from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold.trajectory import Trajectory
+from isopursuit.matrix import as_exponent
+from isopursuit.normalize import Normalization, log_lengths
+
+Array = NDArray[np.float64]
+
+RCOND = 1e-10  # singular values of J below this share of the largest belong to motions and scale, not to the shape
+UNEXPLAINED = 1e-10  # share of a torsion's squared gradient that rounding may leave unexplained by the angles
+CHUNK = 64  # frames worked on at once
+
+
+@dataclass(frozen=True)
+class ShapeGradients:
+    """Gradients by the shape, seen from tangent spaces.
+
+    `projected` (n, D, P) are their components in the tangent bases; `lengths` (n, P) those of the whole gradients.
+    """
+
+    projected: Array
+    lengths: Array
+
+    def normalized(self, c: float = 1.0, normalization: Normalization = "symmetric") -> Array:
+        """The components of the gradients once their whole lengths are normalized, as the paper does for Ethanol.
+
+        A column is then as long as the part of a normalized gradient that lies along the manifold. Normalized after
+        projection only, a torsion that mostly tells of vibrations across the manifold could pass for a coordinate.
+        """
+        # a gradient of length t becomes one of length 1/g(t)
+        scale = np.exp(log_lengths(self.lengths, as_exponent(c), normalization)) / self.lengths
+        return self.projected * scale[:, None]
+
+
+def shape_gradients(
+    positions: ArrayLike,
+    tangents: ArrayLike,
+    torsions: ArrayLike,
+    *,
+    angles: ArrayLike | None = None,
+    frames: ArrayLike | None = None,
+) -> ShapeGradients:
+    """Gradients of torsions by the planar angles, projected on tangent spaces of the manifold of angles.
+
+    Parameters
+    ----------
+    positions : array_like (n, atoms, 3)
+        The molecule at n frames.
+    tangents : array_like (n, m, D)
+        Orthonormal bases of the tangent spaces there, in the m angles.
+    torsions : array_like (P, 4)
+        The dictionary.
+    angles : array_like (m, 3), optional
+        The shape's features: `all_angles` if not given.
+    frames : array_like (n,), optional
+        The numbers by which messages call the frames.
+
+    Raises
+    ------
+    GeometryError
+        At frames where atoms stand in a line, or where the angles do not determine the torsions.
+    """
+    r = np.asarray(positions, dtype=np.float64)
+    corners = all_angles(r.shape[1]) if angles is None else np.asarray(angles)
+    rows = np.asarray(torsions)
+    numbers = np.arange(len(r)) if frames is None else np.asarray(frames, dtype=np.intp)
+    bases = np.asarray(tangents, dtype=np.float64)
+    if bases.ndim != 3 or bases.shape[:2] != (len(r), len(corners)):
+        raise ShapeError(f"tangents must be ({len(r)}, {len(corners)}, D), one basis a frame; they are {bases.shape}.")
+    projected = np.empty((len(r), bases.shape[2], len(rows)))
+    lengths = np.empty((len(r), len(rows)))
+    for first in range(0, len(r), CHUNK):
+        some = slice(first, first + CHUNK)
+        for functions in (corners, rows):
+            refuse_lines(r[some], functions, numbers[some])
+        U, S, Vt = np.linalg.svd(angle_gradients(r[some], corners), full_matrices=False)
+        kept = RCOND * S[:, :1] < S
+        gradients = torsion_gradients(r[some], rows)
+        B = np.where(kept[:, :, None], U.transpose(0, 2, 1) @ gradients, 0.0)
+        _refuse_unexplained(B, gradients, rows, numbers[some])
+        K = B / np.where(kept, S, 1.0)[:, :, None]
+        lengths[some] = np.sqrt(np.einsum("nrp,nrp->np", K, K))
+        projected[some] = (Vt @ bases[some]).transpose(0, 2, 1) @ K
+    return ShapeGradients(projected, lengths)
+
+
+@dataclass(frozen=True)
+class TorsionMatrices:
+    """What to select torsions from: `matrices` (n, D, P), one a frame, with the P torsions' atoms (P, 4) and labels."""
+
+    matrices: Array
+    torsions: Atoms
+    labels: tuple[str, ...]
+    frames: NDArray[np.intp]
+
+
+def torsion_matrices(
+    trajectory: Trajectory,
+    frames: ArrayLike,
+    *,
+    D: int = 2,
+    neighbours: int = 1000,
+    torsions: ArrayLike | None = None,
+    normalization: Normalization | None = "symmetric",
+    c: float = 1.0,
+) -> TorsionMatrices:
+    """The paper's Ethanol experiment, for any molecule: its torsions' gradients along the manifold of its shapes.
+
+    The shape is all planar angles. At each frame the tangent space is that of the `neighbours` nearest shapes of the
+    trajectory, and the gradients of the torsions by the angles are projected on it.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        All frames make the manifold.
+    frames : array_like of int
+        At which of them the matrices are wanted.
+    D : int
+        The dimension of the manifold.
+    neighbours : int
+        How many shapes make a tangent space, the frame's own included.
+    torsions : array_like (P, 4), optional
+        The dictionary: `all_torsions` if not given.
+    normalization : {"symmetric", "logarithmic"}, callable or None
+        Of the gradients before projection, with exponent c; None leaves them.
+
+    Examples
+    --------
+    >>> from isopursuit.manifold.ethanol import load_ethanol
+    >>> found = torsion_matrices(load_ethanol(), [0, 5000])
+    >>> found.matrices.shape, found.labels[0]
+    ((2, 2, 756), 'C0–C1–O2–H3 torsion')
+    """
+    positions = trajectory.positions
+    atoms = positions.shape[1]
+    at = np.asarray(frames, dtype=np.intp)
+    if at.ndim != 1 or not ((at >= 0) & (at < len(positions))).all():
+        raise ParameterError(f"frames must be a list of numbers from 0 to {len(positions) - 1}.")
+    rows = np.asarray(all_torsions(atoms) if torsions is None else torsions, dtype=np.intp)
+    tangents = tangent_spaces(angle_values(positions, all_angles(atoms)), at, D=D, neighbours=neighbours)
+    found = shape_gradients(positions[at], tangents.bases, rows, frames=at)
+    matrices = found.projected if normalization is None else found.normalized(c, normalization)
+    return TorsionMatrices(matrices, rows, labels(trajectory.symbols, rows), at)
+
+
+def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The bonds about which one part of the molecule turns against the other: not in a ring, not to an end atom.
+
+    Examples
+    --------
+    >>> rotatable_bonds([(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)])
+    ((0, 1), (0, 2))
+    """
+    near = adjacency(bonds)
+    pairs = ((i, j) for i in near for j in near[i] if i < j)
+    return tuple((i, j) for i, j in pairs if min(len(_beyond(near, i, j)), len(_beyond(near, j, i))) > 1)
+
+
+def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tuple[int, int]]) -> Array:
+    """How fast each torsion changes as the molecule turns about each of its `rotatable_bonds`, (n, bonds, m).
+
+    A torsion along three bonds has rate ±1 for the middle one and 0 for the others. Where a torsion's axis is no bond,
+    as for most of `all_torsions`, the rates say which turning it tells of.
+
+    Examples
+    --------
+    >>> butane = [[[-0.5, 1.4, 0.0], [0.0, 0.0, 0.0], [1.5, 0.0, 0.0], [2.0, -1.4, 0.3]]]
+    >>> turning_rates(butane, [[0, 1, 2, 3]], [(0, 1), (1, 2), (2, 3)]).round(12)
+    array([[[1.]]])
+    """
+    r = np.asarray(positions, dtype=np.float64)
+    gradients = torsion_gradients(r, torsions)
+    near = adjacency(bonds)
+    axes = rotatable_bonds((i, j) for i in near for j in near[i])
+    motions = np.zeros((len(r), len(axes), *r.shape[1:]))
+    for turn, (i, j) in enumerate(axes):
+        far = _beyond(near, i, j)
+        axis = r[:, [j]] - r[:, [i]]
+        # turning by dt moves an atom by (unit axis) × (arm) dt
+        motions[:, turn, far] = np.cross(axis / np.linalg.norm(axis, axis=2, keepdims=True), r[:, far] - r[:, [i]])
+    return motions.reshape(len(r), len(axes), -1) @ gradients
+
+
+def _refuse_unexplained(explained: Array, gradients: Array, rows: Atoms, numbers: Atoms) -> None:
+    """Refuse torsions whose gradients have a part that no angle's gradient has."""
+    left: Array = 1 - (explained**2).sum(axis=1) / (gradients**2).sum(axis=1)
+    if left.size and left.max() > UNEXPLAINED:
+        frame, worst = np.unravel_index(left.argmax(), left.shape)
+        torsion = "–".join(map(str, rows[worst].tolist()))
+        raise GeometryError(
+            f"In frame {numbers[frame]} the angles do not determine the torsion {torsion}: the molecule is flat there, "
+            "or there are too few angles. Leave the frame out, or give more angles."
+        )
+
+
+def _beyond(near: dict[int, list[int]], i: int, j: int) -> list[int]:
+    """The atoms on j's side of the bond i–j, j included; none where a ring leads back to i."""
+    found, last = {j}, [j]
+    while last:
+        last = [b for a in last for b in near[a] if b not in found and (a, b) != (j, i)]
+        found.update(last)
+    return [] if i in found else sorted(found)

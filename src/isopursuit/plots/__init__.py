@@ -1,0 +1,33 @@
+"""Pictures (extra `plot`). Each takes `ax` and returns it; matplotlib is imported only when one is drawn."""
+
+from isopursuit.plots.manifolds import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
+from isopursuit.plots.molecules import molecule_svg, plot_molecule
+from isopursuit.plots.replicates import plot_loss_ecdf, plot_paired_losses, plot_support_cardinalities
+from isopursuit.plots.selections import (
+    compared_columns,
+    plot_gram,
+    plot_length_curves,
+    plot_lengths,
+    plot_progress,
+    plot_singular_values,
+    plot_vectors,
+)
+
+__all__ = [
+    "compared_columns",
+    "molecule_svg",
+    "plot_coordinates",
+    "plot_frequencies",
+    "plot_gram",
+    "plot_length_curves",
+    "plot_lengths",
+    "plot_loss_ecdf",
+    "plot_manifold",
+    "plot_molecule",
+    "plot_paired_losses",
+    "plot_progress",
+    "plot_singular_values",
+    "plot_spectra",
+    "plot_support_cardinalities",
+    "plot_vectors",
+]

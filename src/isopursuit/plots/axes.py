@@ -1,0 +1,81 @@
+"""What all pictures share: colours that colour-blind eyes can tell apart (Okabe and Ito's), names and ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+Array = NDArray[np.float64]
+
+BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
+GREY = "#999999"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+# markers and line styles differ too, for print in grey
+MARKERS = ("o", "s", "^", "D", "v")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+LONGEST = 22  # characters of a name that are shown
+
+
+def new_axes(ax: Axes | None) -> Axes:
+    """The axes to draw on: the caller's, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def short_names(labels: Sequence[object]) -> list[str]:
+    """Labels short enough for an axis and without what cannot be drawn; matplotlib hides those that begin with _."""
+    clean = ("".join(ch if ch.isprintable() else " " for ch in str(label)) for label in labels)
+    clean = (f" {name}" if name.startswith("_") else name for name in clean)
+    half = LONGEST // 2  # both ends stay: numbered names differ at the end
+    return [name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}" for name in clean]
+
+
+def name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn: int = 0) -> None:
+    """Name the ticks that are not too near to the last one with a name; a name is never mathematics."""
+    kept: list[int] = []
+    for i, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= near:
+            kept.append(i)
+    axis.set_ticks(places, minor=True)
+    text = [names[i] for i in kept]
+    axis.set_ticks([places[i] for i in kept], text, rotation=turn, parse_math=False, fontsize=7 if len(kept) > 6 else 9)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """0.5, 1, 2 on a logarithmic axis, not powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def whole_ticks(axis: Axis) -> None:
+    """Ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def plain_legend(ax: Axes) -> None:
+    """A legend whose names are never mathematics."""
+    for text in ax.legend().get_texts():
+        text.set_parse_math(False)
+
+
+def maybe_log(ax: Axes, values: Array, axis: Literal["x", "y"] = "y") -> None:
+    """A logarithmic axis where the values span more than one order of magnitude."""
+    values = values[np.isfinite(values)]
+    if values.size and values.min() > 0 and values.max() > 10 * values.min():
+        (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
+        plain_ticks(ax.xaxis if axis == "x" else ax.yaxis)

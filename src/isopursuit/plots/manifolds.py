@@ -1,0 +1,179 @@
+"""Pictures of a manifold: its points coloured by a function, its coordinates, its tangent spaces' spectra."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.manifold.tangent import TangentSpaces
+from isopursuit.matrix import as_matrix, row_space
+from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, short_names, whole_ticks
+from isopursuit.pointwise import PointwiseSelection
+from isopursuit.results import name_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+DRAWN = 500  # tangent spaces whose spectra are drawn
+
+
+def plot_manifold(
+    points: ArrayLike, values: ArrayLike, ax: Axes | None = None, *, label: object = "", cyclic: bool = False
+) -> Axes:
+    """Points by their first two principal components, coloured by a function.
+
+    Parameters
+    ----------
+    points : array_like (n, B)
+        The data.
+    values : array_like (n,)
+        The function's values at the points.
+    ax : Axes, optional
+        Where to draw; a new figure if not given. An Axes with a third dimension (projection="3d") shows three
+        components.
+    label : str
+        What the function is called.
+    cyclic : bool
+        For angles in radians: they are taken between −π and π, and both ends have the same colour.
+    """
+    ax = new_axes(ax)
+    data, colours = as_matrix(points, wide=False).values, np.asarray(values, dtype=np.float64)
+    if colours.shape != (len(data),):
+        raise ShapeError(f"There are {len(data)} points, but values of shape {colours.shape}; expected one for each.")
+    count = min(3 if hasattr(ax, "get_zlim") else 2, data.shape[1])
+    centred = data - data.mean(axis=0)
+    shown = row_space(np.ascontiguousarray(centred.T), count)
+    share = float((shown**2).sum() / (centred**2).sum())
+    style: dict[str, Any] = {"cmap": "twilight", "vmin": -np.pi, "vmax": np.pi} if cyclic else {"cmap": "viridis"}
+    image = ax.scatter(*shown, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
+    ax.set_xlabel("first principal component")
+    if count > 1:
+        ax.set_ylabel("second principal component")
+    name = short_names([label])[0]
+    ax.set_title(f"{name}\n{count} components, {share:.0%} of the variance", parse_math=False)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    bar.set_label("angle (rad)" if cyclic else name, parse_math=False)
+    return ax
+
+
+def plot_coordinates(
+    first: ArrayLike,
+    second: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    labels: tuple[object, object] = ("first", "second"),
+    cyclic: bool = False,
+    colours: ArrayLike | None = None,
+) -> Axes:
+    """All points in the plane of two picked functions: what the manifold looks like in its new coordinates.
+
+    Parameters
+    ----------
+    first, second : array_like (n,)
+        The functions' values at the points.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    labels : pair of str
+        What the functions are called.
+    cyclic : bool
+        Whether they are angles in radians, which are taken between −π and π.
+    colours : array_like (n,), optional
+        A third quantity to colour the points by, such as an energy.
+    """
+    ax = new_axes(ax)
+    x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ShapeError(f"Coordinates must be two lists of one length; got shapes {x.shape} and {y.shape}.")
+    x, y = (_wrapped(x), _wrapped(y)) if cyclic else (x, y)
+    if colours is None:
+        ax.scatter(x, y, s=5, color=BLUE, alpha=0.5, linewidths=0)
+    else:
+        image = ax.scatter(x, y, s=5, c=np.asarray(colours, dtype=np.float64), cmap="viridis", linewidths=0)
+        ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    if cyclic:
+        ticks, text = [-np.pi, 0.0, np.pi], ["−π", "0", "π"]
+        ax.set_xticks(ticks, text)
+        ax.set_yticks(ticks, text)
+    ax.set_aspect("equal", adjustable="box" if cyclic else "datalim")
+    one, two = short_names(labels)
+    ax.set_xlabel(one + (" (rad)" if cyclic else ""), parse_math=False)
+    ax.set_ylabel(two + (" (rad)" if cyclic else ""), parse_math=False)
+    ax.set_title("The picked coordinates")
+    return ax
+
+
+def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
+    """The variances of the neighbourhoods from which tangent spaces were estimated, and the dimension.
+
+    Each neighbourhood is a thin line, their mean a thick one; a good dimension is where they fall steeply.
+    """
+    ax = new_axes(ax)
+    shares = tangents.spectra / tangents.totals[:, None]
+    rank = list(range(1, shares.shape[1] + 1))
+    lines = shares[np.linspace(0, len(shares) - 1, min(len(shares), DRAWN)).astype(np.intp)]
+    floor = 1e-6  # far below any direction that counts
+    ax.plot(rank, np.maximum(lines, floor).T, color=SKY, linewidth=0.5, alpha=0.5)
+    ax.plot([], [], color=SKY, linewidth=1, label=f"{len(shares)} neighbourhoods")
+    ax.plot(rank, np.maximum(shares.mean(axis=0), floor), "o-", color=BLUE, markersize=4, label="mean")
+    dimension = tangents.dimension
+    ax.axvline(dimension + 0.5, color=ORANGE, linestyle="--", label=f"D = {dimension} ({tangents.how})")
+    ax.set_yscale("log")
+    whole_ticks(ax.xaxis)
+    ax.set_xlabel("direction, by rank")
+    ax.set_ylabel("share of the variance (log scale)")
+    ax.set_title("Spectra of the neighbourhoods")
+    ax.legend()
+    return ax
+
+
+def plot_frequencies(
+    picked: PointwiseSelection,
+    ax: Axes | None = None,
+    *,
+    kind: Literal["functions", "subsets"] = "functions",
+    shown: int = 12,
+) -> Axes:
+    """At what share of the points each function, or each set of functions, is picked.
+
+    Parameters
+    ----------
+    picked : PointwiseSelection
+        From `select_pointwise`.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    kind : {"functions", "subsets"}
+        What to count.
+    shown : int
+        How many of the most frequent to show.
+    """
+    if kind not in ("functions", "subsets"):
+        raise ParameterError(f"kind={kind!r} is not known. Use 'functions' or 'subsets'.")
+    ax = new_axes(ax)
+    n = len(picked.searches)
+    if kind == "functions":
+        order = np.argsort(-picked.counts, kind="stable")[: min(shown, int((picked.counts > 0).sum()))]
+        bars = [(str(name_of(picked.labels, int(i))), int(picked.counts[i])) for i in order]
+        different = int((picked.counts > 0).sum())
+    else:
+        bars = [(" + ".join(short_names(one.labels)), one.count) for one in picked.subsets[:shown]]
+        different = len(picked.subsets)
+    places = np.arange(len(bars))
+    drawn = ax.barh(places, [count / n for _, count in bars], color=SKY)
+    ax.bar_label(drawn, [str(count) for _, count in bars], padding=3, fontsize=8)
+    names = [name for name, _ in bars] if kind == "subsets" else short_names([name for name, _ in bars])
+    ax.set_yticks(places, names, parse_math=False)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.1)
+    ax.set_xlabel(f"share of {n} points")
+    ax.set_title(f"The {len(bars)} most frequent of {different} {kind} picked")
+    return ax
+
+
+def _wrapped(angles: Array) -> Array:
+    """Angles between −π and π."""
+    return (angles + np.pi) % (2 * np.pi) - np.pi

@@ -1,0 +1,290 @@
+"""Pictures of one selection, of the search that found it, and of what a length costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.matrix import as_matrix, row_space
+from isopursuit.normalize import Normalization, log_lengths, log_penalty, symmetric_normalize
+from isopursuit.plots.axes import (
+    BLUE,
+    COLOURS,
+    GREY,
+    LINES,
+    MARKERS,
+    ORANGE,
+    SKY,
+    maybe_log,
+    name_ticks,
+    new_axes,
+    plain_legend,
+    plain_ticks,
+    short_names,
+    whole_ticks,
+)
+from isopursuit.results import Selection, loss_text
+from isopursuit.search.tree import SearchProgress
+from isopursuit.views import fixed, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+NUMBERED = 13  # a Gram matrix up to this size has its numbers written in
+NAMED = 30  # an axis has room for this many names
+IMAGE = 500  # columns that the picture of all inner products can show
+
+
+def compared_columns(X: Any, selection: Selection) -> Array:
+    """All columns of X as they were compared: in the leading k-dimensional row space where k < D.
+
+    Refuses an X that the selection was not made from.
+    """
+    values = as_matrix(X).values
+    if selection.k < len(values):
+        values = row_space(values, selection.k)
+    fits = len(values) == selection.k and selection.indices.max() < values.shape[1]
+    if not fits or not np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
+        raise ShapeError(
+            f"X {np.shape(X)} is not the matrix that these {selection.k} columns were selected from. "
+            "Pass the X that was given to select."
+        )
+    return values
+
+
+def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked: Selection | None = None) -> Axes:
+    """The inner products of columns: the identity if they are orthonormal.
+
+    Parameters
+    ----------
+    columns : Selection or array_like (D, P)
+        The picked columns ("after"), or any columns, such as all candidates ("before"). Of more than 500 columns
+        an even sample is shown.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    picked : Selection, optional
+        Whose columns to mark on the axes, and to keep in the sample, where all candidates are shown.
+    """
+    ax = new_axes(ax)
+    if isinstance(columns, Selection):
+        gram, title = columns.gram, "Inner products of the picked columns"
+        names, places = short_names(columns.labels), list(range(columns.k))
+    else:
+        values = as_matrix(columns, wide=False).values
+        P = values.shape[1]
+        marked = np.zeros(0, dtype=np.intp) if picked is None else picked.indices
+        shown = np.union1d(np.linspace(0, P - 1, min(P, IMAGE)).round().astype(np.intp), marked)
+        gram = values[:, shown].T @ values[:, shown]
+        title = "Inner products of all columns" if len(shown) == P else f"Inner products of {len(shown)} of {P} columns"
+        names = [str(i) for i in shown] if picked is None else short_names(picked.labels)
+        places = list(range(len(shown))) if picked is None else np.searchsorted(shown, marked).tolist()
+        title += "" if picked is None else f"\nticks: the {picked.k} picked"
+    extent = max(1.0, float(np.abs(gram).max()))
+    image = ax.imshow(gram, cmap="RdBu_r", vmin=-extent, vmax=extent, interpolation="nearest")
+    if len(gram) <= NUMBERED:
+        for (i, j), value in np.ndenumerate(gram):
+            ink = "white" if abs(value) > 0.6 * extent else "black"
+            ax.text(j, i, fixed(float(value)), ha="center", va="center", color=ink, fontsize=7)
+    if picked is None or isinstance(columns, Selection):
+        upright = max(map(len, names), default=0) > 2
+        name_ticks(ax.xaxis, places, names, len(gram) // NAMED, turn=90 if upright else 0)
+        name_ticks(ax.yaxis, places, names, len(gram) // NAMED)
+    else:  # a few names at one side leave the picture its room
+        ax.set_xticks(places, [""] * len(places))
+        name_ticks(ax.yaxis, places, names, len(gram) // (NAMED // 2))
+    ax.set_title(title)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="inner product")
+    return ax
+
+
+def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | None = None) -> Axes:
+    """The singular values of the picked columns against the ideal, 1; of several selections side by side.
+
+    Their means where a selection was made for many points.
+    """
+    ax = new_axes(ax)
+    several = [selection] if isinstance(selection, Selection) else list(selection)
+    ax.axhline(1.0, color=GREY, linestyle="--", label="orthonormal: all are 1")
+    for i, one in enumerate(several):
+        sigma = np.linalg.svd(one.matrix, compute_uv=False).reshape(-1, one.k).mean(axis=0)
+        place = np.arange(1, len(sigma) + 1) + 0.15 * (i - (len(several) - 1) / 2)
+        colour, marker = COLOURS[i % 5], MARKERS[i % 5]
+        ax.vlines(place, 1.0, sigma, color=colour, linewidth=1)
+        label = f"{one.method}, loss {loss_text(one, 4)} (ideal {one.ideal})"
+        ax.plot(place, sigma, marker, color=colour, label=label)
+    ax.set_yscale("log")
+    plain_ticks(ax.yaxis)
+    whole_ticks(ax.xaxis)
+    ax.set_xlabel("singular value, by rank")
+    ax.set_ylabel("size (no unit, log scale)")
+    ax.set_title("Singular values of the picked columns")
+    ax.legend()
+    return ax
+
+
+def plot_lengths(
+    X: Any,
+    selection: Selection,
+    ax: Axes | None = None,
+    *,
+    normalized: bool = False,
+    normalization: Normalization = "symmetric",
+) -> Axes:
+    """How long all columns of X are, and how long the picked ones.
+
+    Parameters
+    ----------
+    X : array_like (D, P) or data frame
+        What the selection was made from.
+    selection : Selection
+        Its columns are marked below the histogram.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    normalized : bool
+        Show the normalized lengths, which the pursuit works with: 1 for a unit vector, less for any other.
+    normalization : {"symmetric", "logarithmic"} or callable
+        Which normalization.
+    """
+    ax = new_axes(ax)
+    lengths = np.linalg.norm(compared_columns(X, selection), axis=0)
+    if normalized:
+        lengths = np.exp(log_lengths(lengths, selection.c, normalization))
+        bins = np.linspace(0.0, 1.0, 31)
+        ax.set_xlabel(f"normalized length (c = {selection.c:g})")
+        ax.set_title("Normalized lengths")
+    else:
+        positive = lengths[lengths > 0]
+        ends = np.log([min(positive.min(), 1.0) / 1.05, max(positive.max(), 1.0) * 1.05])
+        bins = np.exp(np.linspace(ends[0], ends[1], 31))
+        ax.set_xscale("log")
+        plain_ticks(ax.xaxis)
+        ax.set_xlabel("length (units of X, log scale)")
+        ax.set_title("Lengths")
+    zero = int((lengths == 0).sum())
+    label = f"all {len(lengths)} columns" + (f" ({zero} of length 0 not shown)" if zero and not normalized else "")
+    counts, _, _ = ax.hist(lengths, bins=bins.tolist(), color=SKY, edgecolor="white", linewidth=0.5, label=label)
+    top = float(np.max(counts))
+    mark = np.full(selection.k, -0.06 * top)
+    ax.plot(lengths[selection.indices], mark, "|", color=ORANGE, markersize=11, mew=1.5, label=f"{selection.k} picked")
+    ax.axvline(1.0, color=GREY, linestyle="--", label="ideal: 1")
+    whole_ticks(ax.yaxis)
+    ax.set_ylim(0.0, 1.08 * top)
+    ax.set_yticks(ax.get_yticks())
+    ax.set_ylim(-0.12 * top, 1.08 * top)
+    ax.set_ylabel("number of columns")
+    ax.legend()
+    return ax
+
+
+def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None) -> Axes:
+    """For k = 2: all columns as points of the plane, the picked ones as arrows, and the unit circle."""
+    if selection.k != 2:
+        raise ParameterError(f"Vectors can be drawn for k = 2; {selection.k} columns were picked.")
+    ax = new_axes(ax)
+    values = compared_columns(X, selection)
+    angle = np.linspace(0.0, 2 * np.pi, 200)
+    ax.plot(np.cos(angle), np.sin(angle), "--", color=GREY, linewidth=1, label="length 1")
+    ax.plot(values[0], values[1], ".", color=SKY, markersize=4, label=f"all {values.shape[1]} columns")
+    for name, (x, y), colour, line in zip(
+        short_names(selection.labels), selection.matrix.T, (BLUE, ORANGE), ("-", "--"), strict=True
+    ):
+        ax.plot([0, x], [0, y], line, color=colour, linewidth=2)
+        ax.plot(x, y, "o", color=colour, label=name)
+    ax.axhline(0.0, color=GREY, linewidth=0.5)
+    ax.axvline(0.0, color=GREY, linewidth=0.5)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xlabel("first coordinate")
+    ax.set_ylabel("second coordinate")
+    ax.set_title(f"The two picked columns, loss {loss_text(selection, 4)} (ideal 2)")
+    plain_legend(ax)
+    return ax
+
+
+def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> Axes:
+    """The best loss found and the proved bound while a search ran.
+
+    Examples
+    --------
+    >>> import isopursuit as ip
+    >>> from isopursuit.datasets import load_iris
+    >>> history = []
+    >>> picked = ip.select(load_iris().matrix(), method="exact", callback=history.append)
+    >>> plot_progress(history).get_xlabel()
+    'time (s)'
+    """
+    ax = new_axes(ax)
+    seconds = np.array([state.seconds for state in history])
+    incumbent = np.array([state.incumbent for state in history])
+    bound = np.array([state.lower_bound for state in history])
+    incumbent, bound = (np.where(np.isfinite(a), a, np.nan) for a in (incumbent, bound))
+    # a search that ended before its second report is one point: draw it from the start
+    if len(seconds) == 1:
+        seconds, incumbent, bound = np.array([0.0, seconds[0]]), incumbent.repeat(2), bound.repeat(2)
+    ax.fill_between(seconds, bound, incumbent, step="post", color=SKY, alpha=0.3, linewidth=0)
+    sparse = max(1, len(seconds) // 15)  # markers that do not hide the line
+    for y, colour, style, label in (
+        (incumbent, BLUE, "o-", "best loss found"),
+        (bound, ORANGE, "s--", "no subset is below this"),
+    ):
+        ax.step(seconds, y, style, where="post", color=colour, markersize=4, markevery=sparse, label=label)
+    maybe_log(ax, np.concatenate([incumbent, bound]))
+    ax.set_xlabel("time (s)")
+    ax.set_ylabel("loss")
+    title = "The search"
+    if history:
+        last = history[-1]
+        gap = f"gap {percent(last.gap)}" if np.isfinite(last.gap) else "no bound"
+        title += f": {gap} after {last.seconds:.2g} s and {last.nodes:,} nodes"
+    ax.set_title(title)
+    ax.legend()
+    return ax
+
+
+def plot_length_curves(
+    kind: Literal["loss", "length", "pursuit"] = "loss",
+    exponents: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 5.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """What one column of length t costs, for several c (the paper's figure 1, D = 1).
+
+    Parameters
+    ----------
+    kind : {"loss", "length", "pursuit"}
+        The loss g(t); the normalized length 1/g(t); or the basis-pursuit loss of the normalized column, which for
+        D = 1 is the same as the loss.
+    exponents : sequence of float
+        The values of c.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    """
+    titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
+    if kind not in titles:
+        raise ParameterError(f"kind={kind!r} is not known. Use 'loss', 'length' or 'pursuit'.")
+    ax = new_axes(ax)
+    t = np.exp(np.linspace(-np.log(5.0), np.log(5.0), 401))
+    for i, c in enumerate(exponents):
+        if kind == "loss":
+            y = np.exp(np.minimum(log_penalty(t, c), 700.0))
+        else:
+            lengths = np.abs(symmetric_normalize(t[None, :], c)[0])
+            # X B = 1 has |B| = 1 / |x|
+            y = lengths if kind == "length" else 1 / np.maximum(lengths, 1e-300)
+        style: dict[str, Any] = {"color": COLOURS[i % 5], "linestyle": LINES[i % 5], "marker": MARKERS[i % 5]}
+        ax.plot(t, y, markersize=4, markevery=(5 * i, 40), label=f"c = {c:g}", **style)
+    ax.axvline(1.0, color=GREY, linewidth=0.8)
+    ax.set_xscale("log")
+    ax.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    ax.set_xticks([], minor=True)
+    # the legend stands where no curve goes
+    ax.set_ylim(*((-0.15, 1.05) if kind == "length" else (0.4, 5.0)))
+    ax.legend(loc="lower center", ncols=len(exponents), fontsize="small", columnspacing=1.0, handlelength=1.5)
+    ax.set_xlabel("length t (log scale)")
+    ax.set_ylabel(titles[kind].lower())
+    ax.set_title(titles[kind])
+    return ax
