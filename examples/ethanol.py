@@ -2,8 +2,8 @@
 
 python examples/ethanol.py [FILE]     another trajectory: MD17's or rMD17's .npz, or your own in the same order of atoms
 
-At each of 100 frames two of 756 torsions are picked. The axes of most are no bonds; which bond turns a torsion is told
-by its rates. Then the same with the twelve torsions along bonds.
+At each of 100 frames two of 756 torsions are picked; then one pair for all frames together. Which bond a torsion tells
+of is seen by its rates: the one that turns it fastest. Last, the same with the twelve torsions along bonds.
 """
 
 import sys
@@ -18,32 +18,35 @@ import numpy as np
 
 import isopursuit as ip
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import bond_torsions
+from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, torsion_values
 from isopursuit.manifold.molecules import TorsionMatrices, rotatable_bonds, torsion_matrices, turning_rates
-from isopursuit.plots import plot_molecule
+from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, plot_molecule
 
 FRAMES = 100
 METHODS = ("greedy", "two-stage", "exact")
 ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+bonds = rotatable_bonds(ETHANOL_BONDS)  # C–C, which turns the methyl group, and C–O, the hydroxyl group
 
 
-def compare(found: TorsionMatrices) -> np.ndarray:
-    """Pick by every method, print a row for each, and return the exact picks (frames, 2)."""
-    # the bond that turns a torsion fastest: 0 for C–C, the methyl group's, 1 for C–O, the hydroxyl group's
-    rates = turning_rates(ethanol.positions[found.frames], found.torsions, ETHANOL_BONDS)
-    turned_by = np.abs(rates).argmax(axis=1)
-    print(f"{'method':<12}{'loss':>16}{'one of each':>14}{'both C–C':>10}{'both C–O':>10}{'seconds':>10}")
-    picks = np.empty((len(found.frames), 2), dtype=int)
+def turned_by(found: TorsionMatrices) -> np.ndarray:
+    """The bond that turns each torsion fastest at each frame, (frames, P), as a number in `bonds`."""
+    return np.abs(turning_rates(ethanol.positions[found.frames], found.torsions, ETHANOL_BONDS)).argmax(axis=1)
+
+
+def compare(found: TorsionMatrices) -> tuple[ip.PointwiseSelection, ip.Selection]:
+    """Print a row for each method; return its last pointwise and joint selections, the exact ones."""
+    turns = turned_by(found)
+    print(f"{'method':<11}{'loss a frame':>15}{'one of each bond':>18}{'s':>6}   one pair for all frames")
     for method in METHODS:
         began = time.perf_counter()
-        picked = [ip.select(X, method=method) for X in found.matrices]
+        each = ip.select_pointwise(found, method=method)
         seconds = time.perf_counter() - began
-        losses = np.array([one.loss for one in picked])
-        picks = np.array([one.indices for one in picked])
-        hydroxyl = np.take_along_axis(turned_by, picks, axis=1).sum(axis=1)
-        shares = "".join(f"{(hydroxyl == n).mean():>{width}.0%}" for n, width in ((1, 14), (0, 10), (2, 10)))
-        print(f"{method:<12}{losses.mean():>9.3f} ± {losses.std(ddof=1):.3f}{shares}{seconds:>10.1f}")
-    return picks
+        both = ip.select(found, method=method)
+        share = np.mean(np.take_along_axis(turns, each.indices, axis=1).sum(axis=1) == 1)
+        loss = f"{each.losses.mean():.3f} ± {each.losses.std(ddof=1):.3f}"
+        pair = f"{', '.join(map(str, both.labels))} ({both.loss / FRAMES:.3f}, {both.search.verdict})"
+        print(f"{method:<11}{loss:>15}{share:>18.0%}{seconds:>6.1f}   {pair}")
+    return each, both
 
 
 def shares(pairs: np.ndarray) -> dict[tuple[int, int], float]:
@@ -52,34 +55,38 @@ def shares(pairs: np.ndarray) -> dict[tuple[int, int], float]:
     return {(i, j): float(count) / len(pairs) for (i, j), count in zip(unique.tolist(), counts, strict=True)}
 
 
+def draw(found: TorsionMatrices, each: ip.PointwiseSelection, both: ip.Selection) -> None:
+    """The manifold coloured by the picked torsions, their plane, and what is picked drawn on the molecule."""
+    some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
+    shapes = angle_values(ethanol.positions[some], all_angles(9))
+    values = torsion_values(ethanol.positions[some], found.torsions[both.indices])
+    figure, axes = plt.subplots(2, 3, figsize=(16, 9.5), layout="constrained")
+    for ax, label, one in zip(axes[0], both.labels, values.T, strict=False):
+        plot_manifold(shapes, one, ax=ax, label=label, cyclic=True)
+    plot_coordinates(*values.T, ax=axes[0, 2], labels=both.labels, cyclic=True)
+    turned = np.array(bonds)[np.take_along_axis(turned_by(found), each.indices, axis=1).ravel()]
+    picked = shares(found.torsions[each.indices.ravel(), 1:3])
+    plot_molecule(ethanol.symbols, ETHANOL_BONDS, picked, axes[1, 0]).set_title("axes of the torsions picked at frames")
+    plot_molecule(ethanol.symbols, ETHANOL_BONDS, shares(turned), axes[1, 1]).set_title("bonds that turn them fastest")
+    plot_frequencies(each, ax=axes[1, 2])
+    output = Path("output")
+    output.mkdir(exist_ok=True)
+    figure.savefig(output / "ethanol.png", dpi=120)
+    print(f"\nA picture is in {output / 'ethanol.png'}.")
+
+
 def main() -> None:
     """Both dictionaries, and a picture."""
     frames = np.random.default_rng(0).choice(len(ethanol.positions), FRAMES, replace=False)
     print(f"{ethanol}, {FRAMES} frames at random")
     began = time.perf_counter()
     every = torsion_matrices(ethanol, frames)
-    print(f"\nall {len(every.labels)} torsions (matrices in {time.perf_counter() - began:.1f} s)")
-    picks = compare(every)
+    print(f"\nall {len(every.labels)} torsions (gradients and tangent spaces in {time.perf_counter() - began:.1f} s)")
+    each, both = compare(every)
     along = torsion_matrices(ethanol, frames, torsions=bond_torsions(ETHANOL_BONDS))
     print(f"\nthe {len(along.labels)} torsions along bonds")
     compare(along)
-
-    number, times = np.unique(picks, return_counts=True)
-    print("\nmost often picked of all, exactly:")
-    for i in np.argsort(-times, kind="stable")[:5]:
-        print(f"  {every.labels[number[i]]:<24}{times[i]:>3} of {FRAMES} frames")
-
-    rates = turning_rates(ethanol.positions[frames], every.torsions, ETHANOL_BONDS)
-    bonds = np.array(rotatable_bonds(ETHANOL_BONDS))
-    turned = bonds[np.take_along_axis(np.abs(rates).argmax(axis=1), picks, axis=1).ravel()]
-    axes = every.torsions[picks.ravel(), 1:3]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
-    plot_molecule(ethanol.symbols, ETHANOL_BONDS, shares(axes), left).set_title("axes of the picked torsions")
-    plot_molecule(ethanol.symbols, ETHANOL_BONDS, shares(turned), right).set_title("bonds that turn them fastest")
-    output = Path("output")
-    output.mkdir(exist_ok=True)
-    figure.savefig(output / "ethanol.png", dpi=120)
-    print(f"\nA picture is in {output / 'ethanol.png'}.")
+    draw(every, each, both)
 
 
 if __name__ == "__main__":

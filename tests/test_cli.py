@@ -252,3 +252,10 @@ def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path)
     assert (tmp_path / "reproduction.md").read_text().startswith("# The paper's experiments")
     again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report").stdout
     assert again == text
+
+
+def test_reproduce_refuses_a_trajectory_that_is_not_ethanol(tmp_path):
+    (tmp_path / "mine.npz").write_text("not a trajectory")
+    done = run("reproduce", "ethanol", "--data", tmp_path / "mine.npz", "--out", tmp_path)
+    assert_one_line_error(done, "mine.npz is not a readable .npz file")
+    assert not (tmp_path / "reproduction.sqlite").exists()

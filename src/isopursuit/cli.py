@@ -250,10 +250,11 @@ def datasets(
 
 @app.command()
 def reproduce(
-    name: Annotated[Literal["iris", "wine", "words", "all"], typer.Argument(help="Which data.")] = "all",
-    replicates: Annotated[int, typer.Option(help="How many replicates; the paper has 25.", min=1)] = 25,
+    name: Annotated[Literal["iris", "wine", "ethanol", "words", "all"], typer.Argument(help="Which data.")] = "all",
+    replicates: Annotated[int | None, typer.Option(help="How many; the paper's number if not given.", min=1)] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; one a processor if not given.", min=1)] = None,
     out: Annotated[Path, typer.Option(help="The folder for the store, the account and its figures.")] = Path(),
+    data: Annotated[Path | None, typer.Option(help="Ethanol's trajectory: MD17's or rMD17's .npz, or .xyz.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Run nothing: write the account of what is stored.")] = False,
 ) -> None:
     """Rerun the paper's experiments beside the proved optimum.
@@ -267,17 +268,22 @@ def reproduce(
         from isopursuit.experiments.run import run_missing
         from isopursuit.experiments.store import Store, StoreError
         from isopursuit.experiments.tables import all_tables
+        from isopursuit.manifold.ethanol import load_ethanol
 
         file = out / "reproduction.sqlite"
         if report and not file.exists():
             raise StoreError(f"There is no store {file}. Run without --report first, or pass its folder with --out.")
         out.mkdir(parents=True, exist_ok=True)
+        ethanol = "ethanol" if data is None else f"ethanol of {data.name}"
+        if data is not None:
+            load_ethanol(data)  # refuses early what is no trajectory of ethanol
         processes = jobs or os.cpu_count() or 1
         with Store(file, processes) as store:
             if not report:
                 show_notes([f"{without} is not installed: {what}." for without, what in missing_packages()])
-                with Countdown(tasks(name, replicates), store) as countdown:
-                    run_missing(countdown.tasks, store, jobs=processes, report=countdown)
+                with Countdown(tasks(name, replicates, ethanol), store) as countdown:
+                    files = {} if data is None else {ethanol: data.resolve()}
+                    run_missing(countdown.tasks, store, jobs=processes, report=countdown, files=files)
             show_notes(store.warnings())
             for table in all_tables(store.records()):
                 show_table(list(table.heads), [list(row) for row in table.cells], table.title)

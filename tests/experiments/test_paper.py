@@ -141,3 +141,28 @@ def test_the_conic_program_returns_its_coefficients():
     objective, B = conic(X, solver="CLARABEL")
     np.testing.assert_allclose(X @ B, np.eye(4), atol=1e-6)
     assert objective == pytest.approx(np.linalg.norm(B, axis=1).sum())
+
+
+def test_ethanol_needs_two_or_three_torsions_and_one_for_each_bond_that_turns():
+    """The paper's |S| = 90 ± 165 is an unconverged solver."""
+    for i in range(5):
+        task = Task("table 1", "ethanol", 2, 756, 1.0, i, "two-stage")
+        two_stage, exact = run(task), run(task._replace(method="exact"))
+        assert two_stage.support in (2, 3)
+        assert two_stage.gap < 1e-10
+        assert exact.status == "optimal"
+        assert exact.loss <= two_stage.loss * (1 + 1e-9)
+        assert set(exact.turns) <= {"C0–C1", "C0–O2"}
+        assert exact.note.count("torsion") == 2
+
+
+def test_one_pair_of_torsions_for_all_frames_turns_with_both_bonds():
+    record = run(Task("manifold", "ethanol", 2, 756, 1.0, -1, "exact"))
+    assert record.status == "optimal"
+    assert set(record.turns) == {"C0–C1", "C0–O2"}
+
+
+def test_another_trajectory_has_rows_of_its_own():
+    names = {task.data for task in tasks("all", 2, "ethanol of mine.npz")}
+    assert names == {"iris", "wine", "ethanol of mine.npz", "words", "breast cancer", "digits"}
+    assert max(task.replicate for task in tasks("ethanol", 1000)) == 99

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from isopursuit import plots
 from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
-from isopursuit.experiments.plan import dataset
-from isopursuit.experiments.tables import Rows, losses, paired, series
+from isopursuit.experiments.plan import dataset, kind
+from isopursuit.experiments.tables import Rows, losses, paired, printed_rows, series
 from isopursuit.plots.axes import BLUE, COLOURS, LINES, MARKERS, ORANGE
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
 def _curves(rows: Rows, figure: Figure) -> bool:
     """Figure 1: what one column of length t costs, and how long it is made, for several c."""
     figure.set_size_inches(11, 3.4)
-    for ax, kind in zip(_row(figure, 3), ("loss", "length", "pursuit"), strict=True):
-        plots.plot_length_curves(kind, ax=ax)
+    for ax, curve in zip(_row(figure, 3), ("loss", "length", "pursuit"), strict=True):
+        plots.plot_length_curves(curve, ax=ax)
     return True
 
 
 def _paired_losses(rows: Rows, figure: Figure) -> bool:
     """Figure 2: greedy against two-stage, each replicate and as distributions, then two-stage against the optimum."""
-    names = [name for name in paper.TABLE_1 if losses(rows, study="table 1", data=name, method="two-stage")]
+    names = [name for name, _ in printed_rows(rows) if losses(rows, study="table 1", data=name, method="two-stage")]
     if not names:
         return False
     figure.set_size_inches(11, 3.2 * len(names))
@@ -73,14 +73,14 @@ def _supports(rows: Rows, figure: Figure) -> bool:
     """The supplement's support cardinalities."""
     found = {
         name: series(rows, lambda record: record.support, study="table 1", data=name, method="pursuit")
-        for name in paper.TABLE_1
+        for name, _ in printed_rows(rows)
     }
     found = {name: sizes for name, sizes in found.items() if sizes}
     if not found:
         return False
     figure.set_size_inches(3.7 * len(found), 3.2)
     for ax, (name, sizes) in zip(_row(figure, len(found)), found.items(), strict=True):
-        plots.plot_support_cardinalities([int(size) for size in sizes.values()], ax=ax, D=paper.TABLE_1[name].D)
+        plots.plot_support_cardinalities([int(size) for size in sizes.values()], ax=ax, D=paper.TABLE_1[kind(name)].D)
         ax.set_title(f"{name}: columns that isometry pursuit keeps")
     return True
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import IsoPursuitError, RankError
-from isopursuit.experiments.plan import Task, matrix, node_limit
+from isopursuit.experiments.plan import Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
 from isopursuit.loss import isometry_loss
 from isopursuit.normalize import symmetric_normalize
@@ -38,9 +38,16 @@ def run(task: Task) -> Record:
     except IsoPursuitError as error:
         record = Record(status="refused", note=str(error))
     record = replace(record, seconds=time.perf_counter() - began)
-    if record.indices is None:
+    indices = record.indices
+    if indices is None:
         return record
-    return replace(record, reversed_loss=isometry_loss(X[:, record.indices[::-1]], task.c))
+    if is_ethanol(task.data):
+        ethanol = molecule(task.data)
+        names = ", ".join(ethanol.labels[i] for i in indices)
+        record = replace(record, turns=ethanol.turns(task, indices), note=names)
+    if X.ndim == 2:
+        record = replace(record, reversed_loss=isometry_loss(X[:, indices[::-1]], task.c))
+    return record
 
 
 def _pursue(X: Array, task: Task) -> Record:
@@ -50,7 +57,7 @@ def _pursue(X: Array, task: Task) -> Record:
 def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
     """Isometry pursuit, then the best subset of what it leaves."""
     pursuit = isometry_pursuit(X, task.c)
-    outside = np.setdiff1d(np.arange(X.shape[1]), pursuit.tied).tolist()
+    outside = np.setdiff1d(np.arange(X.shape[-1]), pursuit.tied).tolist()
     if objective == "isometry":
         search = exact_search(X, task.c, exclude=outside, workers=1, node_limit=node_limit(task))
     else:

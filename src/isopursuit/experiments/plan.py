@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,11 +14,14 @@ from numpy.typing import NDArray
 
 from isopursuit.datasets import Dataset, load_iris, load_wine, load_words
 from isopursuit.experiments import paper
+from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
+from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, turning_rates
 
 Array = NDArray[np.float64]
-Name = Literal["iris", "wine", "words", "all"]
+Name = Literal["iris", "wine", "ethanol", "words", "all"]
 
-WHOLE = -1  # the replicate number of a matrix that is no replicate: the first P samples
+FILES: dict[str, Path] = {}  # the trajectory of each ethanol that is not the package's own
+WHOLE = -1  # the replicate number of what is no replicate: the first P samples, or all frames at once
 COMPARED = ("greedy", "pursuit", "two-stage", "exchange", "exact")
 SWEPT_FURTHER = (8, 10, 13)  # beyond the paper's D, on the first few replicates
 FEW = 3
@@ -42,21 +47,28 @@ class Task(NamedTuple):
     method: str
 
 
-def tasks(name: Name = "all", replicates: int = paper.REPLICATES) -> list[Task]:
+def tasks(name: Name = "all", replicates: int | None = None, ethanol: str = "ethanol") -> list[Task]:
     """Everything that belongs to one data set's reproduction, or to all of them.
+
+    Without a number of replicates there are as many as in the paper. `ethanol` is what its rows are called, for
+    another trajectory than the one that comes with the package.
 
     Examples
     --------
     >>> len([task for task in tasks("iris", replicates=2) if task.study == "table 1"])
     14
     """
-    names = ("iris", "wine", "words", "breast cancer", "digits") if name == "all" else (name,)
-    return [task for data in names for task in _tasks(data, replicates)]
+    names = ("iris", "wine", "ethanol", "words", "breast cancer", "digits") if name == "all" else (name,)
+    renamed = (ethanol if data == "ethanol" else data for data in names)
+    return [task for data in renamed for task in _tasks(data, replicates)]
 
 
-def _tasks(data: str, replicates: int) -> Iterator[Task]:
-    if data in paper.TABLE_1:
-        row = paper.TABLE_1[data]
+def _tasks(data: str, wanted: int | None) -> Iterator[Task]:
+    row = paper.TABLE_1.get(kind(data))
+    replicates = wanted or (row.R if row is not None else 0)
+    if is_ethanol(data):
+        replicates = min(replicates, paper.TABLE_1["ethanol"].R)
+    if row is not None:
         baseline = ("SCS",) if installed("cvxpy", "scs") else ()
         for i in range(replicates):
             for method in (*COMPARED, "random", *baseline):
@@ -76,10 +88,23 @@ def _tasks(data: str, replicates: int) -> Iterator[Task]:
                 for i in range(replicates if D in paper.SWEPT else min(FEW, replicates)):
                     for method in COMPARED:
                         yield Task("exponents", data, D, 89, c, i, method)
+    if is_ethanol(data):
+        for method in COMPARED:
+            yield Task("manifold", data, 2, 756, 1.0, WHOLE, method)
     if data in ("iris", "wine") or installed("sklearn"):
         for D, P in LADDERS.get(data, []):
             for method in ("exchange", "exact"):
                 yield Task("ladder", data, D, P, 1.0, WHOLE, method)
+
+
+def kind(data: str) -> str:
+    """The data set in the paper that these data stand for: "ethanol" for "ethanol of FILE"."""
+    return data.split()[0] if is_ethanol(data) else data
+
+
+def is_ethanol(data: str) -> bool:
+    """Whether these are frames of ethanol, whoever simulated them."""
+    return data.split()[0] == "ethanol"
 
 
 def installed(*packages: str) -> bool:
@@ -105,17 +130,46 @@ def node_limit(task: Task) -> int | None:
 
 
 def matrix(task: Task) -> Array:
-    """The task's X, (D, P).
+    """The task's X, (D, P), or (frames, D, P) for the manifold as a whole.
 
     Examples
     --------
     >>> matrix(Task("table 1", "iris", 4, 75, 1.0, 0, "greedy")).shape
     (4, 75)
     """
+    if is_ethanol(task.data):
+        stack = molecule(task.data).matrices
+        return stack if task.replicate == WHOLE else stack[task.replicate]
     data = dataset(task.data, task.D)
     if task.replicate == WHOLE:
         return np.ascontiguousarray(data.matrix(task.D)[:, : task.P])
     return data.replicate(task.replicate, task.D, task.P)
+
+
+@dataclass(frozen=True)
+class Molecule:
+    """Ethanol at its frames: `matrices` (frames, 2, 756), the torsions' labels, the bond that turns each fastest."""
+
+    matrices: Array
+    labels: tuple[str, ...]
+    turned_by: NDArray[np.intp]
+    bonds: tuple[str, ...]
+
+    def turns(self, task: Task, indices: tuple[int, ...]) -> tuple[str, ...]:
+        """The bonds that the picked torsions tell of: at the task's frame, or at most frames."""
+        which = self.turned_by[:, indices] if task.replicate == WHOLE else self.turned_by[[task.replicate]][:, indices]
+        return tuple(self.bonds[int(np.bincount(column).argmax())] for column in which.T)
+
+
+@cache
+def molecule(data: str) -> Molecule:
+    """The paper's matrices at its number of frames, drawn at random from the trajectory."""
+    ethanol = load_ethanol(FILES.get(data))
+    frames = np.random.default_rng(0).choice(len(ethanol.positions), paper.TABLE_1["ethanol"].R, replace=False)
+    found = torsion_matrices(ethanol, frames)
+    rates = turning_rates(ethanol.positions[frames], found.torsions, ETHANOL_BONDS)
+    bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
+    return Molecule(found.matrices, found.labels, np.abs(rates).argmax(axis=1), bonds)
 
 
 @cache

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
+from pathlib import Path
 
 from isopursuit.errors import ParameterError
 from isopursuit.experiments.methods import run
-from isopursuit.experiments.plan import Task, installed
+from isopursuit.experiments.plan import FILES, Task, installed
 from isopursuit.experiments.store import Record, Store, StoreError
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -35,6 +36,7 @@ def run_missing(
     *,
     jobs: int = 1,
     report: Callable[[Task, Record], None] | None = None,
+    files: Mapping[str, Path] | None = None,
 ) -> int:
     """Run the tasks that the store has no row for; returns how many there were.
 
@@ -48,6 +50,8 @@ def run_missing(
         Worker processes. Each computes on one thread; they end with this process, however it ends.
     report : callable, optional
         Called after each row is saved.
+    files : mapping, optional
+        Trajectories of ethanol by the name of their rows, other than the package's own.
     """
     if jobs < 1:
         raise ParameterError(f"jobs={jobs} must be at least 1, the number of processes.")
@@ -56,7 +60,9 @@ def run_missing(
     if not todo:
         return 0
     with _one_thread_each():
-        pool = ProcessPoolExecutor(min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin)
+        pool = ProcessPoolExecutor(
+            min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin, initargs=(dict(files or {}),)
+        )
         running: dict[Future[Record], Task] = {pool.submit(run, task): task for task in todo}
     try:
         for future in as_completed(running):
@@ -89,8 +95,9 @@ def _one_thread_each() -> Generator[None]:
                 os.environ[name] = value
 
 
-def _begin() -> None:
+def _begin(files: dict[str, Path]) -> None:
     """A worker's first act: end when the parent does, and load what would be timed with the first rows."""
+    FILES.update(files)
     parent = parent_process()
     if parent is not None:
 

@@ -48,6 +48,8 @@ class Record:
         Wall-clock time, and how much of it the second stage took.
     draws : tuple of float
         The losses of all random draws.
+    turns : tuple of str
+        For torsions, the bonds that the picked ones tell of.
     """
 
     loss: float | None = None
@@ -66,11 +68,12 @@ class Record:
     seconds: float = 0.0
     second_stage: float | None = None
     draws: tuple[float, ...] | None = None
+    turns: tuple[str, ...] | None = None
     note: str = ""
 
 
 VALUES = tuple(field.name for field in fields(Record))
-LISTS = ("indices", "tied", "draws")  # kept as JSON
+LISTS = ("indices", "tied", "draws", "turns")  # kept as JSON
 
 
 class Store:

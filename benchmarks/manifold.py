@@ -1,0 +1,65 @@
+"""Ethanol from positions to picked torsions: time for 100 frames and for 10,000, and the pursuit against CVXPY + SCS.
+
+python benchmarks/manifold.py [FILE]      another trajectory than the package's own
+"""
+
+import os
+import sys
+import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small kernels; threads are ours
+
+import numpy as np
+
+import isopursuit as ip
+from isopursuit.experiments.methods import conic
+from isopursuit.manifold.ethanol import load_ethanol
+from isopursuit.manifold.molecules import torsion_matrices
+
+ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+order = np.random.default_rng(0).permutation(len(ethanol.positions))
+
+
+def timed(function, *arguments, **options):
+    began = time.perf_counter()
+    found = function(*arguments, **options)
+    return found, time.perf_counter() - began
+
+
+def main():
+    jobs = os.cpu_count() or 1
+    few, seconds = timed(torsion_matrices, ethanol, order[:100])
+    print(f"100 frames, gradients and tangent spaces: {seconds:.1f} s")
+    total = seconds
+    for method in ("greedy", "two-stage", "exchange", "exact"):
+        found, seconds = timed(ip.select_pointwise, few, method=method, jobs=jobs)
+        print(f"  {method}: {found.losses.mean():.3f} ± {found.losses.std(ddof=1):.3f}, {seconds:.1f} s")
+        total += seconds
+    print(f"all methods: {total:.1f} s (target 15 s)")
+
+    normalized = [ip.symmetric_normalize(X) for X in few.matrices]
+    ours, theirs = [], []
+    conic(normalized[0], solver="SCS", eps=1e-12)
+    for X in normalized:
+        found, seconds = timed(ip.basis_pursuit, X)
+        ours.append(seconds)
+        (objective, _), seconds = timed(conic, X, solver="SCS", eps=1e-12)
+        theirs.append(seconds)
+        assert found.certificate.gap <= 1e-10
+        assert abs(objective / found.objective - 1) < 1e-4
+    ratio = np.median(theirs) / np.median(ours)
+    one, other = 1e3 * np.median(ours), 1e3 * np.median(theirs)
+    print(f"pursuit {one:.2f} ms, CVXPY + SCS {other:.0f} ms: {ratio:.0f} × (target 200)")
+
+    many = order[:10_000]
+    matrices, seconds = timed(torsion_matrices, ethanol, many)
+    picked, more = timed(ip.select_pointwise, matrices, jobs=jobs)
+    print(
+        f"{len(many):,} frames pointwise: {seconds:.0f} + {more:.0f} s (target 180), loss {picked.losses.mean():.3f}, "
+        f"median {np.median(picked.losses):.3f}, worst gap {picked.gaps.max():.0e}, "
+        f"|S| {picked.supports.min()} to {picked.supports.max()}"
+    )
+
+
+if __name__ == "__main__":
+    main()
