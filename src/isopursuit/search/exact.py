@@ -18,7 +18,7 @@ from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exchange import local_search
-from isopursuit.search.tree import SearchProgress, branch_and_bound
+from isopursuit.search.tree import SearchProgress, branch_and_bound, thread_count
 
 LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
 FEW = 2000  # subsets that are evaluated faster than a search is set up
@@ -75,8 +75,7 @@ def exact_search(
         raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise ParameterError(f"workers={workers!r} must be a whole number of threads, at least 1.")
+    workers = thread_count(workers)
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
