@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
+from isopursuit import batched
 from isopursuit.batched import batched_pursuit
 from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import DataTypeError, ParameterError, ShapeError
@@ -161,6 +162,17 @@ def test_ill_conditioned_problems_are_finished_by_the_ordinary_solver(pursue):
     assert_as_one_by_one(X, found)
 
 
+def test_most_problems_need_no_other_solver(pursue, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the ordinary solver was called")
+
+    monkeypatch.setattr(batched, "isometry_pursuit", refuse)
+    shifted = gaussian(100, 4, 75) + 3 * np.random.default_rng(1).normal(size=(100, 4, 1))
+    iris = np.stack([load_iris().replicate(i) for i in range(25)])
+    for X in (gaussian(300, 4, 75), shifted, iris, gaussian(20, 10, 80), *degenerate()):
+        assert (pursue(X).status == "optimal").all()
+
+
 def test_a_looser_tolerance_is_kept_as_well(pursue):
     X = gaussian(20, 4, 75)
     found = pursue(X, tol=1e-3)
@@ -179,7 +191,6 @@ def test_the_order_of_problems_and_their_company_do_not_matter(pursue):
 
 def test_blocks_of_any_size_give_the_same_answers(monkeypatch):
     torch = pytest.importorskip("torch")
-    from isopursuit import batched
     from isopursuit.pursuit import stacked
 
     X = gaussian(50, 3, 30)
@@ -224,8 +235,6 @@ def test_the_callback_sees_progress_and_can_stop_with_an_honest_gap(kind, monkey
     X = gaussian(40, 4, 40)
     X[39, 0, 0] = np.nan
     best = batched_pursuit(X).primal
-    from isopursuit import batched
-
     monkeypatch.setattr(batched, "BLOCK", 5)
     given = X
     if kind == "torch":

@@ -28,7 +28,7 @@ def log_penalty(t: Array, c: float) -> Array:
     xp = namespace(t)
     positive = t > 0
     power = c * xp.abs(xp.log(xp.where(positive, t, 1.0)))
-    z = xp.exp(xp.clip(power, None, LARGEST_LOG))
+    z = xp.exp(power.clip(max=LARGEST_LOG))
     return xp.where(positive & (power < LARGEST_LOG), xp.logaddexp(z, 1 / z) - math.log(2.0) - 1.0, math.inf)
 
 
@@ -125,9 +125,9 @@ def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
     """Columns of the given new lengths; a column whose length leaves float64 becomes zero."""
     xp = namespace(values)
     positive = lengths > 0
-    factor = xp.clip(new_log, -1500.0, None) - xp.log(xp.where(positive, lengths, 1.0))
+    factor = new_log.clip(min=-1500.0) - xp.log(xp.where(positive, lengths, 1.0))
     # two halves, because e^factor alone may leave float64 where the new column does not
-    half = xp.exp(xp.clip(factor / 2, -LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
+    half = xp.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
     scaled = values * half
     scaled *= half
     return scaled
@@ -153,8 +153,7 @@ def normalize_stack(values: Array, c: float, normalization: Normalization) -> tu
     lengths = xp.sqrt(xp.einsum("ijk,ijk->ik", values, values))
     new_log = log_lengths(lengths, c, normalization)
     longest = xp.amax(new_log, 1)
-    large = xp.abs(longest)
-    log_scale = xp.where((large > 5.0) & (large < math.inf), longest, 0.0)
+    log_scale = xp.where((abs(longest) > 5.0) & (abs(longest) < math.inf), longest, 0.0)
     return _rescale(values, lengths, new_log - log_scale[:, None]), log_scale
 
 
