@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,16 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list
             known = "" if position else " X has no labels; pass labels= or column numbers."
             raise LabelError(f"{what} names {column!r}, which is not a column.{hint}{known}")
     return sorted(found)
+
+
+def namespace(array: Any) -> Any:
+    """The module that computes with an array: NumPy, or PyTorch for its tensors."""
+    return np if isinstance(array, np.ndarray) else import_module("torch")
+
+
+def on_host(array: Any) -> NDArray[Any]:
+    """An array, or a tensor from whatever device, as NumPy's."""
+    return np.asarray(array if isinstance(array, np.ndarray) else array.cpu())
 
 
 def spectrum(stack: Array) -> Array:

@@ -6,6 +6,7 @@ figures, the theory and the authors' program all scale the unit vector by 1/g.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import ParameterError
-from isopursuit.matrix import as_exponent, as_matrix, singular_values
+from isopursuit.matrix import as_exponent, as_matrix, namespace, on_host, singular_values
 
 Array = NDArray[np.float64]
 Normalization = str | Callable[[Array], Array]
@@ -24,10 +25,11 @@ LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as
 
 def log_penalty(t: Array, c: float) -> Array:
     """The logarithm of g(t) for t ≥ 0, infinite at 0 and where even t^c leaves float64."""
+    xp = namespace(t)
     positive = t > 0
-    power = c * np.abs(np.log(np.where(positive, t, 1.0)))
-    z = np.exp(np.minimum(power, LARGEST_LOG))
-    return np.where(positive & (power < LARGEST_LOG), np.logaddexp(z, 1 / z) - np.log(2.0) - 1.0, np.inf)
+    power = c * xp.abs(xp.log(xp.where(positive, t, 1.0)))
+    z = xp.exp(power.clip(max=LARGEST_LOG))
+    return xp.where(positive & (power < LARGEST_LOG), xp.logaddexp(z, 1 / z) - math.log(2.0) - 1.0, math.inf)
 
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:
@@ -62,16 +64,19 @@ def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normaliz
 
 def log_lengths(lengths: Array, c: float, normalization: Normalization) -> Array:
     """Logarithms of the normalized lengths; −inf for zero columns."""
+    xp = namespace(lengths)
     if callable(normalization):
         check_symmetric(normalization)
+        host = on_host(lengths)
         with np.errstate(all="ignore"):
-            new = _apply(normalization, np.where(lengths > 0, lengths, 1.0))
-        return np.where((lengths > 0) & (new > 0), np.log(np.maximum(new, np.finfo(np.float64).tiny)), -np.inf)
+            new = _apply(normalization, np.where(host > 0, host, 1.0))
+        new = np.where((host > 0) & (new > 0), np.log(np.maximum(new, np.finfo(np.float64).tiny)), -np.inf)
+        return new if xp is np else xp.asarray(new, device=lengths.device)
     if normalization == "symmetric":
         return -log_penalty(lengths, c)
     if normalization == "logarithmic":
         positive = lengths > 0
-        return np.where(positive, -c * np.abs(np.log(np.where(positive, lengths, 1.0))), -np.inf)
+        return xp.where(positive, -c * xp.abs(xp.log(xp.where(positive, lengths, 1.0))), -math.inf)
     raise ParameterError(
         f"normalization={normalization!r} is not known. Use 'symmetric', 'logarithmic', or a function of length."
     )
@@ -118,10 +123,11 @@ def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
 
 def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
     """Columns of the given new lengths; a column whose length leaves float64 becomes zero."""
+    xp = namespace(values)
     positive = lengths > 0
-    factor = np.maximum(new_log, -1500.0) - np.log(np.where(positive, lengths, 1.0))
+    factor = new_log.clip(min=-1500.0) - xp.log(xp.where(positive, lengths, 1.0))
     # two halves, because e^factor alone may leave float64 where the new column does not
-    half = np.exp(np.clip(factor / 2, -LARGEST_LOG, LARGEST_LOG) * positive)
+    half = xp.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
     scaled = values * half
     scaled *= half
     return scaled
@@ -137,11 +143,18 @@ class Normalized:
 
 def normalize(values: Array, c: float, normalization: Normalization) -> Normalized:
     """Normalize for the pursuit: one common factor keeps the longest column near 1, whatever c."""
-    lengths = np.sqrt(np.einsum("ij,ij->j", values, values))
+    stack, log_scale = normalize_stack(values[None], c, normalization)
+    return Normalized(stack[0], float(log_scale[0]))
+
+
+def normalize_stack(values: Array, c: float, normalization: Normalization) -> tuple[Array, Array]:
+    """`normalize` for each matrix of a stack (n, D, P), an array or a tensor: columns, and log_scale (n,)."""
+    xp = namespace(values)
+    lengths = xp.sqrt(xp.einsum("ijk,ijk->ik", values, values))
     new_log = log_lengths(lengths, c, normalization)
-    longest = float(new_log.max())
-    log_scale = longest if 5.0 < abs(longest) < np.inf else 0.0
-    return Normalized(_rescale(values, lengths, new_log - log_scale), log_scale)
+    longest = xp.amax(new_log, 1)
+    log_scale = xp.where((abs(longest) > 5.0) & (abs(longest) < math.inf), longest, 0.0)
+    return _rescale(values, lengths, new_log - log_scale[:, None]), log_scale
 
 
 def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:

@@ -23,6 +23,7 @@ cdef struct State:
 
 cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept
 cdef Program restrict(Program* A, const int* chosen, int count, double* x) noexcept nogil
+cdef void starting(Program* A, double* w) noexcept nogil
 cdef State new_state(Program* A) noexcept nogil
 cdef void free_state(State* s) noexcept nogil
 cdef int evaluate_state(Program* A, const double* w, State* s) noexcept nogil

@@ -194,25 +194,30 @@ cdef void free_state(State* s) noexcept nogil:
     free(s.q)
 
 
-def start(const double[:, :, ::1] x):
+cdef void starting(Program* A, double* w) noexcept nogil:
     """A mild start that uses every column: weights inversely proportional to length, falling off for short ones."""
-    cdef Program A = program(x, None, 0.0)
     cdef Py_ssize_t p
     cdef int i, a
     cdef double squares, value, longest = 0
-    w = np.zeros(A.m)
-    cdef double[::1] view = w
     for p in range(A.m):
         squares = 0
         for i in range(A.n):
             for a in range(A.D):
-                value = x[i, p, a]
+                value = A.x[(<Py_ssize_t> i * A.m + p) * A.D + a]
                 squares += value * value
-        view[p] = sqrt(squares / A.n)
-        longest = fmax(longest, view[p])
+        w[p] = sqrt(squares / A.n)
+        longest = fmax(longest, w[p])
     for p in range(A.m):
-        if view[p] > 0:
-            view[p] = A.D / (A.m * longest) * fmin(longest / view[p], 100 * view[p] / longest)
+        if w[p] > 0:
+            w[p] = A.D / (A.m * longest) * fmin(longest / w[p], 100 * w[p] / longest)
+
+
+def start(const double[:, :, ::1] x):
+    """Weights to start from, over all columns of x."""
+    cdef Program A = program(x, None, 0.0)
+    w = np.zeros(A.m)
+    cdef double[::1] view = w
+    starting(&A, &view[0])
     return w
 
 

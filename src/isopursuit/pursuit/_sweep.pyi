@@ -19,3 +19,9 @@ def solve(
     `watch(gap)` is called between rounds and stops the solver by returning True; what it raises is left in
     `watch.error`.
     """
+
+def solve_many(x: Array, tol: float, rounds: int, w: Array, judged: Array) -> None:
+    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start.
+
+    Writes their weights to w (n, m), and to `judged` (n, 3) what those prove of f/2: primal, dual, residual.
+    """

@@ -20,7 +20,7 @@ from isopursuit.search.candidates import as_candidates
 from isopursuit.search.joint import joint_branch_and_bound
 from isopursuit.search.local import local_search
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.search.tree import SearchProgress, branch_and_bound
+from isopursuit.search.tree import SearchProgress, branch_and_bound, thread_count
 
 Callback = Callable[[SearchProgress], bool | None]
 
@@ -84,9 +84,9 @@ def exact_search(
         raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
-    for name, number in (("node_limit", node_limit), ("workers", workers)):
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise ParameterError(f"{name}={number!r} must be a whole number, at least 1, or None.")
+    if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
+        raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")
+    workers = thread_count(workers)
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.errors import ParameterError
 from isopursuit.search._node import NodeKernel, Outcome
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.local import swap_descent
@@ -117,7 +118,7 @@ def branch_and_bound(
     """
     search = _Search(X, c, start, include, gap, node_limit)
     if search.trees:
-        search.run(workers or _processors(), time_limit, callback)
+        search.run(thread_count(workers), time_limit, callback)
     return search.proof()
 
 
@@ -340,6 +341,11 @@ class _Search:
             self.changed.notify_all()
 
 
-def _processors() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+def thread_count(workers: int | None) -> int:
+    """How many threads: what the caller asked for, or one for each processor this process may use."""
+    if workers is None:
+        affinity = getattr(os, "sched_getaffinity", None)
+        return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    if not isinstance(workers, int) or workers < 1:
+        raise ParameterError(f"workers={workers!r} must be a whole number of threads, at least 1.")
+    return workers
