@@ -116,8 +116,8 @@ def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
     with Store(DOCS / "reproduction.sqlite") as store:
         assert account(store, tmp_path) == (DOCS / "reproduction.md").read_text(encoding="utf-8")
         table = next(iter(all_tables(store.records())))
-        assert store.done() == set(tasks("all"))
-    assert [row[2] for row in table.cells] == ["25"] * 6
+        assert store.done() >= set(tasks("all"))
+    assert {row[2] for row in table.cells} == {"25", "100"}
     for picture in (tmp_path / "reproduction").iterdir():
         assert (DOCS / "reproduction" / picture.name).exists()
 

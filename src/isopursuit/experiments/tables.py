@@ -263,7 +263,8 @@ def coordinates(rows: Rows) -> Table:
                 continue
             share = np.mean([len(set(bonds)) == 2 for bonds in turns])
             together = f"{joint.note} (turned by {', '.join(joint.turns)})"
-            proof = "proved" if joint.status == "optimal" else "no proof"
+            among = " among the tied" if method == "two-stage" else ""
+            proof = f"proved{among}" if joint.status == "optimal" else "no proof"
             cells.append((name, method, f"{share:.2f}", together, f"{joint.loss / FRAMES:.4f}", proof))
     heads = ("data", "method", "one torsion of each bond, share of frames", "for all frames", "loss a frame", "proof")
     return Table("Coordinates for ethanol", heads, tuple(cells))
