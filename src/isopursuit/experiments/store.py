@@ -95,15 +95,16 @@ class Store:
             tables = self.database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path} cannot be used as a store: {error}. Pass another --out.") from None
-        if layout != LAYOUT and tables:
+        if not tables:
+            self._create()
+        elif layout != LAYOUT:
             raise StoreError(f"{path} is not a store of this version (layout {layout}, not {LAYOUT}). Move it away.")
-        self._create()
 
     def _create(self) -> None:
         with self.database:
-            self.database.execute("CREATE TABLE IF NOT EXISTS environments (id INTEGER PRIMARY KEY, versions UNIQUE)")
+            self.database.execute("CREATE TABLE environments (id INTEGER PRIMARY KEY, versions UNIQUE)")
             self.database.execute(
-                f"CREATE TABLE IF NOT EXISTS results ({', '.join((*KEY, *VALUES))}, "
+                f"CREATE TABLE results ({', '.join((*KEY, *VALUES))}, "
                 f"environment REFERENCES environments, PRIMARY KEY ({', '.join(KEY)})) WITHOUT ROWID"
             )
             self.database.execute(f"PRAGMA user_version = {LAYOUT}")
