@@ -12,12 +12,16 @@ from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import DataTypeError, ParameterError, ShapeError
 
 
-@pytest.fixture(params=["threads", "torch"])
-def pursue(request):
+@pytest.fixture(params=["threads", "torch", "torch as on a GPU"])
+def pursue(request, monkeypatch):
     """`batched_pursuit` on an array, or on a tensor with its answers turned back."""
     if request.param == "threads":
         return batched_pursuit
     torch = pytest.importorskip("torch")
+    if request.param == "torch as on a GPU":
+        from isopursuit.pursuit import stacked
+
+        monkeypatch.setitem(stacked.UNROLLED, "cpu", stacked.UNROLLED["cuda"])
 
     def solve(X, c=1.0, **options):
         found = batched_pursuit(torch.tensor(X), c, **options)
@@ -279,7 +283,14 @@ def test_what_is_no_stack_of_problems_is_refused(pursue):
         pursue(X[:0])
     with pytest.raises(DataTypeError, match="complex"):
         pursue(X + 1j)
-    for options in ({"tol": 0.0}, {"workers": 0}, {"normalization": "best"}, {"device": "abacus"}, {"c": -1.0}):
+    for options in (
+        {"tol": 0.0},
+        {"workers": 0},
+        {"normalization": "best"},
+        {"device": "abacus"},
+        {"device": "meta"},
+        {"c": -1.0},
+    ):
         with pytest.raises(ParameterError):
             pursue(X, **options)
     with pytest.raises(DataTypeError, match="dtype"):

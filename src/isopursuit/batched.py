@@ -203,6 +203,8 @@ class _Torch:
         except (RuntimeError, AssertionError, TypeError) as error:
             reason = str(error).partition("\n")[0]
             raise ParameterError(f"PyTorch cannot use device={device!r}: {reason} Try 'cpu'.") from None
+        if self.device.type not in stacked.UNROLLED:
+            raise ParameterError(f"device={str(self.device)!r} is not one to solve on. Use 'cpu' or 'cuda'.")
         self.size = stacked.capacity(X.shape[1], X.shape[2], self.device)
         self.workers = 1
         self.from_array = isinstance(X, np.ndarray)

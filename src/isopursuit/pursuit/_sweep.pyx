@@ -207,6 +207,11 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
     return independent
 
 
+cdef reserve(Py_ssize_t n, Py_ssize_t m, Py_ssize_t D, Py_ssize_t r):
+    """Ask for all the memory the kernel may take at once, so that a lack of it is an error here and no crash there."""
+    np.empty(n * m * 6 * (D + r) + min(m, 4 * n * D * D + 100) ** 2 + 40 * m)
+
+
 def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, double[::1] w, double tol, int rounds,
           watch=None):
     """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
@@ -217,8 +222,7 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
     cdef double gap
     cdef bint independent
     cdef void* watcher = NULL if watch is None else <void*> watch
-    # Ask for all the memory the kernel may take at once, so that a lack of it is an error here and no crash there.
-    np.empty(A.n * A.m * 6 * (A.D + A.r) + min(A.m, 4 * A.n * A.D * A.D + 100) ** 2 + 40 * A.m)
+    reserve(A.n, A.m, A.D, A.r)
     with nogil:
         independent = minimize(&A, &w[0], tol, rounds, watcher, &gap)
     return gap, independent
@@ -252,6 +256,7 @@ def solve_many(const double[:, :, ::1] x, double tol, int rounds, double[:, ::1]
     cdef State s
     cdef double* product
     A.n = 1
+    reserve(1, A.m, A.D, A.D)
     with nogil:
         s = new_state(&A)
         product = <double*> malloc(A.D * A.D * sizeof(double))

@@ -26,7 +26,7 @@ LIGHTEST = 0.05  # the least weight at the start, as a share of their mean
 WORTH = 10  # how far above the gap aimed at weights with exact zeros may be
 POLISHES = 5  # Newton steps on the support
 LOOSE = 1e6  # θ of the columns with weight in those, relative to a typical weight
-UNROLLED = 64  # rows up to which factorizations are unrolled over the stack; LAPACK's batches win beyond
+UNROLLED = {"cpu": 8, "cuda": 64}  # rows up to which unrolling a factorization over the stack beats LAPACK's batches
 CACHE, MEMORY = 2**25, 2**33  # bytes that problems under way may take on a CPU, and at most on a GPU
 
 
@@ -188,7 +188,7 @@ class _Cholesky:
     """
 
     def __init__(self, A: Tensor, lost: float) -> None:
-        self.unrolled = A.shape[1] <= UNROLLED
+        self.unrolled = A.shape[1] <= UNROLLED[A.device.type]
         if not self.unrolled:
             self.L = torch.linalg.cholesky_ex(A)[0]
             return
@@ -207,7 +207,7 @@ class _Cholesky:
             return torch.linalg.solve_triangular(self.L, b, upper=False)  # pyright: ignore[reportUnknownVariableType]
         b = _stack_last(b)
         for k in range(len(b)):
-            b[k] *= self.scale[k]
+            b[k].mul_(self.scale[k])
             b[k + 1 :].addcmul_(self.L[k + 1 :, k, None], b[k], value=-1)
         return b.permute(2, 0, 1).contiguous()
 
@@ -217,7 +217,7 @@ class _Cholesky:
             return torch.linalg.solve_triangular(self.L.mT, b, upper=True)  # pyright: ignore[reportUnknownVariableType]
         b = _stack_last(b)
         for k in reversed(range(len(b))):
-            b[k] *= self.scale[k]
+            b[k].mul_(self.scale[k])
             b[:k].addcmul_(self.L[k, :k, None], b[k], value=-1)
         return b.permute(2, 0, 1).contiguous()
 
