@@ -102,9 +102,9 @@ class Store:
 
     def _create(self) -> None:
         with self.database:
-            self.database.execute("CREATE TABLE environments (id INTEGER PRIMARY KEY, versions UNIQUE)")
+            self.database.execute("CREATE TABLE IF NOT EXISTS environments (id INTEGER PRIMARY KEY, versions UNIQUE)")
             self.database.execute(
-                f"CREATE TABLE results ({', '.join((*KEY, *VALUES))}, "
+                f"CREATE TABLE IF NOT EXISTS results ({', '.join((*KEY, *VALUES))}, "
                 f"environment REFERENCES environments, PRIMARY KEY ({', '.join(KEY)})) WITHOUT ROWID"
             )
             self.database.execute(f"PRAGMA user_version = {LAYOUT}")
