@@ -129,7 +129,8 @@ def _exponents(rows: Rows, figure: Figure) -> bool:
         ax.set(xscale="log", yscale="log", xlabel="c", ylabel="log l_c − log D", title=f"Wine, D = {D}")
         ax.set_xticks(paper.EXPONENTS, [f"{c:g}" for c in paper.EXPONENTS])
         ax.set_xticks([], minor=True)
-        ax.legend()
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
     for ax in axes[len(sizes) :]:
         ax.remove()
     return True
