@@ -43,3 +43,7 @@ class RangeError(InputError):
 
 class BudgetError(InputError):
     """An exhaustive search would take more evaluations than allowed."""
+
+
+class FileError(IsoPursuitError, OSError):
+    """A file is not there, cannot be read, or is not what its name says."""
