@@ -85,8 +85,9 @@ class Stream:
         self.columns, self.target, self.ridge, self.watch = columns, target, ridge, watch
         self.time_limit, self.state = time_limit, state
         D = columns.shape[0]
-        # stored, transformed, in the kernel twice, and once more on the way: six numbers for each entry
-        self.room = max(4096, memory // (48 * D))
+        # two piles; stored, transformed, in the kernel twice, and once more on the way: six numbers for each entry
+        self.room = max(2048, memory // (96 * D))
+        self.band = 2 * COARSE
         self.seconds: list[float] = []
         self.lower, self.reach = -np.inf, np.inf
         self.dual = np.zeros((D, D))
@@ -109,7 +110,7 @@ class Stream:
     def begin(self, weights: Array | None) -> None:
         """Begin with a sample, and with the given weights if any."""
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
-        self.hold(np.union1d(self.columns.sample(self.room), given))
+        self.hold(np.union1d(self.columns.sample(2 * self.room), given))
         self.scale()
         self.span()
         if weights is not None:
@@ -176,7 +177,7 @@ class Stream:
             self.watch.stopped = True
             return self.gap
         K, F = self.design.screening(evaluation)
-        found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach))
+        found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach, self.band))
         self.found = found
         if found.longest - self.columns.transform.log_scale > WIDEST:
             raise RangeError(
@@ -192,7 +193,8 @@ class Stream:
         self.step = 1.0 if self.gap < 0.5 * previous else BLEND
         slack = max(evaluation.value - self.lower, 1e-15 * evaluation.value)
         self.reach = float(np.sqrt(slack)) * (1 + 1e-9) + 1e-12
-        self.settled = found.left < -self.reach
+        self.settled = found.wanted.left < -self.reach
+        self.band = max(found.top - 1, 0.0)
         if self.state is not None:
             save_state(self.state, self)
         self.watch.columns, self.watch.passes = self.columns.shape[1], len(self.seconds)
@@ -220,16 +222,19 @@ class Stream:
     def join(self, found: Screened, keep: NDArray[np.bool_]) -> None:
         """Those of the part at hand that are to be kept, and what came home.
 
-        Columns a little below 1 come too: the kernel is quickest, and its K wrong about the fewest columns, where
-        every column that the next weights may want is at hand.
+        Columns a little below 1 come too. Those of largest σ lie where K errs, which is to one side: alone they would
+        let the next K err to all others. A sample of the columns near 1 holds it on every side (Clarkson's idea for
+        linear programs with many more constraints than unknowns).
         """
-        indices, _, values = found.parts[0]
-        new = np.flatnonzero(~np.isin(indices, self.indices[keep]))
-        self.indices = np.concatenate([self.indices[keep], indices[new]])
-        self.stored = np.concatenate([self.stored[:, keep], values[new].T.astype(np.float64)], axis=1)
+        self.indices, self.stored = self.indices[keep], self.stored[:, keep]
+        for indices, _, values in found.wanted.parts + found.drawn.parts:
+            new = np.flatnonzero(~np.isin(indices, self.indices))
+            self.indices = np.concatenate([self.indices, indices[new]])
+            self.stored = np.concatenate([self.stored, values[new].T.astype(np.float64)], axis=1)
         if len(self.weights):
-            self.weights = np.concatenate([self.weights[keep], np.zeros(len(new))])
-            self.own = np.concatenate([self.own[keep], np.zeros(len(new))])
+            room = len(self.indices) - int(keep.sum())
+            self.weights = np.concatenate([self.weights[keep], np.zeros(room)])
+            self.own = np.concatenate([self.own[keep], np.zeros(room)])
 
     def ask(self, question: Screen) -> Screened:
         """One pass, timed."""
@@ -258,7 +263,7 @@ class Stream:
         if found is not None and self.settled:
             # the proof is about the weights that were screened: their columns stay too
             held = self.weights > 0
-            indices, sigma, values = found.parts[0]
+            indices, sigma, values = found.wanted.parts[0]
             near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(indices, self.indices[held]))
             self.indices = np.concatenate([self.indices[held], indices[near]])
             self.stored = np.concatenate([self.stored[:, held], values[near].T.astype(np.float64)], axis=1)

@@ -30,8 +30,12 @@ class Blocks(Source, Protocol):
         """Columns first to last − 1, (D₀, m), float32 or float64."""
         ...
 
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """All columns, a block at a time."""
+        ...
 
-def fold_blocks(source: Blocks, spans: Iterator[tuple[int, int]], task: Task, threads: int | None) -> Any:
+
+def fold_blocks(source: Blocks, task: Task, threads: int | None) -> Any:
     """One pass on a thread pool: one thread reads while another computes; answers merge in the order of columns."""
 
     def one(asked: Task, first: int, last: int) -> Any:
@@ -42,7 +46,7 @@ def fold_blocks(source: Blocks, spans: Iterator[tuple[int, int]], task: Task, th
     waiting: list[Future[Any]] = []
     with ThreadPoolExecutor(count) as pool:
         try:
-            for first, last in spans:
+            for first, last in source.spans():
                 asked = task if answer is None else task.after(answer)
                 waiting.append(pool.submit(one, asked, first, last))
                 if len(waiting) > count:
@@ -64,8 +68,8 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def spans(source: Source) -> Iterator[tuple[int, int]]:
-    """All columns, a block at a time."""
+def even_spans(source: Source) -> Iterator[tuple[int, int]]:
+    """All columns, BLOCK bytes at a time."""
     D, P = source.shape
     width = max(BLOCK // (D * source.dtype.itemsize), 256)
     return ((first, min(first + width, P)) for first in range(0, P, width))
@@ -101,7 +105,11 @@ class ArraySource:
 
     def fold(self, task: Task) -> Any:
         """One pass."""
-        return fold_blocks(self, spans(self), task, self.threads)
+        return fold_blocks(self, task, self.threads)
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Blocks of equal size."""
+        return even_spans(self)
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These columns, float64."""
@@ -171,7 +179,11 @@ class FileSource:
 
     def fold(self, task: Task) -> Any:
         """One pass."""
-        return fold_blocks(self, spans(self), task, self.threads)
+        return fold_blocks(self, task, self.threads)
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Blocks of equal size."""
+        return even_spans(self)
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These columns, float64; near ones are read together."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ShapeError
-from isopursuit.sources.columns import precision
+from isopursuit.sources.arrays import Blocks
+from isopursuit.sources.columns import Columns, precision
 from isopursuit.sources.tasks import Screen, Task
 
 Array = NDArray[np.float64]
@@ -50,13 +51,13 @@ class DaskSource:
 
     def fold(self, task: Task) -> Any:
         """One pass: every block answers where it is, and answers merge pairwise."""
-        import dask
+        from dask.delayed import delayed
 
         if isinstance(task, Screen):
             task = replace(task, quota=GENEROUS * task.room / self.shape[1])
-        ask = dask.delayed(_answer, pure=False)
-        merge = dask.delayed(_merged, pure=False)
-        shared = dask.delayed(task, traverse=False)
+        ask = delayed(_answer, pure=False)
+        merge = delayed(_merged, pure=False)
+        shared = delayed(task, traverse=False)
         firsts = np.cumsum([0, *self.array.chunks[1][:-1]]).tolist()
         blocks = self.array.to_delayed(optimize_graph=True).ravel()
         answers = [ask(shared, block, first, self.dtype) for block, first in zip(blocks, firsts, strict=True)]
@@ -71,6 +72,20 @@ class DaskSource:
         values = np.empty((self.shape[0], len(indices)))
         values[:, order] = self.array[:, indices[order]].compute()
         return values
+
+
+def on_cluster(columns: Columns) -> Columns:
+    """The same files, read by a cluster's workers, who must see them under the same names."""
+    import dask.array as da
+    from dask.delayed import delayed
+
+    source = cast("Blocks", columns.source)
+    D = source.shape[0]
+    read = delayed(source.read, pure=True)
+    blocks = [
+        da.from_delayed(read(first, last), (D, last - first), dtype=source.dtype) for first, last in source.spans()
+    ]
+    return replace(columns, source=DaskSource(da.concatenate(blocks, axis=1), source.dtype))
 
 
 def _answer(task: Task, block: NDArray[Any], first: int, dtype: np.dtype[Any]) -> Any:

@@ -75,7 +75,7 @@ class Columns:
         found: Screened = self.source.fold(question)
         if found.spoiled:
             _refuse(found.bad, found.spoiled)
-        return found.trimmed(question.room)
+        return replace(found, wanted=found.wanted.trimmed(), drawn=found.drawn.trimmed())
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""

@@ -96,8 +96,61 @@ class Transform:
 
 
 @dataclass(frozen=True)
+class Pile:
+    """Columns on their way home, at most `room` of them in the end: those of the largest keys.
+
+    `parts` are (numbers, keys, values), (m,), (m,) and (m, D₀); `left` is the largest key of a column left behind.
+    """
+
+    room: int
+    parts: tuple[tuple[Indices, Array, NDArray[Any]], ...]
+    left: float = -np.inf
+
+    @classmethod
+    def pick(cls, block: Any, first: int, which: Indices, keys: Array, room: int, bar: float) -> Pile:
+        """Of the columns `which` of a block the largest keys above the bar."""
+        above = np.flatnonzero(keys > bar)
+        left = bar if len(above) < len(keys) else -np.inf
+        if len(above) > room:
+            kept, left = best(keys[above], room)
+            above = above[kept]
+        which = which[above]
+        return cls(room, ((first + which, keys[above], np.ascontiguousarray(block[:, which].T)),), left)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(len(keys) for _, keys, _ in self.parts)
+
+    @property
+    def bar(self) -> float:
+        """What a key must exceed to matter, as far as is known cheaply."""
+        full = len(self.parts) == 1 and self.count >= self.room
+        return float(self.parts[0][1].min(initial=np.inf)) if full else -np.inf
+
+    def joined(self, other: Pile) -> Pile:
+        """Both; columns are let go once there are twice as many as there is room for."""
+        both = Pile(self.room, self.parts + other.parts, max(self.left, other.left))
+        return both.trimmed() if both.count > 2 * self.room else both
+
+    def trimmed(self) -> Pile:
+        """One part, of no more columns than there is room for."""
+        if len(self.parts) == 1 and self.count <= self.room:
+            return self
+        indices = np.concatenate([part[0] for part in self.parts])
+        keys = np.concatenate([part[1] for part in self.parts])
+        kept, left = (np.arange(len(keys)), -np.inf) if len(keys) <= self.room else best(keys, self.room)
+        values = np.empty((len(kept), self.parts[0][2].shape[1]), dtype=self.parts[0][2].dtype)
+        starts = np.cumsum([0, *(len(part[1]) for part in self.parts)])
+        places = np.searchsorted(kept, starts)
+        for (_, _, part), start, a, b in zip(self.parts, starts, places, places[1:], strict=False):
+            values[a:b] = part[kept[a:b] - start]
+        return Pile(self.room, ((indices[kept], keys[kept], values),), max(self.left, left))
+
+
+@dataclass(frozen=True)
 class Screened:
-    """What one pass found: bounds over all columns, and the columns of largest σ.
+    """What one pass found: bounds over all columns, and the columns that come home.
 
     Attributes
     ----------
@@ -105,14 +158,14 @@ class Screened:
         How many columns were seen, and how many of them have no length.
     top : float
         No column has √q above this.
-    left : float
-        No column that was left behind has σ above this.
     near : int
         How many columns have σ ≥ −reach.
     longest : float
         The largest logarithm of a normalized length.
-    parts : tuple
-        (indices, σ, values), (m,), (m,) and (m, D₀): the columns that come home, as they were stored.
+    wanted : Pile
+        The columns of largest σ; no column left behind has σ above `wanted.left`.
+    drawn : Pile
+        Columns drawn by lot among those with √q > 1 − band.
     bad : tuple
         (row, column, value) of the first entries that are not finite, and `spoiled` how many columns have such.
     """
@@ -120,38 +173,22 @@ class Screened:
     columns: int
     zero: int
     top: float
-    left: float
     near: int
     longest: float
-    parts: tuple[tuple[Indices, Array, NDArray[Any]], ...]
+    wanted: Pile
+    drawn: Pile
     bad: tuple[tuple[int, int, float], ...] = ()
     spoiled: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many columns come home."""
-        return sum(len(sigma) for _, sigma, _ in self.parts)
-
-    def trimmed(self, room: int) -> Screened:
-        """At most `room` columns, those of largest σ, in one part."""
-        if self.count <= room and len(self.parts) == 1:
-            return self
-        indices, sigma = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
-        kept, left = best(sigma, room)
-        values = np.empty((len(kept), self.parts[0][2].shape[1]), dtype=self.parts[0][2].dtype)
-        starts = np.cumsum([0, *(len(part[1]) for part in self.parts)])
-        places = np.searchsorted(kept, starts)
-        for (_, _, part), start, a, b in zip(self.parts, starts, places, places[1:], strict=False):
-            values[a:b] = part[kept[a:b] - start]
-        return replace(self, left=max(self.left, left), parts=((indices[kept], sigma[kept], values),))
 
 
 @dataclass(frozen=True)
 class Screen:
     """One pass at the inverse K: the question of this module.
 
-    `room` is how many columns come home, `reach` the √(f − lower bound) known before the pass. A column with σ ≤ `bar`
-    stays behind, and of a block at most the share `quota` comes along (clusters would else send everything).
+    `room` is how many columns of the largest σ come home, and how many drawn by lot where √q > 1 − band: the largest σ
+    point where K errs now, the others everywhere it may err next. `reach` is the √(f − lower bound) known before the
+    pass. Columns below the bars stay behind, and of a block at most the share `quota` comes along (a cluster would else
+    send everything).
     """
 
     K: Array
@@ -159,7 +196,8 @@ class Screen:
     transform: Transform
     room: int
     reach: float = np.inf
-    bar: float = -np.inf
+    band: float = 0.0
+    bars: tuple[float, float] = (-np.inf, -np.inf)
     quota: float = 1.0
 
     def __call__(self, block: Any, first: int) -> Screened:
@@ -168,15 +206,18 @@ class Screen:
         if not squares.max(initial=0.0) <= LARGEST**2:
             return self._spoiled(block, first, squares)
         s, root, sigma, longest = self.judged(block, squares, fz, zkz)
-        kept, left = best(sigma, min(self.room, max(LEAST, int(self.quota * len(sigma)))), self.bar)
+        room = min(self.room, max(LEAST, int(self.quota * len(sigma))))
+        wanted = Pile.pick(block, first, np.arange(len(sigma)), sigma, room, self.bars[0])
+        near = np.flatnonzero((root > 1 - self.band) & (sigma > -np.inf))
+        drawn = Pile.pick(block, first, near, lots(first + near), room, self.bars[1])
         return Screened(
             columns=block.shape[1],
             zero=int(np.count_nonzero(s == 0)),
             top=float(root.max(initial=0.0)),
-            left=left,
             near=int(np.count_nonzero(sigma >= -self.reach)),
             longest=longest,
-            parts=((first + kept, sigma[kept], np.ascontiguousarray(block[:, kept].T)),),
+            wanted=replace(wanted, room=self.room),
+            drawn=replace(drawn, room=self.room),
         )
 
     def judged(self, block: Any, squares: Array, fz: Array, zkz: Array) -> tuple[Array, Array, Array, float]:
@@ -205,25 +246,22 @@ class Screen:
         return s, root, sigma, longest
 
     def merge(self, one: Screened, other: Screened) -> Screened:
-        """Both blocks in one; columns are let go once there are twice as many as there is room for."""
-        both = Screened(
+        """Both blocks in one."""
+        return Screened(
             columns=one.columns + other.columns,
             zero=one.zero + other.zero,
             top=max(one.top, other.top),
-            left=max(one.left, other.left),
             near=one.near + other.near,
             longest=max(one.longest, other.longest),
-            parts=one.parts + other.parts,
+            wanted=one.wanted.joined(other.wanted),
+            drawn=one.drawn.joined(other.drawn),
             bad=(one.bad + other.bad)[:POSITIONS],
             spoiled=one.spoiled + other.spoiled,
         )
-        return both.trimmed(self.room) if both.count > 2 * self.room else both
 
     def after(self, answer: Screened) -> Screen:
         """Columns below all that fill the room already need not come along."""
-        if len(answer.parts) > 1 or answer.count < self.room:
-            return self
-        return replace(self, bar=max(self.bar, float(answer.parts[0][1].min())))
+        return replace(self, bars=(max(self.bars[0], answer.wanted.bar), max(self.bars[1], answer.drawn.bar)))
 
     def measured(self, block: Any) -> Array:
         """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m)."""
@@ -253,15 +291,15 @@ class Screen:
         if len(where) == 0:
             where = np.argwhere(np.abs(block[:, columns[:1000]]) > 0)[:1]
         bad = tuple((int(i), int(first + columns[j]), float(block[i, columns[j]])) for i, j in where)
-        empty = np.zeros(0)
+        nothing = Pile.pick(block, first, np.arange(0), np.zeros(0), self.room, -np.inf)
         return Screened(
             columns=block.shape[1],
             zero=0,
             top=np.inf,
-            left=np.inf,
             near=block.shape[1],
             longest=-np.inf,
-            parts=((empty.astype(np.intp), empty, np.zeros((0, block.shape[0]), dtype=block.dtype)),),
+            wanted=nothing,
+            drawn=nothing,
             bad=bad,
             spoiled=len(columns),
         )
@@ -292,13 +330,18 @@ def _absolute_norm(F: Array) -> float:
     return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
 
 
-def best(sigma: Array, room: int, bar: float = -np.inf) -> tuple[Indices, float]:
-    """Where the `room` largest above the bar are, ascending, and the largest of the others."""
-    above = np.flatnonzero(sigma > bar)
-    if len(above) > room:
-        order = np.argpartition(-sigma[above], room)
-        return np.sort(above[order[:room]]), float(sigma[above[order[room]]])
-    return above, bar if len(above) < len(sigma) else -np.inf
+def best(keys: Array, room: int) -> tuple[Indices, float]:
+    """Where the `room` largest of more are, ascending, and the largest of the others."""
+    order = np.argpartition(-keys, room)
+    return np.sort(order[:room]), float(keys[order[room]])
+
+
+def lots(numbers: Indices) -> Array:
+    """A column's lot in [0, 1): a hash of its number (splitmix64), so that it does not depend on blocks."""
+    z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) / 2.0**64
 
 
 @dataclass(frozen=True)

@@ -84,13 +84,14 @@ class VectorFiles:
 
     def fold(self, task: Task) -> Any:
         """One pass, a row group at a time."""
-        return fold_blocks(self, self._spans(), task, self.threads)
+        return fold_blocks(self, task, self.threads)
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These vectors as columns, float64; each group is read once."""
         return take_runs(self, indices, max(rows for _, _, rows in self.groups))
 
-    def _spans(self) -> Iterator[tuple[int, int]]:
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """One row group at a time."""
         return zip(self.starts[:-1], self.starts[1:], strict=True)
 
 
