@@ -120,7 +120,7 @@ def select(
             )
             with streamed(file, standardize, k, scheduler) as source:
                 picked = ip.select(source, c=c, time_limit=time_limit, gap=gap)
-            answer = {"file": str(file), "picks": "samples", **picked.as_dict()}
+            answer: dict[str, Any] = {"file": str(file), "picks": "samples", **picked.as_dict()}
             if output is not None:
                 save_json(output, answer)
             if plot is not None:

@@ -63,7 +63,8 @@ def select(
     Parameters
     ----------
     X : array_like (D, P), data frame, or a source
-        Columns are candidates; a frame's column names become labels. For files, tensors and Dask arrays see `as_source`.
+        Columns are candidates; a frame's column names become labels. For files, tensors and Dask arrays see
+        `as_source`.
     k : int, optional
         How many columns to pick: D if not given. With k < D columns are compared by their coordinates in the leading
         k-dimensional row space of X.

@@ -72,7 +72,9 @@ def refuse_for_streams(given: dict[str, Any]) -> None:
 
     for option, value in given.items():
         if value:
-            raise ParameterError(f"{option} is not there for files that are streamed. Name one file without --scheduler.")
+            raise ParameterError(
+                f"{option} is not there for files that are streamed. Name one file without --scheduler."
+            )
 
 
 @contextmanager

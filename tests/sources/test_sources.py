@@ -192,7 +192,7 @@ def test_wrong_shapes_and_kinds_are_refused(tmp_path):
     with pytest.raises(FileError, match="No file matches"):
         ip.as_source(tmp_path / "*.parquet")
     (tmp_path / "broken.npy").write_bytes(b"nothing")
-    with pytest.raises(FileError, match="not a .npy file"):
+    with pytest.raises(FileError, match=r"not a \.npy file"):
         ip.as_source(tmp_path / "broken.npy")
     np.save(tmp_path / "short.npy", np.ones((2, 100)))
     (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:-8])
@@ -200,8 +200,8 @@ def test_wrong_shapes_and_kinds_are_refused(tmp_path):
         ip.as_source(tmp_path / "short.npy")
     with pytest.raises(ParameterError, match="labels"):
         ip.isometry_pursuit(ip.as_source(np.eye(3)), labels=["a", "b", "c"])
+    x = da.from_array(np.ones((100, 2)), chunks=(10, 2))
     with pytest.raises(ShapeError, match="compute_chunk_sizes"):
-        x = da.from_array(np.ones((100, 2)), chunks=(10, 2))
         ip.as_source(x[x[:, 0] > 0], vectors="rows")
 
 

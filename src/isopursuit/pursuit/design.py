@@ -110,9 +110,9 @@ class Design:
         K = evaluation.inverse[0]
         triangle = self.triangles[0] if self.triangles else None
         if triangle is not None:
-            half = solve_triangular(triangle, K, lower=True, trans="T", check_finite=False)
-            K = solve_triangular(triangle, half.T, lower=True, trans="T", check_finite=False)
-        K = (K + K.T) / 2
+            for _ in range(2):  # T⁻ᵀ (T⁻ᵀ M⁻¹)ᵀ
+                K = np.asarray(solve_triangular(triangle, K, lower=True, trans="T", check_finite=False)).T
+        K = np.asarray((K + K.T) / 2, dtype=np.float64)
         target = self.y if self.values is None else self.targets
         return K, None if target is None else target[0].T @ K
 

@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import FileError, ParameterError, RangeError, RankError
 from isopursuit.pursuit.design import Design, Evaluation, build_design
-from isopursuit.pursuit.working_set import ROUNDS, PursuitProgress, Watch, limited, solve_by_parts
-from isopursuit.results import Certificate, Effort
+from isopursuit.pursuit.working_set import PursuitProgress, Watch, limited, solve, solve_by_parts
+from isopursuit.results import Effort
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-BLEND = 0.5
 COARSE = 1e-3  # the gap that the sample is solved to
 WIDEST = 250.0  # logarithm of a normalized length, relative to the sample's longest, that float64 can still carry
 REPAIRS = 4  # passes that may look for directions which the sample lacks
@@ -69,7 +68,7 @@ class Home:
 class Stream:
     """A source as a field of the solver's loop."""
 
-    share = 3e-2
+    share = 0.1
 
     def __init__(
         self,
@@ -92,10 +91,9 @@ class Stream:
         self.lower, self.reach = -np.inf, np.inf
         self.dual = np.zeros((D, D))
         self.settled = False
-        self.step = 1.0
         self.indices = np.arange(0)
         self.stored = np.zeros((columns.source.shape[0], 0))
-        self.weights = np.zeros(0)
+        self.weights: Array = np.zeros(0)
         self.found: Screened | None = None
         self.notes = columns.notes
         kept = None if state is None else load_state(state, columns)
@@ -103,7 +101,6 @@ class Stream:
             self.begin(weights)
         else:
             self.restore(kept)
-        self.own = self.before = self.weights
 
     # ------------------------------------------------------------------------------------------- the beginning
 
@@ -118,7 +115,7 @@ class Stream:
             if self.design.evaluate(self.weights) is not None:
                 return
         self.weights = self.design.start()
-        self.design.solve(self.weights, COARSE, ROUNDS, self.watch)
+        solve(self.design, self.weights, COARSE, self.watch, warm=False, nested=True)
 
     def restore(self, kept: dict[str, Array]) -> None:
         """Begin with a saved state."""
@@ -155,7 +152,7 @@ class Stream:
                 # with a trifle of the identity in M, what sticks out of the span has the largest σ
                 z = self.values
                 M = z @ z.T / max(float(np.einsum("dp,dp->", z, z)), 1e-300)
-                K = np.linalg.inv(M + 1e-6 * np.eye(len(M)))
+                K = np.asarray(np.linalg.inv(M + 1e-6 * np.eye(len(M))), dtype=np.float64)
                 before = self.indices
                 self.join(self.ask(Screen(K, None, self.columns.transform, self.room)), np.ones(len(before), bool))
                 if len(self.indices) == len(before):
@@ -172,7 +169,6 @@ class Stream:
         if evaluation is None:
             return None
         self.evaluation = evaluation
-        self.primal = min(evaluation.primal, self.design.evaluate(self.own).primal)
         if self.time_limit is not None and self.elapsed + max(self.seconds[-1:], default=0.0) > self.time_limit:
             self.watch.stopped = True
             return self.gap
@@ -185,12 +181,10 @@ class Stream:
                 f"{found.longest - self.columns.transform.log_scale:.0f} times longer than any of a sample. Rescale "
                 "the data to a median length of 1, or use a smaller c."
             )
-        previous = self.gap
         lower = self.design.dual_value(evaluation, found.top)
         if lower > self.lower:
             self.lower = lower
             self.dual = self.design.dual_point(evaluation, found.top)[0]
-        self.step = 1.0 if self.gap < 0.5 * previous else BLEND
         slack = max(evaluation.value - self.lower, 1e-15 * evaluation.value)
         self.reach = float(np.sqrt(slack)) * (1 + 1e-9) + 1e-12
         self.settled = found.wanted.left < -self.reach
@@ -205,19 +199,17 @@ class Stream:
     def part(self) -> tuple[Design, Array]:
         """The columns with weight, and the violators that would lower f most."""
         assert self.found is not None
-        self.join(self.found, (self.weights > 0) | (self.own > 0))
+        self.join(self.found, self.weights > 0)
         self.build()
-        self.before = self.weights
-        return self.design, self.own.copy()
+        return self.design, self.weights
+
+    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
+        """By parts in turn: there are many columns at hand."""
+        return solve(part, weights, tol, watch, warm=True, nested=True)
 
     def settle(self, weights: Array) -> None:
-        """Screen next half way between the weights screened last and the part's own.
-
-        Weights that are optimal for a part fit it too well: their K exceeds 1 on other columns. On the way there the
-        bound is better, and f is convex.
-        """
-        self.own = weights
-        self.weights = self.step * weights + (1 - self.step) * self.before
+        """The part's weights are the field's."""
+        self.weights = weights
 
     def join(self, found: Screened, keep: NDArray[np.bool_]) -> None:
         """Those of the part at hand that are to be kept, and what came home.
@@ -234,7 +226,6 @@ class Stream:
         if len(self.weights):
             room = len(self.indices) - int(keep.sum())
             self.weights = np.concatenate([self.weights[keep], np.zeros(room)])
-            self.own = np.concatenate([self.own[keep], np.zeros(room)])
 
     def ask(self, question: Screen) -> Screened:
         """One pass, timed."""
@@ -251,7 +242,7 @@ class Stream:
     @property
     def gap(self) -> float:
         """Over all columns, as far as passes have proved it."""
-        primal = self.primal
+        primal = self.evaluation.primal
         return max(primal - self.lower, 0.0) / primal if primal > 0 else 0.0
 
     # ------------------------------------------------------------------------------------------------- the end
@@ -262,7 +253,7 @@ class Stream:
         found = self.found
         if found is not None and self.settled:
             # the proof is about the weights that were screened: their columns stay too
-            held = self.weights > 0
+            held = np.asarray(self.weights > 0)
             indices, sigma, values = found.wanted.parts[0]
             near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(indices, self.indices[held]))
             self.indices = np.concatenate([self.indices[held], indices[near]])
@@ -328,7 +319,7 @@ def pursue_columns(
 
 def save_state(path: Path, stream: Stream) -> None:
     """The weights so far, written whole or not at all."""
-    held = stream.weights > 0
+    held = np.asarray(stream.weights > 0)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with draft.open("wb") as file:
         np.savez(

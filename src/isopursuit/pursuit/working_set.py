@@ -90,14 +90,10 @@ def pursue(
     design: Design, tol: float, weights: Array | None, callback: Callable[[PursuitProgress], bool | None] | None
 ) -> Solved:
     """Minimize f to a relative gap of tol, from the given weights if any."""
-    P = design.shape[1]
     w = _starting(design, weights)
     # a watch on large problems lets Ctrl-C through even without a callback
     watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
-    if P <= SMALL:
-        independent = _solve_all(design, w, tol, watch)
-    else:
-        independent = solve_by_parts(Whole(design, w, warm=weights is not None), tol, watch)
+    independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
@@ -124,24 +120,27 @@ def _starting(design: Design, weights: Array | None) -> Array:
     return w
 
 
-def _solve_all(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
+def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> bool:
+    """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
+    if len(w) > SMALL:
+        return solve_by_parts(Whole(design, w, warm=warm), tol, watch, nested=nested)
     if watch is not None:
         watch.columns = len(w)
     return design.solve(w, tol, ROUNDS, watch)
 
 
 class Field(Protocol):
-    """Weights on all columns, in memory or not, of which a few are solved at a time.
-
-    `share` is the part of the gap over all columns that the next few are solved to; `settled` says that no more
-    screening is needed.
-    """
+    """Weights on all columns, in memory or not, of which a few are solved at a time."""
 
     @property
-    def share(self) -> float: ...
+    def share(self) -> float:
+        """Of the gap over all columns, what a part is solved to."""
+        ...
 
     @property
-    def settled(self) -> bool: ...
+    def settled(self) -> bool:
+        """Whether the parts seen so far decide the rest."""
+        ...
 
     def screen(self) -> float | None:
         """One pass: the gap over all columns; None where M is singular."""
@@ -151,13 +150,20 @@ class Field(Protocol):
         """The columns with weight and those most wanted, and weights to start from."""
         ...
 
+    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
+        """Improve the part's weights in place."""
+        ...
+
     def settle(self, weights: Array) -> None:
         """The part's weights become those of the field."""
         ...
 
 
-def solve_by_parts(field: Field, tol: float, watch: Watch | None) -> bool:
-    """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns."""
+def solve_by_parts(field: Field, tol: float, watch: Watch | None, *, nested: bool = False) -> bool:
+    """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns.
+
+    A part that is large itself is solved by parts in turn; only the outer passes are counted.
+    """
     independent = False
     best = np.inf
     stale = 0
@@ -170,9 +176,9 @@ def solve_by_parts(field: Field, tol: float, watch: Watch | None) -> bool:
         if gap <= tol or stale > PATIENCE or field.settled or (watch is not None and watch.check()):
             break
         part, v = field.part()
-        if watch is not None:
-            watch.columns, watch.passes = len(v), passes + 1
-        independent = part.solve(v, max(0.3 * tol, field.share * gap), ROUNDS, watch)
+        if watch is not None and not nested:
+            watch.passes = passes + 1
+        independent = field.improve(part, v, max(0.3 * tol, field.share * gap), watch)
         field.settle(v)
         if watch is not None and watch.check():
             break
@@ -193,13 +199,16 @@ class Whole:
 
     @property
     def share(self) -> float:
+        """Less once the columns that matter are found."""
         return 3e-2 if self.evaluation is None or self.evaluation.gap > 1e-4 else 1e-3
 
     def screen(self) -> float | None:
+        """The gap over all columns."""
         self.evaluation = self.design.evaluate(self.w)
         return None if self.evaluation is None else self.evaluation.gap
 
     def part(self) -> tuple[Design, Array]:
+        """The columns with weight, and the worst violators."""
         assert self.evaluation is not None
         keep, self.warm = self.warm, True
         self.columns = _most_wanted(self.evaluation, max(256, self.room // 2) if keep else self.room, keep)
@@ -210,7 +219,14 @@ class Whole:
             part, v = self.design, self.w.copy()
         return part, v
 
+    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
+        """In one call of the kernel."""
+        if watch is not None:
+            watch.columns = len(weights)
+        return part.solve(weights, tol, ROUNDS, watch)
+
     def settle(self, weights: Array) -> None:
+        """Weights on the part's columns, zero elsewhere."""
         self.w[:] = 0.0
         self.w[self.columns] = weights
 

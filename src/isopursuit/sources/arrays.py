@@ -156,7 +156,8 @@ class FileSource:
     @property
     def shape(self) -> tuple[int, int]:
         """(D₀, P)."""
-        return self.extent[::-1] if self.rows else self.extent
+        one, other = self.extent
+        return (other, one) if self.rows else (one, other)
 
     @property
     def upright(self) -> bool:
@@ -217,7 +218,7 @@ def take_runs(source: Blocks, indices: NDArray[np.intp], near: int) -> Array:
 def _fill(file: Any, offset: int, block: NDArray[Any]) -> None:
     """Read as many bytes as the block holds."""
     file.seek(offset)
-    view = memoryview(block.reshape(-1).view(np.uint8))
+    view = memoryview(block.reshape(-1).view(np.uint8).data)
     while len(view):
         got = file.readinto(view)
         if not got:

@@ -51,8 +51,7 @@ class DaskSource:
 
     def fold(self, task: Task) -> Any:
         """One pass: every block answers where it is, and answers merge pairwise."""
-        from dask.delayed import delayed
-
+        delayed = _delayed()
         if isinstance(task, Screen):
             task = replace(task, quota=GENEROUS * task.room / self.shape[1])
         ask = delayed(_answer, pure=False)
@@ -60,9 +59,11 @@ class DaskSource:
         shared = delayed(task, traverse=False)
         firsts = np.cumsum([0, *self.array.chunks[1][:-1]]).tolist()
         blocks = self.array.to_delayed(optimize_graph=True).ravel()
-        answers = [ask(shared, block, first, self.dtype) for block, first in zip(blocks, firsts, strict=True)]
+        answers: list[Any] = [
+            ask(shared, block, first, self.dtype) for block, first in zip(blocks, firsts, strict=True)
+        ]
         while len(answers) > 1:
-            paired = [merge(shared, *answers[i : i + 2]) for i in range(0, len(answers) - 1, 2)]
+            paired: list[Any] = [merge(shared, *answers[i : i + 2]) for i in range(0, len(answers) - 1, 2)]
             answers = paired + answers[2 * len(paired) :]
         return answers[0].compute()
 
@@ -77,15 +78,20 @@ class DaskSource:
 def on_cluster(columns: Columns) -> Columns:
     """The same files, read by a cluster's workers, who must see them under the same names."""
     import dask.array as da
-    from dask.delayed import delayed
 
     source = cast("Blocks", columns.source)
     D = source.shape[0]
-    read = delayed(source.read, pure=True)
+    read = _delayed()(source.read, pure=True)
     blocks = [
         da.from_delayed(read(first, last), (D, last - first), dtype=source.dtype) for first, last in source.spans()
     ]
     return replace(columns, source=DaskSource(da.concatenate(blocks, axis=1), source.dtype))
+
+
+def _delayed() -> Any:
+    from dask import delayed  # pyright: ignore
+
+    return delayed  # pyright: ignore
 
 
 def _answer(task: Task, block: NDArray[Any], first: int, dtype: np.dtype[Any]) -> Any:

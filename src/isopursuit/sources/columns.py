@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -55,7 +55,7 @@ class Columns:
     """
 
     source: Source
-    transform: Transform = Transform()
+    transform: Transform = field(default_factory=Transform)
     notes: tuple[str, ...] = ()
 
     @property

@@ -71,23 +71,16 @@ class Transform:
             values = values * self.a[:, None] - self.b[:, None]
         return values if self.A is None else self.A @ values
 
-    def logs(self, lengths: Array) -> Array:
-        """Logarithms of the new lengths."""
-        if self.c is None:
-            with np.errstate(divide="ignore"):
-                return np.log(lengths)
-        return log_lengths(lengths, self.c, self.normalization)
-
     def factors(self, lengths: Array) -> tuple[Array, float]:
         """S for every length (0 for no length at all), and the largest logarithm of a new length."""
         alive = lengths > 1 / LARGEST
         if self.c is None:
             longest = float(lengths.max(initial=0.0))
-            return alive * 1.0, float(np.log(longest)) if longest > 0 else -np.inf
-        logs = self.logs(lengths)
+            return alive.astype(np.float64), float(np.log(longest)) if longest > 0 else -np.inf
+        logs = log_lengths(lengths, self.c, self.normalization)
         with np.errstate(divide="ignore", invalid="ignore"):
             s = np.exp(logs - self.log_scale) / lengths
-        return np.where(alive, s, 0.0), float(logs.max(initial=-np.inf))
+        return np.asarray(np.where(alive, s, 0.0), dtype=np.float64), float(logs.max(initial=-np.inf))
 
     def columns(self, values: Array) -> Array:
         """What enters the program, (D, m), for columns (D₀, m)."""

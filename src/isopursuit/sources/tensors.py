@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +46,13 @@ class Block:
             x = x.double() * there(a)[:, None] - there(b)[:, None]
         if A is not None:
             x = there(A) @ x.double()
-        squares = torch.linalg.vector_norm(x, dim=0, dtype=torch.float64) ** 2
+        norm = cast("Any", torch.linalg.vector_norm)
+        squares = norm(x, dim=0, dtype=torch.float64) ** 2
         z = x.to(torch.float32 if self.dtype == np.float32 else torch.float64)
         Kz = there(K) @ z
         leverage = torch.einsum("dp,dp->p", Kz, z) if self.dtype == np.float64 else (Kz * z).sum(0, dtype=torch.float64)
         Fz = Kz if F is None else there(F) @ z
-        q = torch.linalg.vector_norm(Fz, dim=0, dtype=torch.float64) ** 2
+        q = norm(Fz, dim=0, dtype=torch.float64) ** 2
         return torch.stack([squares, q, leverage]).cpu().numpy()
 
 

@@ -6,9 +6,9 @@ import glob
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,20 +112,26 @@ def _open(path: Path) -> _File:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             parquet = pq.ParquetFile(path)
-            sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
-            return _File(
-                parquet.schema_arrow, sizes, lambda i, names: parquet.read_row_group(i, names, use_threads=False)
-            )
-        reader = ipc.open_file(pa.memory_map(str(path)))
+            sizes: list[int] = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+            return _File(parquet.schema_arrow, sizes, partial(parquet.read_row_group, use_threads=False))
+        reader: Any = ipc.open_file(pa.memory_map(str(path)))
         sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
-        return _File(reader.schema, sizes, lambda i, names: pa.Table.from_batches([reader.get_batch(i)]).select(names))
-    except (pa.ArrowInvalid, OSError) as error:
+        return _File(reader.schema, sizes, partial(_batch, reader))
+    except (ValueError, OSError) as error:  # pyarrow's own errors are ValueError too
         raise FileError(f"{path.name} is not a readable {path.suffix} file: {str(error).splitlines()[0]}.") from None
+
+
+def _batch(reader: Any, i: int, names: list[str]) -> Any:
+    import pyarrow as pa
+
+    return cast("Any", pa.Table).from_batches([reader.get_batch(i)]).select(names)
 
 
 def _layout(file: _File, path: Path) -> tuple[tuple[str, ...], bool, int, np.dtype[Any]]:
     """The columns to read, whether they hold lists, the number of dimensions, and the precision."""
-    import pyarrow.types as kinds
+    import pyarrow.types
+
+    kinds: Any = pyarrow.types
 
     def number(kind: Any) -> bool:
         return kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
@@ -154,8 +160,9 @@ def _layout(file: _File, path: Path) -> tuple[tuple[str, ...], bool, int, np.dty
 
 
 def _kind(kind: Any) -> np.dtype[Any]:
-    import pyarrow.types as kinds
+    import pyarrow.types
 
+    kinds: Any = pyarrow.types
     stored = np.dtype(bool) if kinds.is_boolean(kind) else np.dtype(kind.to_pandas_dtype())
     return np.dtype(np.float32 if np.can_cast(stored, np.float32) else np.float64)
 
@@ -167,8 +174,9 @@ def _told(layout: tuple[tuple[str, ...], bool, int, np.dtype[Any]]) -> str:
 
 def _numbers(table: Any, files: VectorFiles, path: Path, first: int) -> NDArray[Any]:
     """The table's vectors, (m, D), contiguous."""
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
+    pc: Any = pyarrow.compute
     missing = sum(column.null_count for column in table.columns)
     if missing:
         row = next(i for column in table.columns for i, null in enumerate(pc.is_null(column).to_pylist()) if null)
