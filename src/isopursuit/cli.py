@@ -20,13 +20,17 @@ from isopursuit.terminal import (
     candidates,
     check_output,
     command_line,
+    is_streamed,
     one_line_errors,
+    refuse_for_streams,
     save_json,
     save_picture,
     show_notes,
+    show_pursuit,
     show_selection,
     show_table,
     stopped_by,
+    streamed,
     told,
     write_whole,
 )
@@ -42,7 +46,13 @@ app = typer.Typer(
 
 
 Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
-File = Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz.", show_default=False)]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz. A pattern such as 'folder/*.parquet' is streamed.",
+        show_default=False,
+    ),
+]
 Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, or columns.")]
 Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick; if not given, one a dimension.")]
 Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's exponent c; larger is stricter.")]
@@ -51,6 +61,8 @@ LabelColumn = Annotated[str | None, typer.Option("--label", help="The column tha
 Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds the search may take.")]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler; its workers read the files.")]
+State = Annotated[Path | None, typer.Option("--state", help="Keep the weights of a streamed run here, to continue.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the answer to this .json file.")]
 
@@ -86,12 +98,38 @@ def select(
     output: Output = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .svg, .pdf).")] = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Pick rows (or columns) and say how good they are, how sure that is, and why."""
     with one_line_errors():
         import isopursuit as ip
 
         check_output(output)
+        if is_streamed(file, scheduler):
+            refuse_for_streams(
+                {
+                    "--features": not samples,
+                    "--columns": columns,
+                    "--label": label,
+                    "--drop-missing": drop_missing,
+                    "--must-include": must_include,
+                    "--must-exclude": must_exclude,
+                    "--report": report,
+                    "--method": method != "two-stage",
+                }
+            )
+            with streamed(file, standardize, k, scheduler) as source:
+                picked = ip.select(source, c=c, time_limit=time_limit, gap=gap)
+            answer: dict[str, Any] = {"file": str(file), "picks": "samples", **picked.as_dict()}
+            if output is not None:
+                save_json(output, answer)
+            if plot is not None:
+                save_picture(plot, picked)
+            if as_json:
+                typer.echo(json.dumps(answer, indent=2))
+            else:
+                show_selection(picked, answer["notes"])
+            return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
         watch = Watch(time_limit, save=None if output is None else Draft(output, matrix, origin, file))
         with watch:
@@ -156,6 +194,8 @@ def pursue(
     drop_missing: DropMissing = False,
     as_json: AsJson = False,
     output: Output = None,
+    scheduler: Scheduler = None,
+    state: State = None,
 ) -> None:
     """Solve the convex program alone: what it keeps, with the certificate."""
     with one_line_errors():
@@ -163,18 +203,19 @@ def pursue(
         from isopursuit.matrix import row_space
 
         check_output(output)
+        if is_streamed(file, scheduler) or state is not None:
+            refuse_for_streams(
+                {"--features": not samples, "--columns": columns, "--label": label, "--drop-missing": drop_missing}
+            )
+            with streamed(file, standardize, k, scheduler) as source:
+                found = ip.isometry_pursuit(source, c, state=state)
+            show_pursuit(found, {"file": str(file), "picks": "samples", "c": c, **found.as_dict()}, as_json, output)
+            return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
         values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
         found = ip.isometry_pursuit(values, c, labels=matrix.labels)
         answer = told(file, samples, matrix, origin, {"c": c, **found.as_dict()})
-        if output is not None:
-            save_json(output, answer)
-        if as_json:
-            typer.echo(json.dumps(answer, indent=2))
-            return
-        rows = [[str(row["label"]), f"{row['weight']:.4f}"] for row in answer["columns"]]
-        show_table(["column", "weight"], rows, f"{len(rows)} of {len(found.weights)} columns; {found.certificate}")
-        show_notes(answer["notes"])
+        show_pursuit(found, answer, as_json, output)
 
 
 @app.command()

@@ -48,6 +48,10 @@ class BudgetError(InputError):
     """An exhaustive search would take more evaluations than allowed."""
 
 
+class FileError(IsoPursuitError, OSError):
+    """A file is not there, cannot be read, or is not what its name says."""
+
+
 class GeometryError(InputError):
     """Atoms stand in a line or in one place, so that an angle or a torsion has no gradient there."""
 

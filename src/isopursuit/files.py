@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import DataTypeError, IsoPursuitError, LabelError, NonFiniteError, ShapeError
+from isopursuit.errors import DataTypeError, FileError, IsoPursuitError, LabelError, NonFiniteError, ShapeError
 from isopursuit.matrix import SHOWN, Label, Matrix, name_columns, row_triangle
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ Array = NDArray[np.float64]
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SEPARATORS = "\t;|,"
-
-
-class FileError(IsoPursuitError, OSError):
-    """A file is not there, cannot be read, or is not what its name says."""
 
 
 @dataclass(frozen=True)

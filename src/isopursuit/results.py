@@ -66,6 +66,22 @@ class Certificate:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """What a pursuit over a source took: passes over all its columns, bytes read by them, seconds of each."""
+
+    passes: int
+    bytes: int
+    seconds: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"passes": self.passes, "bytes": self.bytes, "seconds": list(self.seconds)}
+
+    def __str__(self) -> str:
+        return f"{self.passes} passes over all columns, {self.bytes / 1e9:.3g} GB read in {sum(self.seconds):.3g} s"
+
+
+@dataclass(frozen=True)
 class Pursuit:
     """The solution of multitask basis pursuit (or lasso), with its certificate.
 
@@ -86,7 +102,10 @@ class Pursuit:
     dual : ndarray, shape (D, r) or (n, D, r)
         ν with ‖νᵀ x_p‖ ≤ 1 for every column.
     status : {"optimal", "stalled", "stopped"}
-        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the callback.
+        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the callback or a
+        time limit.
+    effort : Effort or None
+        For a source: how many passes it took.
     """
 
     weights: Array
@@ -100,6 +119,7 @@ class Pursuit:
     labels: tuple[Label, ...] | None = None
     notes: tuple[str, ...] = ()
     support_coefficients: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    effort: Effort | None = None
 
     @cached_property
     def support(self) -> Indices:
@@ -132,6 +152,7 @@ class Pursuit:
             "status": self.status,
             "ridge": self.ridge,
             "certificate": self.certificate.as_dict(),
+            "effort": None if self.effort is None else self.effort.as_dict(),
             "notes": list(self.notes),
         }
 
@@ -141,6 +162,7 @@ class Pursuit:
             f"Pursuit: {len(self.support)} of {len(self.weights)} columns, {kind}",
             f"  {self.certificate}",
             f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
+            *([] if self.effort is None else [f"  {self.effort}"]),
         ]
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 

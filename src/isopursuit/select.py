@@ -34,11 +34,13 @@ from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.tree import SearchProgress
+from isopursuit.sources.columns import Columns, as_source, is_source
 
 Array = NDArray[np.float64]
 Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 
 NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
+MOST_TIED = 5000  # columns of a source that the search takes on
 BATCH = 64  # swaps evaluated at once
 
 
@@ -60,9 +62,10 @@ def select(
 
     Parameters
     ----------
-    X : array_like (D, P), data frame, or a list (or stack) of such matrices of one shape
+    X : array_like (D, P), data frame, a list (or stack) of such matrices of one shape, or a source
         Columns are candidates; a frame's column names become labels. Several matrices, such as the differentials of
-        functions at many points of a manifold, share one selection: their losses are summed.
+        functions at many points of a manifold, share one selection: their losses are summed. For files, tensors and
+        Dask arrays see `as_source`.
     k : int, optional
         How many columns to pick: D if not given. With k < D columns are compared by their coordinates in the leading
         k-dimensional row space of X (at many points, of each of them).
@@ -96,6 +99,10 @@ def select(
     (('north', 'east'), 2.005)
     """
     began = time.perf_counter()
+    if is_source(X):
+        if method != "two-stage" or include is not None or exclude is not None or labels is not None:
+            raise ParameterError("A source is selected from by method='two-stage', without include, exclude or labels.")
+        return _select_source(as_source(X, k=k), c, normalization, time_limit, gap, callback)
     points, many = as_points(X, labels, wide=k is None)
     D, P = points[0].values.shape
     k = as_size(k, D, min(numerical_rank(singular_values(unit_columns(one.values)), P) for one in points))
@@ -127,6 +134,36 @@ def select(
     told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
     picked = _explain(reduced, c, method, pursuit, search, must, barred, told)
     return picked if many else replace(picked, matrix=picked.matrix[0])
+
+
+def _select_source(
+    columns: Columns,
+    c: float,
+    normalization: Normalization,
+    time_limit: float | None,
+    gap: float,
+    callback: Callable[[SearchProgress], bool | None] | None,
+) -> Selection:
+    """Stream the pursuit, bring its tied set home, search there, and name columns by their numbers in the source."""
+    began = time.perf_counter()
+    pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=time_limit)
+    kept, notes = pursuit.tied, columns.notes
+    if len(kept) > MOST_TIED:
+        notes += (f"{len(kept)} columns are tied, too many to search: those with weight were.",)
+        kept = pursuit.support
+    numbers = kept.tolist()
+    matrix = Matrix(columns.transform.apply(columns.take(kept)), tuple(numbers), notes)
+    left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
+    search = exact_search(matrix, c, time_limit=left, gap=gap, callback=callback)
+    found = _explain([matrix], c, "two-stage", pursuit, search, [], [], ())
+    return replace(
+        found,
+        indices=kept[found.indices],
+        matrix=found.matrix[0],
+        search=replace(search, indices=kept[search.indices], labels=None),
+        choices=tuple(replace(one, index=numbers[one.index]) for one in found.choices),
+        alternatives=tuple(replace(one, index=numbers[one.index]) for one in found.alternatives),
+    )
 
 
 def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: list[int], many: bool) -> Pursuit:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from isopursuit.experiments.store import Record, Store
     from isopursuit.files import Table
     from isopursuit.matrix import Matrix
-    from isopursuit.results import Selection
+    from isopursuit.results import Pursuit, Selection
     from isopursuit.search.tree import SearchProgress
+    from isopursuit.sources.columns import Columns
 
 QUIET_SECONDS = 2.0  # before a progress line appears
 SAVE_SECONDS = 1.0  # between two saves of an unfinished search
@@ -58,6 +59,46 @@ def candidates(
     if samples:
         return matrix, list(table.numbers) or list(range(len(table.rows)))
     return matrix, list(range(len(table.columns)))
+
+
+def is_streamed(file: Path, scheduler: str | None) -> bool:
+    """Whether files are streamed over: a pattern, or files for a cluster."""
+    return scheduler is not None or any(sign in str(file) for sign in "*?[")
+
+
+def refuse_for_streams(given: dict[str, Any]) -> None:
+    """What needs the whole table in memory."""
+    from isopursuit.errors import ParameterError
+
+    for option, value in given.items():
+        if value:
+            raise ParameterError(
+                f"{option} is not there for files that are streamed. Name one file without --scheduler."
+            )
+
+
+@contextmanager
+def streamed(file: Path, standardize: bool, k: int | None, scheduler: str | None) -> Generator[Columns]:
+    """The files' rows as a source of columns, read here or by the workers of a Dask cluster."""
+    from isopursuit.errors import ParameterError
+    from isopursuit.sources.columns import as_source
+
+    columns = as_source(file, vectors="rows")
+    if scheduler is None:
+        yield as_source(columns, standardize=standardize, k=k)
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ParameterError("--scheduler needs Dask. Install isopursuit[dask].") from None
+    from isopursuit.sources.cluster import on_cluster
+
+    try:
+        client = Client(scheduler, timeout=10)
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"No Dask scheduler answers at {scheduler}: {str(error).splitlines()[0]}.") from None
+    with client:
+        yield as_source(on_cluster(columns), standardize=standardize, k=k)
 
 
 def check_output(output: Path | None) -> None:
@@ -283,6 +324,20 @@ def show_selection(picked: Selection, notes: list[str]) -> None:
     if picked.alternatives:
         typer.echo("close losers: " + ", ".join(f"{one.label} ({one.loss:.6g})" for one in picked.alternatives[:3]))
     show_notes(notes)
+
+
+def show_pursuit(found: Pursuit, answer: dict[str, Any], as_json: bool, output: Path | None) -> None:
+    """The columns with weight and the certificate, or JSON."""
+    if output is not None:
+        save_json(output, answer)
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    rows = [[str(row["label"]), f"{row['weight']:.4f}"] for row in answer["columns"]]
+    show_table(["column", "weight"], rows, f"{len(rows)} of {len(found.weights)} columns; {found.certificate}")
+    if found.effort is not None:
+        typer.echo(str(found.effort))
+    show_notes(answer["notes"])
 
 
 def show_notes(notes: list[str]) -> None:

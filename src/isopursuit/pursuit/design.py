@@ -95,15 +95,34 @@ class Design:
             B = B @ self.y
         return B * evaluation.weights[support, None]
 
-    def dual_point(self, evaluation: Evaluation) -> Array:
+    def dual_point(self, evaluation: Evaluation, rho: float | None = None) -> Array:
         """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
         nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
-        rho = float(np.sqrt(evaluation.q.max()))
+        rho = float(np.sqrt(evaluation.q.max())) if rho is None else rho
         nu = nu / (max(rho, 1.0) if self.ridge > 0 else rho)
         for i, triangle in enumerate(self.triangles):
             if triangle is not None:
                 nu[i] = solve_triangular(triangle, nu[i], lower=True, trans="T", check_finite=False)
         return nu
+
+    def screening(self, evaluation: Evaluation) -> tuple[Array, Array | None]:
+        """K = M⁻¹ and F = YᵀM⁻¹ in the caller's coordinates: √q = ‖F x‖, leverage = xᵀK x. One point only."""
+        K = evaluation.inverse[0]
+        triangle = self.triangles[0] if self.triangles else None
+        if triangle is not None:
+            for _ in range(2):  # T⁻ᵀ (T⁻ᵀ M⁻¹)ᵀ
+                K = np.asarray(solve_triangular(triangle, K, lower=True, trans="T", check_finite=False)).T
+        K = np.asarray((K + K.T) / 2, dtype=np.float64)
+        target = self.y if self.values is None else self.targets
+        return K, None if target is None else target[0].T @ K
+
+    def dual_value(self, evaluation: Evaluation, rho: float) -> float:
+        """A lower bound on min f from the point ν = M⁻¹Y/ρ, where no column has ‖YᵀM⁻¹x_p‖ above ρ."""
+        nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
+        trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
+        if self.ridge > 0:
+            rho = max(rho, 1.0)
+        return 2 * trace / rho - (self.ridge + self.floor) * float(np.vdot(nu, nu)) / rho**2 if rho > 0 else 0.0
 
     @property
     def idle(self) -> bool:

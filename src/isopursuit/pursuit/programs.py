@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,8 +27,10 @@ from isopursuit.matrix import (
 from isopursuit.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit.design import TIGHT, Design, Evaluation, build_design, whitened_at
 from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
-from isopursuit.pursuit.working_set import PursuitProgress, Solved, pursue
+from isopursuit.pursuit.streamed import Home, pursue_columns
+from isopursuit.pursuit.working_set import PursuitProgress, Solved, limited, pursue
 from isopursuit.results import Certificate, Pursuit
+from isopursuit.sources.columns import Columns, as_source, is_source
 
 Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
@@ -34,6 +39,7 @@ Callback = Callable[[PursuitProgress], bool | None]
 IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
 REFINED = 1e-11  # residuals above this are refined away before an answer is judged
+MEMORY = 512 * 2**20  # bytes that columns brought home from a source may take
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
@@ -47,13 +53,17 @@ def basis_pursuit(
     weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
+    time_limit: float | None = None,
+    state: str | Path | None = None,
+    memory: int = MEMORY,
 ) -> Pursuit:
     """Multitask basis pursuit: min Σ‖β_p‖ subject to X β = Y, certified.
 
     Parameters
     ----------
-    X : array_like (D, P), data frame, or a list of such matrices of one shape
-        Columns are candidates. Several matrices share one selection: Σ_p (Σ_i ‖β_p^i‖²)^½ is minimized.
+    X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
+        Columns are candidates. Several matrices share one selection: Σ_p (Σ_i ‖β_p^i‖²)^½ is minimized. Files, PyTorch
+        tensors, Dask arrays and what `as_source` made of them are streamed over, never loaded as a whole.
     Y : array_like (D, r), or a list of them, optional
         The target; the identity if not given.
     ridge : float
@@ -67,6 +77,12 @@ def basis_pursuit(
         A warm start, for example from an earlier `Pursuit.weights`.
     callback : callable, optional
         Called with a `PursuitProgress` between rounds; return True to stop with what there is.
+    time_limit : float, optional
+        Seconds after which to stop with what there is.
+    state : path, optional
+        For a source: a file that keeps the weights after every pass. A run that was killed continues from it.
+    memory : int
+        For a source: bytes that columns brought home may take.
 
     Returns
     -------
@@ -81,11 +97,16 @@ def basis_pursuit(
     >>> found.support.tolist(), round(found.objective, 9), found.unique
     ([0, 1], 2.0, True)
     """
+    _check_options(ridge, tol, solution)
+    if is_source(X):
+        columns = _as_columns(X, labels)
+        target = _as_targets(Y, 1, False, columns.shape[0])
+        options = _Options(tol, solution, weights, callback, time_limit, state, memory)
+        return _pursue_source(columns, None if target is None else target[0], float(ridge), options)
     matrices, many = as_points(X, labels)
     targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
-    _check_options(ridge, tol, solution)
     design = build_design([m.values for m in matrices], targets, float(ridge))
-    return _pursue(design, matrices[0], many, tol, solution, weights, callback)
+    return _pursue(design, matrices[0], many, tol, solution, weights, _stopping(callback, time_limit))
 
 
 def isometry_pursuit(
@@ -99,6 +120,9 @@ def isometry_pursuit(
     weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
+    time_limit: float | None = None,
+    state: str | Path | None = None,
+    memory: int = MEMORY,
 ) -> Pursuit:
     """Isometry pursuit: basis pursuit of the identity by the normalized columns of X.
 
@@ -123,9 +147,15 @@ def isometry_pursuit(
     >>> found.support.tolist(), found.certificate.gap < 1e-10
     ([0, 1], True)
     """
-    matrices, many = as_points(X, labels)
     c = as_exponent(c)
     _check_options(ridge, tol, solution)
+    if is_source(X):
+        columns = _as_columns(X, labels)
+        normalized = replace(columns, transform=replace(columns.transform, c=c, normalization=normalization))
+        options = _Options(tol, solution, weights, callback, time_limit, state, memory)
+        return _pursue_source(normalized, None, float(ridge), options)
+    matrices, many = as_points(X, labels)
+    callback = _stopping(callback, time_limit)
     try:
         design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
     except RankError as error:
@@ -142,6 +172,80 @@ def isometry_pursuit(
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
     return found
+
+
+@dataclass(frozen=True)
+class _Options:
+    tol: float
+    solution: Solution
+    weights: ArrayLike | None
+    callback: Callback | None
+    time_limit: float | None
+    state: str | Path | None
+    memory: int
+
+
+def _stopping(callback: Callback | None, time_limit: float | None) -> Callback | None:
+    return callback if time_limit is None else limited(callback, time_limit)
+
+
+def _as_columns(X: Any, labels: Sequence[Label] | None) -> Columns:
+    if labels is not None:
+        raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
+    return as_source(X)
+
+
+def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _Options) -> Pursuit:
+    """Stream until what matters is at home, then solve that as any other matrix."""
+    began = time.perf_counter()
+    if target is not None and not target.any():
+        raise ParameterError("Y is zero, so that no column is needed.")
+    P = columns.shape[1]
+    given = _as_weights(ask.weights, P)
+    home = pursue_columns(columns, target, ridge, ask.tol, ask.memory, ask.callback, ask.time_limit, ask.state, given)
+    scale = math.exp(-home.log_scale)
+    if not home.complete:
+        return _at_large(home, ridge, ask.tol, scale, P)
+    left = None if ask.time_limit is None else ask.time_limit - (time.perf_counter() - began)
+    matrix = Matrix(home.values, None, home.notes)
+    callback = _stopping(ask.callback, left)
+    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, scale * home.weights, callback, scale)
+    weights = np.zeros(P)
+    weights[home.indices] = found.weights
+    # on the columns left behind the new dual point is feasible if it proves as much as the one they were left with
+    unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
+    feasible = home.value - found.certificate.dual / unit <= home.slack
+    return replace(
+        found,
+        weights=weights,
+        tied=home.indices[found.tied],
+        dual=found.dual if feasible else scale * home.dual,
+        effort=home.effort,
+    )
+
+
+def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pursuit:
+    """The answer where more columns may be in an optimal solution than could come home."""
+    design, evaluation = home.design, home.evaluation
+    support = np.flatnonzero(evaluation.weights)
+    B = design.coefficients(evaluation, support)
+    unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
+    certificate = Certificate(evaluation.primal * unit, home.lower * unit, design.residual(B, support))
+    weights = np.zeros(P)
+    weights[home.indices] = scale * evaluation.weights
+    return Pursuit(
+        weights=weights,
+        tied=home.tied,
+        unique=False,
+        solution="interior",
+        certificate=certificate,
+        dual=scale * home.dual,
+        ridge=ridge,
+        status="optimal" if certificate.gap <= tol else "stopped" if home.stopped else "stalled",
+        notes=home.notes,
+        support_coefficients=scale * B[0][np.argsort(home.indices[support])],
+        effort=home.effort,
+    )
 
 
 def _normalized_design(

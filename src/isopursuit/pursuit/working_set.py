@@ -1,7 +1,8 @@
 """The solver's loop: a small set of columns is solved in the kernel, all columns are screened, violators join.
 
-Small problems are their own working set and take one call. Nothing here judges an answer: that is the evaluation
-over all columns at the end (design.py).
+Small problems are their own working set and take one call. Columns in memory and columns that are streamed
+(streamed.py) go through the same loop. Nothing here judges an answer: that is the evaluation over all columns at the
+end (design.py).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,16 @@ PATIENCE = 12  # screenings without progress before giving up
 
 @dataclass(frozen=True)
 class PursuitProgress:
-    """Where a pursuit stands: elapsed time, the gap over the columns at hand, how many those are, screenings so far."""
+    """Where a pursuit stands: elapsed time, the gap over the columns at hand, how many those are, screenings so far.
+
+    `bytes` is what the passes over a source have read.
+    """
 
     seconds: float
     gap: float
     columns: int
     passes: int
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,13 @@ class Watch:
     def __init__(self, callback: Callable[[PursuitProgress], bool | None]) -> None:
         self.callback = callback
         self.began = time.perf_counter()
-        self.columns = self.passes = 0
+        self.columns = self.passes = self.bytes = 0
         self.stopped = False
         self.error: BaseException | None = None
 
     def __call__(self, gap: float) -> bool:
         """Tell the callback; True stops the kernel."""
-        now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes)
+        now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes, self.bytes)
         self.stopped = bool(self.callback(now)) or self.stopped
         return self.stopped
 
@@ -69,18 +74,26 @@ class Watch:
         return self.stopped
 
 
+def limited(
+    callback: Callable[[PursuitProgress], bool | None] | None, seconds: float | None
+) -> Callable[[PursuitProgress], bool | None]:
+    """The callback, which also stops after so many seconds."""
+
+    def ask(now: PursuitProgress) -> bool:
+        over = seconds is not None and now.seconds > seconds
+        return bool(callback is not None and callback(now)) or over
+
+    return ask
+
+
 def pursue(
     design: Design, tol: float, weights: Array | None, callback: Callable[[PursuitProgress], bool | None] | None
 ) -> Solved:
     """Minimize f to a relative gap of tol, from the given weights if any."""
-    P = design.shape[1]
     w = _starting(design, weights)
     # a watch on large problems lets Ctrl-C through even without a callback
     watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
-    if P <= SMALL:
-        independent = _solve_all(design, w, tol, watch)
-    else:
-        independent = _solve_by_parts(design, w, tol, watch, warm=weights is not None)
+    independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
@@ -107,44 +120,115 @@ def _starting(design: Design, weights: Array | None) -> Array:
     return w
 
 
-def _solve_all(design: Design, w: Array, tol: float, watch: Watch | None) -> bool:
+def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> bool:
+    """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
+    if len(w) > SMALL:
+        return solve_by_parts(Whole(design, w, warm=warm), tol, watch, nested=nested)
     if watch is not None:
         watch.columns = len(w)
     return design.solve(w, tol, ROUNDS, watch)
 
 
-def _solve_by_parts(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> bool:
-    """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns."""
-    _, P, D = design.shape
-    room = max(512, D * (D + 1) // 2)
+class Field(Protocol):
+    """Weights on all columns, in memory or not, of which a few are solved at a time."""
+
+    @property
+    def share(self) -> float:
+        """Of the gap over all columns, what a part is solved to."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether the parts seen so far decide the rest."""
+        ...
+
+    def screen(self) -> float | None:
+        """One pass: the gap over all columns; None where M is singular."""
+        ...
+
+    def part(self) -> tuple[Design, Array]:
+        """The columns with weight and those most wanted, and weights to start from."""
+        ...
+
+    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
+        """Improve the part's weights in place."""
+        ...
+
+    def settle(self, weights: Array) -> None:
+        """The part's weights become those of the field."""
+        ...
+
+
+def solve_by_parts(field: Field, tol: float, watch: Watch | None, *, nested: bool = False) -> bool:
+    """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns.
+
+    A part that is large itself is solved by parts in turn; only the outer passes are counted.
+    """
     independent = False
     best = np.inf
     stale = 0
     for passes in range(PASSES):
-        evaluation = design.evaluate(w)
-        if evaluation is None:
+        gap = field.screen()
+        if gap is None:
             break
-        gap = evaluation.gap
         stale = 0 if gap < 0.9 * best else stale + 1
         best = min(best, gap)
-        if gap <= tol or stale > PATIENCE:
+        if gap <= tol or stale > PATIENCE or field.settled or (watch is not None and watch.check()):
             break
-        keep = warm or passes > 0
-        columns = _most_wanted(evaluation, max(256, room // 2) if keep else room, keep)
-        part = design.take(columns)
-        v = w[columns] if keep else part.start()
-        if part.evaluate(v) is None:  # the first guess does not span: take every column once
-            columns = np.arange(P)
-            part, v = design, w.copy()
-        if watch is not None:
-            watch.columns, watch.passes = len(columns), passes + 1
-        target = max(0.3 * tol, (3e-2 if gap > 1e-4 else 1e-3) * gap)
-        independent = part.solve(v, target, ROUNDS, watch)
-        w[:] = 0.0
-        w[columns] = v
+        part, v = field.part()
+        if watch is not None and not nested:
+            watch.passes = passes + 1
+        independent = field.improve(part, v, max(0.3 * tol, field.share * gap), watch)
+        field.settle(v)
         if watch is not None and watch.check():
             break
     return independent
+
+
+class Whole:
+    """All columns in memory."""
+
+    settled = False
+
+    def __init__(self, design: Design, w: Array, *, warm: bool) -> None:
+        self.design, self.w, self.warm = design, w, warm
+        D = design.shape[2]
+        self.room = max(512, D * (D + 1) // 2)
+        self.evaluation: Evaluation | None = None
+        self.columns = np.arange(0)
+
+    @property
+    def share(self) -> float:
+        """Less once the columns that matter are found."""
+        return 3e-2 if self.evaluation is None or self.evaluation.gap > 1e-4 else 1e-3
+
+    def screen(self) -> float | None:
+        """The gap over all columns."""
+        self.evaluation = self.design.evaluate(self.w)
+        return None if self.evaluation is None else self.evaluation.gap
+
+    def part(self) -> tuple[Design, Array]:
+        """The columns with weight, and the worst violators."""
+        assert self.evaluation is not None
+        keep, self.warm = self.warm, True
+        self.columns = _most_wanted(self.evaluation, max(256, self.room // 2) if keep else self.room, keep)
+        part = self.design.take(self.columns)
+        v = self.w[self.columns] if keep else part.start()
+        if part.evaluate(v) is None:  # the first guess does not span: take every column once
+            self.columns = np.arange(len(self.w))
+            part, v = self.design, self.w.copy()
+        return part, v
+
+    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
+        """In one call of the kernel."""
+        if watch is not None:
+            watch.columns = len(weights)
+        return part.solve(weights, tol, ROUNDS, watch)
+
+    def settle(self, weights: Array) -> None:
+        """Weights on the part's columns, zero elsewhere."""
+        self.w[:] = 0.0
+        self.w[self.columns] = weights
 
 
 def _most_wanted(evaluation: Evaluation, room: int, keep: bool) -> NDArray[np.intp]:

@@ -1,0 +1,121 @@
+"""A pursuit over a file larger than it needs to hold: passes, time per pass, memory.
+
+    python benchmarks/scale.py FOLDER [--columns 20000000] [--spread 0.0]
+
+makes FOLDER/gauss64.npy (5 GB of float32, vectors in rows), times one pass against reading and multiplying once, for
+growing numbers of columns, and then pursues all of them. Prints Markdown. One BLAS thread; the pass brings its own.
+"""
+
+import argparse
+import os
+import resource
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import isopursuit as ip
+from isopursuit.sources.tasks import Screen, Transform
+
+D = 64
+BLOCK = 2**18
+
+
+def make(path, columns, spread):
+    """Gaussian columns of median length about 1, times e^(spread·Gaussian); a block at a time."""
+    rng = np.random.default_rng(0)
+    with path.with_suffix(".part").open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (columns, D)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for first in range(0, columns, BLOCK):
+            block = rng.standard_normal((min(BLOCK, columns - first), D), dtype=np.float32) / np.float32(np.sqrt(D))
+            if spread:
+                block *= np.exp(spread * rng.standard_normal((len(block), 1), dtype=np.float32))
+            block.tofile(file)
+    path.with_suffix(".part").rename(path)
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """Read and multiply once: what no pass can do without."""
+
+    K: np.ndarray
+
+    def __call__(self, block, first):
+        # as the pass does, a few hundred columns at a time, so that the product stays in cache
+        return sum(float((self.K @ block[:, i : i + 256])[0, 0]) for i in range(0, block.shape[1], 256))
+
+    def merge(self, one, other):
+        return one + other
+
+
+def best_of(times, function):
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def pass_table(columns):
+    rng = np.random.default_rng(1)
+    K = np.eye(D) + 0.01 * rng.normal(size=(D, D))
+    K = (K + K.T) / 2
+    screen = Screen(K, None, Transform(c=1.0), room=4160, reach=0.1)
+    multiply = Multiply(K.astype(np.float32))
+    print("| columns | GB | one pass (s) | read and multiply (s) | ratio | ns a column |")
+    print("|---|---|---|---|---|---|")
+    sizes = [n for n in (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7, 2 * 10**7) if n <= columns.shape[1]]
+    for n in sizes:
+        some = replace(columns.source, extent=(n, D))
+        repeats = 5 if n <= 10**6 else 2
+        plain = best_of(repeats, lambda some=some: some.fold(multiply))
+        ours = best_of(repeats, lambda some=some: some.fold(screen))
+        again = best_of(1, lambda some=some: some.fold(multiply))
+        plain = min(plain, again)
+        print(
+            f"| {n:,} | {4e-9 * D * n:.3g} | {ours:.3f} | {plain:.3f} | {ours / plain:.2f} | {1e9 * ours / n:.0f} |",
+            flush=True,
+        )
+
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--columns", type=int, default=20_000_000)
+    parser.add_argument("--spread", type=float, default=0.0, help="of the logarithm of the columns' lengths")
+    parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--no-table", action="store_true")
+    options = parser.parse_args()
+    path = options.folder / f"gauss64-{options.columns}-{options.spread:g}.npy"
+    if not path.exists():
+        make(path, options.columns, options.spread)
+    columns = ip.as_source(path, vectors="rows")
+    if not options.no_table:
+        pass_table(columns)
+    began = time.perf_counter()
+
+    def tell(now):
+        if now.columns == options.columns:
+            print(f"    pass {now.passes}: {now.seconds:.1f} s, gap {now.gap:.2e}", flush=True)
+
+    found = ip.isometry_pursuit(columns, tol=options.tol, callback=tell)
+    seconds = time.perf_counter() - began
+    print(
+        f"\n64 × {options.columns:,} float32, log-lengths spread by {options.spread:g}, load {os.getloadavg()[0]:.1f}:"
+    )
+    print(f"gap {found.certificate.gap:.1e} ({found.status}), {found.effort}, {seconds:.1f} s in all,")
+    print(f"seconds a pass: {', '.join(f'{s:.1f}' for s in found.effort.seconds)}; peak memory {peak() / 1e9:.2f} GB")
+    print(f"{len(found.support)} columns with weight, {len(found.tied)} not excluded")
+
+
+if __name__ == "__main__":
+    main()

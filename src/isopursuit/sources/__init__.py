@@ -1,0 +1,1 @@
+"""Columns wherever they live: arrays, files, devices, clusters. A pass screens them all; a few come home."""

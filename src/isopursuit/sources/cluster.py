@@ -1,0 +1,102 @@
+"""Columns in a Dask array (extra `dask`): blocks are screened where they are, by whatever scheduler is at work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ShapeError
+from isopursuit.sources.arrays import Blocks
+from isopursuit.sources.columns import Columns, precision
+from isopursuit.sources.tasks import Screen, Task
+
+Array = NDArray[np.float64]
+
+GENEROUS = 4  # times its share of the room that a block may send
+
+
+@dataclass(frozen=True)
+class DaskSource:
+    """A Dask array (D₀, P) whose blocks hold whole columns.
+
+    Every pass asks for every block: `x.persist()` keeps them in the cluster's memory between passes. What a lost worker
+    held is computed again by Dask, and the answer is the same.
+    """
+
+    array: Any
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, x: Any, rows: bool) -> DaskSource:
+        """Blocks are put together where they hold parts of columns."""
+        if not hasattr(x, "chunks") or x.ndim != 2:
+            kind = f"{x.ndim} dimensions" if hasattr(x, "ndim") else f"a {type(x).__name__}"
+            raise ShapeError(
+                f"Expected a Dask array of 2 dimensions; got {kind}. A frame's `.to_dask_array(lengths=True)` is one."
+            )
+        if any(np.isnan(size) for sizes in x.chunks for size in sizes):
+            raise ShapeError("The Dask array does not know its chunks' sizes. Call x.compute_chunk_sizes() first.")
+        x = x.T if rows else x
+        if len(x.chunks[0]) > 1:
+            x = x.rechunk({0: -1, 1: "auto"})
+        return cls(x, precision(x.dtype, "The Dask array"))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(D₀, P)."""
+        return self.array.shape
+
+    def fold(self, task: Task) -> Any:
+        """One pass: every block answers where it is, and answers merge pairwise."""
+        delayed = _delayed()
+        if isinstance(task, Screen):
+            task = replace(task, quota=GENEROUS * task.room / self.shape[1])
+        ask = delayed(_answer, pure=False)
+        merge = delayed(_merged, pure=False)
+        shared = delayed(task, traverse=False)
+        firsts = np.cumsum([0, *self.array.chunks[1][:-1]]).tolist()
+        blocks = self.array.to_delayed(optimize_graph=True).ravel()
+        answers: list[Any] = [
+            ask(shared, block, first, self.dtype) for block, first in zip(blocks, firsts, strict=True)
+        ]
+        while len(answers) > 1:
+            paired: list[Any] = [merge(shared, *answers[i : i + 2]) for i in range(0, len(answers) - 1, 2)]
+            answers = paired + answers[2 * len(paired) :]
+        return answers[0].compute()
+
+    def take(self, indices: NDArray[np.intp]) -> Array:
+        """These columns, float64, from the blocks that hold them."""
+        order = np.argsort(indices, kind="stable")
+        values = np.empty((self.shape[0], len(indices)))
+        values[:, order] = self.array[:, indices[order]].compute()
+        return values
+
+
+def on_cluster(columns: Columns) -> Columns:
+    """The same files, read by a cluster's workers, who must see them under the same names."""
+    import dask.array as da
+
+    source = cast("Blocks", columns.source)
+    D = source.shape[0]
+    read = _delayed()(source.read, pure=True)
+    blocks = [
+        da.from_delayed(read(first, last), (D, last - first), dtype=source.dtype) for first, last in source.spans()
+    ]
+    return replace(columns, source=DaskSource(da.concatenate(blocks, axis=1), source.dtype))
+
+
+def _delayed() -> Any:
+    from dask import delayed  # pyright: ignore
+
+    return delayed  # pyright: ignore
+
+
+def _answer(task: Task, block: NDArray[Any], first: int, dtype: np.dtype[Any]) -> Any:
+    return task(np.asarray(block, dtype=dtype), first)
+
+
+def _merged(task: Task, one: Any, other: Any) -> Any:
+    return task.merge(one, other)

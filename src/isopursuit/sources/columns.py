@@ -1,0 +1,256 @@
+"""The door for columns that are not simply an array in memory, and the two verbs behind it: screen and take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
+from isopursuit.sources.tasks import LARGEST, POSITIONS, Moments, Screen, Screened, Summed, Task, Transform
+
+Array = NDArray[np.float64]
+Vectors = Literal["columns", "rows"]
+
+RUN = 64  # neighbouring columns that a sample takes at once
+FINGERPRINT = 16  # columns by which a source is recognized
+DEPENDENT = 1e-14  # eigenvalues of a correlation matrix below this, relative to the largest, are rounding
+
+
+class Source(Protocol):
+    """Columns wherever they live. `dtype` is the precision they are screened in, float32 or float64."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(D₀, P): rows and columns."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision in which blocks come."""
+        ...
+
+    def fold(self, task: Task) -> Any:
+        """The task's answer over all columns: one pass."""
+        ...
+
+    def take(self, indices: NDArray[np.intp]) -> Array:
+        """These columns, (D₀, m), float64."""
+        ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A source and what is done to its columns on the fly: x ↦ A (a∘x − b). Made by `as_source`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> columns = as_source(5 + rng.normal(size=(1000, 3)), vectors="rows").standardized().projected(2)
+    >>> columns.shape
+    (2, 1000)
+    """
+
+    source: Source
+    transform: Transform = field(default_factory=Transform)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(D, P) after the transform."""
+        D, P = self.source.shape
+        return (D if self.transform.A is None else len(self.transform.A)), P
+
+    @property
+    def nbytes(self) -> int:
+        """What one pass reads."""
+        D, P = self.source.shape
+        return D * P * self.source.dtype.itemsize
+
+    def screen(self, question: Screen) -> Screened:
+        """One pass over all columns; refuses entries that are not finite."""
+        found: Screened = self.source.fold(question)
+        if found.spoiled:
+            _refuse(found.bad, found.spoiled)
+        return replace(found, wanted=found.wanted.trimmed(), drawn=found.drawn.trimmed())
+
+    def take(self, indices: NDArray[np.intp]) -> Array:
+        """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""
+        values = self.source.take(np.asarray(indices, dtype=np.intp))
+        if not np.isfinite(values).all():
+            where = np.argwhere(~np.isfinite(values))[:POSITIONS]
+            _refuse(tuple((int(i), int(indices[j]), float(values[i, j])) for i, j in where), None)
+        return values
+
+    def sample(self, count: int) -> NDArray[np.intp]:
+        """About `count` columns, in runs spread evenly over all."""
+        P = self.shape[1]
+        if count >= P:
+            return np.arange(P)
+        runs = max(count // RUN, 1)
+        starts = np.linspace(0, P - RUN, runs).astype(np.intp) if P > RUN else np.zeros(1, dtype=np.intp)
+        return np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())
+
+    def fingerprint(self) -> Array:
+        """A few entries by which the same columns are known again."""
+        P = self.shape[1]
+        few = np.unique(np.linspace(0, P - 1, FINGERPRINT).astype(np.intp))
+        return self.take(few).sum(axis=0)
+
+    def standardized(self) -> Columns:
+        """Rows of mean 0 and variance 1, at the cost of one pass; constant rows are left out with a note."""
+        if self.transform.A is not None:
+            raise ParameterError("Standardize before projecting: as_source(x).standardized().projected(k).")
+        summed, origin = self._moments()
+        mean = summed.total / summed.columns
+        variance = np.diag(summed.gram) / summed.columns - mean**2
+        constant = variance <= 1e-28 * (origin**2 + np.diag(summed.gram) / summed.columns)
+        if constant.all():
+            raise ShapeError("Every row is constant, so there is nothing to standardize.")
+        a = 1 / np.sqrt(np.where(constant, 1.0, variance))
+        A = np.eye(len(a))[~constant] if constant.any() else None
+        notes = (f"left out, constant: {int(constant.sum())} rows.",) if A is not None else ()
+        return replace(self, transform=Transform(a, a * (origin + mean), A), notes=self.notes + notes)
+
+    def projected(self, k: int) -> Columns:
+        """The columns' coordinates in the leading k-dimensional row space, at the cost of one pass.
+
+        The space is that of the leading eigenvectors of Σ z zᵀ, summed up in float64 over all columns.
+        """
+        summed, origin = self._moments()
+        D = self.shape[0]
+        mean = (origin + summed.total / summed.columns)[:, None]
+        t = self.transform
+        gram = summed.gram / summed.columns - np.outer(summed.total, summed.total) / summed.columns**2
+        spread = gram if t.a is None else gram * np.outer(t.a, t.a)
+        centre = t.apply(mean)
+        if t.A is not None:
+            spread = t.A @ spread @ t.A.T
+        e, U = np.linalg.eigh(spread + centre @ centre.T)
+        rank = int((e > DEPENDENT * e[-1]).sum())
+        if not isinstance(k, int | np.integer) or not 1 <= k <= D:
+            raise ParameterError(f"k={k!r} is out of range: there are {D} rows, so project on 1 to {rank} dimensions.")
+        if k > rank:
+            raise RankError(f"The columns have {D} rows but rank {rank}. Project on at most {rank} dimensions.")
+        leading = U[:, ::-1][:, :k]
+        # fix the signs, so that the answer does not depend on LAPACK's
+        leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+        A = leading.T if t.A is None else leading.T @ t.A
+        return replace(self, transform=replace(t, A=np.ascontiguousarray(A)))
+
+    def _moments(self) -> tuple[Summed, Array]:
+        origin = self.take(self.sample(1024)).mean(axis=1)
+        summed: Summed = self.source.fold(Moments(origin))
+        if summed.bad:
+            _refuse(summed.bad, None)
+        return summed, origin
+
+
+def as_source(
+    x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, threads: int | None = None
+) -> Columns:
+    """Columns wherever they live, for `isometry_pursuit`, `basis_pursuit` and `select`.
+
+    Parameters
+    ----------
+    x : ndarray, path, PyTorch tensor, Dask array, or a source
+        A path is a .npy file (read in blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such
+        as "folder/*.parquet" names several; extra `files`), whose rows are candidates.
+    vectors : {"columns", "rows"}
+        Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
+    standardize : bool
+        Mean 0 and variance 1 in every dimension, computed on the fly after one pass for the moments.
+    k : int, optional
+        Work in the leading k-dimensional row space, computed on the fly after one pass for Σ x xᵀ.
+    threads : int, optional
+        For arrays and files; one a processor if not given.
+
+    Returns
+    -------
+    Columns
+
+    Examples
+    --------
+    >>> import isopursuit as ip
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) / 2
+    >>> found = ip.isometry_pursuit(as_source(X, vectors="rows"))
+    >>> found.certificate.gap < 1e-8, found.effort.passes > 0
+    (True, True)
+    """
+    if vectors not in ("columns", "rows"):
+        raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
+    columns = x if isinstance(x, Columns) else Columns(_source(x, vectors == "rows", threads))
+    D, P = columns.shape
+    if D == 0 or P == 0:
+        raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
+    if standardize:
+        columns = columns.standardized()
+    if k is not None and k != columns.shape[0]:
+        columns = columns.projected(k)
+    D, P = columns.shape
+    if P < D:
+        other = "rows" if vectors == "columns" else "columns"
+        raise ShapeError(
+            f"There are {P} candidates of {D} dimensions, and {D} are needed. Did you mean vectors={other!r}? "
+            f"Otherwise pass k={P} or less."
+        )
+    return columns
+
+
+def is_source(x: Any) -> bool:
+    """Whether x is something that `as_source` alone takes: a path, a tensor, a Dask array, columns."""
+    return isinstance(x, Columns | str | Path) or type(x).__module__.partition(".")[0] in ("torch", "dask")
+
+
+def _source(x: Any, rows: bool, threads: int | None) -> Source:
+    if isinstance(x, str | Path):
+        if Path(x).suffix.lower() == ".npy":
+            from isopursuit.sources.arrays import FileSource
+
+            return FileSource.npy(Path(x), rows, threads)
+        from isopursuit.sources.vectors import VectorFiles
+
+        return VectorFiles.of(x, threads)
+    library = type(x).__module__.partition(".")[0]
+    if library == "torch":
+        from isopursuit.sources.tensors import TensorSource
+
+        return TensorSource.of(x, rows)
+    if library == "dask":
+        from isopursuit.sources.cluster import DaskSource
+
+        return DaskSource.of(x, rows)
+    if isinstance(x, np.ndarray):
+        from isopursuit.sources.arrays import ArraySource
+
+        return ArraySource.of(x, rows, threads)
+    if hasattr(x, "fold") and hasattr(x, "take") and hasattr(x, "shape"):
+        return x
+    raise DataTypeError(
+        f"{type(x).__name__} is not a source of columns. Pass an ndarray, a path to .npy or Parquet files, "
+        "a PyTorch tensor or a Dask array."
+    )
+
+
+def precision(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
+    """Float32 for what it holds exactly, float64 for other real numbers."""
+    if dtype.kind not in "biuf":
+        raise DataTypeError(f"{what} holds {dtype}, not real numbers.")
+    return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
+
+
+def _refuse(bad: tuple[tuple[int, int, float], ...], columns: int | None) -> None:
+    some = ", ".join(f"({i}, {j}): {value}" for i, j, value in bad)
+    if all(np.isfinite(value) for _, _, value in bad):
+        raise RangeError(
+            f"Columns such as {some.partition(',')[0]}… have lengths beyond {LARGEST:g}, whose squares leave float64. "
+            "Rescale the data."
+        )
+    many = "some" if columns is None else str(columns)
+    raise NonFiniteError(
+        f"Entries are NaN or infinite, in {many} columns; the first, as (row, column): {some}. "
+        "Drop those columns, or fill them in."
+    )

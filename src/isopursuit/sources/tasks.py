@@ -1,0 +1,378 @@
+"""What is asked of every block of columns in one pass, and how the blocks' answers become one.
+
+A column enters the convex program as s·z, z = A (a∘x − b), with s its normalized length over its length. At weights
+with M = Σ w x xᵀ, K = M⁻¹ and F = Yᵀ K (F = K for isometry pursuit), one pass computes
+
+    √q = s‖F z‖,        leverage k = s² zᵀK z,        σ = (√q − 1)/√k.
+
+σ² is what an exact coordinate step on the column takes off f where σ > 0; where σ < 0 the column is in no optimal
+solution once f(w) − min f < σ² (design.py, `Evaluation.tied`). So the columns of largest σ are those to bring home,
+and the largest σ left behind says whether anything that matters was.
+
+**Rounding.** With u the unit roundoff of the block's precision, z rounded once, F rounded once and a sum of D
+products in any order, |fl(F z) − F z| ≤ γ |F||z| componentwise, γ = (D+2)u / (1 − (D+2)u). Lengths, s and sums of
+squares are float64. Hence |√q̂ − √q| ≤ η = γ ‖|F|‖₂ s‖z‖, and |k̂ − k| ≤ δ = γ ‖|K|‖₂ s²‖z‖². Every column is
+reported at its worst, √q̂ + η and (√q̂ + η − 1)/√(k̂ + δ); columns of float32 data for which η could decide are
+computed again in float64, where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.normalize import Normalization, log_lengths
+from isopursuit.sources import _screen
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+LARGEST = 1e140  # lengths whose squares leave float64
+SINGLE = 1e30  # lengths beyond this, or below its inverse, are no matter for float32
+UNDECIDED = 100.0  # √q within so many times η of 1 is computed again in float64
+EPS = float(np.finfo(np.float64).eps)
+LEAST = 256  # columns that may come along from any block
+POSITIONS = 5  # of entries that are not finite, told in a message
+
+
+class Task(Protocol):
+    """A question for every block of columns, and the way to put two answers together."""
+
+    def __call__(self, block: Any, first: int) -> Any:
+        """The answer for the columns `block` (D₀, m), the first of which is number `first`."""
+        ...
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """The answer for both."""
+        ...
+
+    def after(self, answer: Any) -> Task:
+        """What remains to be asked of the next block, once so much is known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Transform:
+    """z = A (a∘x − b) for a column x, and s = the normalized length over the length of z times e^(−log_scale)."""
+
+    a: Array | None = None
+    b: Array | None = None
+    A: Array | None = None
+    c: float | None = None  # None: lengths stay as they are
+    normalization: Normalization = "symmetric"
+    log_scale: float = 0.0
+
+    def apply(self, values: Array) -> Array:
+        """A (a∘x − b), (D, m), for columns (D₀, m)."""
+        if self.a is not None and self.b is not None:
+            values = values * self.a[:, None] - self.b[:, None]
+        return values if self.A is None else self.A @ values
+
+    def factors(self, lengths: Array) -> tuple[Array, float]:
+        """S for every length (0 for no length at all), and the largest logarithm of a new length."""
+        alive = lengths > 1 / LARGEST
+        if self.c is None:
+            longest = float(lengths.max(initial=0.0))
+            return alive.astype(np.float64), float(np.log(longest)) if longest > 0 else -np.inf
+        logs = log_lengths(lengths, self.c, self.normalization)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = np.exp(logs - self.log_scale) / lengths
+        return np.asarray(np.where(alive, s, 0.0), dtype=np.float64), float(logs.max(initial=-np.inf))
+
+    def columns(self, values: Array) -> Array:
+        """What enters the program, (D, m), for columns (D₀, m)."""
+        z = self.apply(values)
+        return z * self.factors(np.sqrt(np.einsum("dp,dp->p", z, z)))[0]
+
+
+@dataclass(frozen=True)
+class Pile:
+    """Columns on their way home, at most `room` of them in the end: those of the largest keys.
+
+    `parts` are (numbers, keys, values), (m,), (m,) and (m, D₀); `left` is the largest key of a column left behind.
+    """
+
+    room: int
+    parts: tuple[tuple[Indices, Array, NDArray[Any]], ...]
+    left: float = -np.inf
+
+    @classmethod
+    def pick(cls, block: Any, first: int, which: Indices, keys: Array, room: int, bar: float) -> Pile:
+        """Of the columns `which` of a block the largest keys above the bar."""
+        above = np.flatnonzero(keys > bar)
+        left = bar if len(above) < len(keys) else -np.inf
+        if len(above) > room:
+            kept, left = best(keys[above], room)
+            above = above[kept]
+        which = which[above]
+        return cls(room, ((first + which, keys[above], np.ascontiguousarray(block[:, which].T)),), left)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(len(keys) for _, keys, _ in self.parts)
+
+    @property
+    def bar(self) -> float:
+        """What a key must exceed to matter, as far as is known cheaply."""
+        full = len(self.parts) == 1 and self.count >= self.room
+        return float(self.parts[0][1].min(initial=np.inf)) if full else -np.inf
+
+    def joined(self, other: Pile) -> Pile:
+        """Both; columns are let go once there are twice as many as there is room for."""
+        both = Pile(self.room, self.parts + other.parts, max(self.left, other.left))
+        return both.trimmed() if both.count > 2 * self.room else both
+
+    def trimmed(self) -> Pile:
+        """One part, of no more columns than there is room for."""
+        if len(self.parts) == 1 and self.count <= self.room:
+            return self
+        indices = np.concatenate([part[0] for part in self.parts])
+        keys = np.concatenate([part[1] for part in self.parts])
+        kept, left = (np.arange(len(keys)), -np.inf) if len(keys) <= self.room else best(keys, self.room)
+        values = np.empty((len(kept), self.parts[0][2].shape[1]), dtype=self.parts[0][2].dtype)
+        starts = np.cumsum([0, *(len(part[1]) for part in self.parts)])
+        places = np.searchsorted(kept, starts)
+        for (_, _, part), start, a, b in zip(self.parts, starts, places, places[1:], strict=False):
+            values[a:b] = part[kept[a:b] - start]
+        return Pile(self.room, ((indices[kept], keys[kept], values),), max(self.left, left))
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What one pass found: bounds over all columns, and the columns that come home.
+
+    Attributes
+    ----------
+    columns, zero : int
+        How many columns were seen, and how many of them have no length.
+    top : float
+        No column has √q above this.
+    near : int
+        How many columns have σ ≥ −reach.
+    longest : float
+        The largest logarithm of a normalized length.
+    wanted : Pile
+        The columns of largest σ; no column left behind has σ above `wanted.left`.
+    drawn : Pile
+        Columns drawn by lot among those with √q > 1 − band.
+    bad : tuple
+        (row, column, value) of the first entries that are not finite, and `spoiled` how many columns have such.
+    """
+
+    columns: int
+    zero: int
+    top: float
+    near: int
+    longest: float
+    wanted: Pile
+    drawn: Pile
+    bad: tuple[tuple[int, int, float], ...] = ()
+    spoiled: int = 0
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One pass at the inverse K: the question of this module.
+
+    `room` is how many columns of the largest σ come home, and how many drawn by lot where √q > 1 − band: the largest σ
+    point where K errs now, the others everywhere it may err next. `reach` is the √(f − lower bound) known before the
+    pass. Columns below the bars stay behind, and of a block at most the share `quota` comes along (a cluster would else
+    send everything).
+    """
+
+    K: Array
+    F: Array | None
+    transform: Transform
+    room: int
+    reach: float = np.inf
+    band: float = 0.0
+    bars: tuple[float, float] = (-np.inf, -np.inf)
+    quota: float = 1.0
+
+    def __call__(self, block: Any, first: int) -> Screened:
+        """Screen the columns `block` (D₀, m), the first of which is number `first`."""
+        squares, fz, zkz = self.measured(block)
+        if not squares.max(initial=0.0) <= LARGEST**2:
+            return self._spoiled(block, first, squares)
+        s, root, sigma, longest = self.judged(block, squares, fz, zkz)
+        room = min(self.room, max(LEAST, int(self.quota * len(sigma))))
+        wanted = Pile.pick(block, first, np.arange(len(sigma)), sigma, room, self.bars[0])
+        near = np.flatnonzero((root > 1 - self.band) & (sigma > -np.inf))
+        drawn = Pile.pick(block, first, near, lots(first + near), room, self.bars[1])
+        return Screened(
+            columns=block.shape[1],
+            zero=int(np.count_nonzero(s == 0)),
+            top=float(root.max(initial=0.0)),
+            near=int(np.count_nonzero(sigma >= -self.reach)),
+            longest=longest,
+            wanted=replace(wanted, room=self.room),
+            drawn=replace(drawn, room=self.room),
+        )
+
+    def judged(self, block: Any, squares: Array, fz: Array, zkz: Array) -> tuple[Array, Array, Array, float]:
+        """S, √q and σ of every column, the latter two at their worst, and the largest logarithm of a new length."""
+        kind = np.finfo(block.dtype)
+        lengths = np.sqrt(squares)
+        s, longest = self.transform.factors(lengths)
+        t = s * lengths
+        root = s * np.sqrt(fz)
+        k = s * s * zkz
+        spread, depth = self.errors(float(kind.eps))
+        eta = spread * t
+        if kind.bits < 64:
+            unsure = (root > 1 - eta) & (root < 1 + UNDECIDED * eta)
+            if lengths.max(initial=0.0) > SINGLE or lengths.min(initial=1.0) < 1 / SINGLE:
+                unsure |= (lengths > SINGLE) | ((lengths < 1 / SINGLE) & (s > 0))
+            again = np.flatnonzero(unsure)
+            if len(again):
+                _, fz, zkz = self.measured(np.asarray(block[:, again], dtype=np.float64))
+                root[again], k[again] = s[again] * np.sqrt(fz), s[again] ** 2 * zkz
+                eta[again] = self.errors(EPS)[0] * t[again]
+        root += eta
+        k += depth * t * t
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sigma = np.where(s > 0, (root - 1) / np.sqrt(k), -np.inf)
+        return s, root, sigma, longest
+
+    def merge(self, one: Screened, other: Screened) -> Screened:
+        """Both blocks in one."""
+        return Screened(
+            columns=one.columns + other.columns,
+            zero=one.zero + other.zero,
+            top=max(one.top, other.top),
+            near=one.near + other.near,
+            longest=max(one.longest, other.longest),
+            wanted=one.wanted.joined(other.wanted),
+            drawn=one.drawn.joined(other.drawn),
+            bad=(one.bad + other.bad)[:POSITIONS],
+            spoiled=one.spoiled + other.spoiled,
+        )
+
+    def after(self, answer: Screened) -> Screen:
+        """Columns below all that fill the room already need not come along."""
+        return replace(self, bars=(max(self.bars[0], answer.wanted.bar), max(self.bars[1], answer.drawn.bar)))
+
+    def measured(self, block: Any) -> Array:
+        """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m)."""
+        scale = float(np.abs(self.K).max())
+        other = scale if self.F is None else float(np.abs(self.F).max()) or 1.0
+        K = np.ascontiguousarray(self.K / scale, dtype=block.dtype)
+        F = None if self.F is None else np.ascontiguousarray(self.F / other, dtype=block.dtype)
+        t = self.transform
+        if isinstance(block, np.ndarray):
+            found = _screen.measure(block, t.a, t.b, t.A, F, K)
+        else:
+            found = block.measure(t.a, t.b, t.A, F, K)
+        found[1] *= other * other
+        found[2] *= scale
+        return found
+
+    def errors(self, eps: float) -> tuple[float, float]:
+        """η / (s‖z‖) and δ / (s‖z‖)² for a precision."""
+        F = self.K if self.F is None else self.F
+        n = (self.K.shape[0] + 2) * eps / 2
+        gamma = n / (1 - n)
+        return gamma * _absolute_norm(F), gamma * _absolute_norm(self.K)
+
+    def _spoiled(self, block: NDArray[Any], first: int, squares: Array) -> Screened:
+        columns = np.flatnonzero(~(squares <= LARGEST**2))
+        where = np.argwhere(~np.isfinite(block[:, columns[:1000]]))[:POSITIONS]
+        if len(where) == 0:
+            where = np.argwhere(np.abs(block[:, columns[:1000]]) > 0)[:1]
+        bad = tuple((int(i), int(first + columns[j]), float(block[i, columns[j]])) for i, j in where)
+        nothing = Pile.pick(block, first, np.arange(0), np.zeros(0), self.room, -np.inf)
+        return Screened(
+            columns=block.shape[1],
+            zero=0,
+            top=np.inf,
+            near=block.shape[1],
+            longest=-np.inf,
+            wanted=nothing,
+            drawn=nothing,
+            bad=bad,
+            spoiled=len(columns),
+        )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The numbers of all columns with σ ≥ −reach, block by block."""
+
+    screen: Screen
+
+    def __call__(self, block: Any, first: int) -> list[Indices]:
+        """Those of one block."""
+        _, _, sigma, _ = self.screen.judged(block, *self.screen.measured(block))
+        return [first + np.flatnonzero(sigma >= -self.screen.reach)]
+
+    def merge(self, one: list[Indices], other: list[Indices]) -> list[Indices]:
+        """One after the other."""
+        return one + other
+
+    def after(self, answer: list[Indices]) -> Listed:
+        """The same."""
+        return self
+
+
+def _absolute_norm(F: Array) -> float:
+    """An upper bound of ‖|F|‖₂: the root of the largest row sum times the largest column sum."""
+    return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
+
+
+def best(keys: Array, room: int) -> tuple[Indices, float]:
+    """Where the `room` largest of more are, ascending, and the largest of the others."""
+    order = np.argpartition(-keys, room)
+    return np.sort(order[:room]), float(keys[order[room]])
+
+
+def lots(numbers: Indices) -> Array:
+    """A column's lot in [0, 1): a hash of its number (splitmix64), so that it does not depend on blocks."""
+    z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) / 2.0**64
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How many columns, the sum of x − x₀ and the sum of (x − x₀)(x − x₀)ᵀ, for an x₀ near the mean."""
+
+    origin: Array
+
+    def __call__(self, block: Any, first: int) -> Summed:
+        """The block's own sums."""
+        D, m = block.shape
+        total, gram = np.zeros(D), np.zeros((D, D))
+        for start in range(0, m, 8192):
+            z = np.asarray(block[:, start : start + 8192], dtype=np.float64) - self.origin[:, None]
+            total += z.sum(axis=1)
+            gram += z @ z.T
+        bad = ()
+        if not (np.isfinite(total).all() and np.isfinite(gram).all()):
+            where = np.argwhere(~np.isfinite(np.asarray(block[:, :])))[:POSITIONS]
+            bad = tuple((int(i), int(first + j), float(block[i, j])) for i, j in where) or ((0, first, LARGEST),)
+        return Summed(m, total, gram, bad)
+
+    def merge(self, one: Summed, other: Summed) -> Summed:
+        """Sums add up."""
+        with np.errstate(invalid="ignore"):
+            total, gram = one.total + other.total, one.gram + other.gram
+        return Summed(one.columns + other.columns, total, gram, (one.bad + other.bad)[:POSITIONS])
+
+    def after(self, answer: Summed) -> Moments:
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What `Moments` adds up."""
+
+    columns: int
+    total: Array
+    gram: Array
+    bad: tuple[tuple[int, int, float], ...] = ()

@@ -1,0 +1,111 @@
+"""Columns in a PyTorch tensor (extra `torch`), on whatever device it is: products there, the few columns here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ShapeError
+from isopursuit.sources.columns import precision
+from isopursuit.sources.tasks import Task
+
+Array = NDArray[np.float64]
+
+WIDTH = 2**20  # columns screened at once
+
+
+class Block:
+    """Some columns of a tensor, with what a task asks of a block: shape, precision, columns as an array, measures."""
+
+    def __init__(self, tensor: Any, dtype: np.dtype[Any]) -> None:
+        self.tensor, self.dtype = tensor, dtype
+        self.shape: tuple[int, int] = tuple(tensor.shape)
+
+    def __getitem__(self, key: Any) -> Any:
+        import torch
+
+        rows, columns = key
+        if isinstance(columns, np.ndarray):
+            columns = torch.from_numpy(columns).to(self.tensor.device)
+        found = self.tensor[rows, columns]
+        return found.cpu().numpy() if found.ndim else found.item()
+
+    def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any) -> Array:
+        """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision."""
+        import torch
+
+        x, device = self.tensor, self.tensor.device
+
+        def there(values: NDArray[Any]) -> Any:
+            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+        if a is not None and b is not None:
+            x = x.double() * there(a)[:, None] - there(b)[:, None]
+        if A is not None:
+            x = there(A) @ x.double()
+        norm = cast("Any", torch.linalg.vector_norm)
+        squares = norm(x, dim=0, dtype=torch.float64) ** 2
+        z = x.to(torch.float32 if self.dtype == np.float32 else torch.float64)
+        Kz = there(K) @ z
+        leverage = torch.einsum("dp,dp->p", Kz, z) if self.dtype == np.float64 else (Kz * z).sum(0, dtype=torch.float64)
+        Fz = Kz if F is None else there(F) @ z
+        q = norm(Fz, dim=0, dtype=torch.float64) ** 2
+        return torch.stack([squares, q, leverage]).cpu().numpy()
+
+
+@dataclass(frozen=True)
+class TensorSource:
+    """A tensor (D₀, P) on its device."""
+
+    tensor: Any
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, x: Any, rows: bool) -> TensorSource:
+        """Half precision is screened in float32, which holds it exactly."""
+        import torch
+
+        if x.ndim != 2:
+            raise ShapeError(f"The tensor has {x.ndim} dimensions {tuple(x.shape)}; expected a matrix.")
+        x = x.detach()
+        kind = np.dtype(np.float32) if x.dtype == torch.bfloat16 else precision(_numpy_dtype(x), "The tensor")
+        return cls(x.T if rows else x, kind)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(D₀, P)."""
+        return self.tensor.shape[0], self.tensor.shape[1]
+
+    def fold(self, task: Task) -> Any:
+        """One pass, with products in full precision."""
+        import torch
+
+        kind = torch.float32 if self.dtype == np.float32 else torch.float64
+        answer: Any = None
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")  # the bound on rounding counts on it
+        try:
+            for first in range(0, self.shape[1], WIDTH):
+                block = Block(self.tensor[:, first : first + WIDTH].to(kind), self.dtype)
+                found = (task if answer is None else task.after(answer))(block, first)
+                answer = found if answer is None else task.merge(answer, found)
+        finally:
+            torch.set_float32_matmul_precision(before)
+        return answer
+
+    def take(self, indices: NDArray[np.intp]) -> Array:
+        """These columns, float64, on the host."""
+        import torch
+
+        where = torch.from_numpy(indices).to(self.tensor.device)
+        return self.tensor[:, where].double().cpu().numpy()
+
+
+def _numpy_dtype(x: Any) -> np.dtype[Any]:
+    """The dtype NumPy has for a tensor's."""
+    import torch
+
+    return torch.zeros(0, dtype=x.dtype).numpy().dtype

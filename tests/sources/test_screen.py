@@ -1,0 +1,86 @@
+"""One pass, against plain NumPy in float64."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isopursuit.normalize import symmetric_normalize
+from isopursuit.sources import _screen
+from isopursuit.sources.tasks import Screen, Transform
+
+
+def symmetric(D, rng):
+    A = rng.normal(size=(D, D))
+    return A @ A.T + 0.1 * np.eye(D)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("D", [1, 3, 40])
+def test_the_kernel_measures_lengths_products_and_leverages(D, kind, rows):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(D, 700)).astype(kind)
+    x = np.ascontiguousarray(x.T).T if rows else x
+    a, b, A = rng.normal(size=D), rng.normal(size=D), rng.normal(size=(2, D))
+    exact = x.astype(np.float64)
+    loose = 2e-5 if kind == np.float32 else 1e-12
+    for scale, shift, project in ((None, None, None), (a, b, None), (None, None, A), (a, b, A)):
+        z = exact if scale is None else exact * a[:, None] - b[:, None]
+        z = z if project is None else A @ z
+        K, F = symmetric(len(z), rng).astype(kind), rng.normal(size=(3, len(z))).astype(kind)
+        for left in (None, F):
+            squares, q, leverage = _screen.measure(x, scale, shift, project, left, K)
+            F64, K64 = (K if left is None else F).astype(np.float64), K.astype(np.float64)
+            np.testing.assert_allclose(squares, (z**2).sum(axis=0), rtol=1e-12)
+            np.testing.assert_allclose(q, ((F64 @ z) ** 2).sum(axis=0), rtol=loose, atol=loose * q.max())
+            np.testing.assert_allclose(leverage, (z * (K64 @ z)).sum(axis=0), rtol=loose, atol=loose * leverage.max())
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.floats(-12, 12), st.booleans())
+def test_the_bounds_hold_whatever_float32_does(seed, D, magnitude, normalized):
+    rng = np.random.default_rng(seed)
+    P = 300
+    spread = 10.0 ** rng.uniform(-1, 1, size=P)
+    x = (rng.normal(size=(D, P)) * 10.0**magnitude * spread).astype(np.float32)
+    x[:, 0] = 0
+    if normalized:
+        x /= np.median(np.linalg.norm(x, axis=0))
+    exact = x.astype(np.float64)
+    columns = symmetric_normalize(exact) if normalized else exact
+    M = (columns * rng.uniform(0.5, 2, size=P)) @ columns.T + 1e-9 * np.eye(D) * (columns**2).sum()
+    K = np.linalg.inv(M) * np.sqrt(np.trace(M))
+    root = np.linalg.norm(K @ columns, axis=0)
+    K = K / np.quantile(root, 0.9)
+    root = root / np.quantile(root, 0.9)
+    leverage = np.einsum("dp,dp->p", columns, K @ columns)
+    screen = Screen(K, None, Transform(c=1.0 if normalized else None), room=P // 3)
+    s, worst, sigma, _ = screen.judged(x, *screen.measured(x))
+    slack = 1e-9
+    assert (worst >= root * (1 - slack)).all()
+    assert (worst <= 1e-150 + root * (1 + 1e-6) + 2 * screen.errors(1.2e-7)[0] * np.linalg.norm(columns, axis=0)).all()
+    below = (worst < 1) & (leverage > 1e-250)
+    true = (root - 1) / np.sqrt(np.where(leverage > 0, leverage, 1))
+    assert (sigma[below] >= true[below] * (1 + slack)).all()
+    found = screen(x, 0)
+    indices = found.wanted.parts[0][0]
+    behind = np.setdiff1d(np.flatnonzero(s > 0), indices)
+    assert found.wanted.left >= sigma[behind].max(initial=-np.inf)
+    assert found.top == worst.max()
+
+
+def test_blocks_merge_to_what_one_block_gives():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 4000)).astype(np.float32)
+    screen = Screen(symmetric(5, rng) / 5, None, Transform(c=1.0), room=300, reach=0.5, band=0.2)
+    whole = screen(x, 0)
+    answer = None
+    for first in range(0, 4000, 450):
+        asked = screen if answer is None else screen.after(answer)
+        found = asked(x[:, first : first + 450], first)
+        answer = found if answer is None else screen.merge(answer, found)
+    assert (answer.columns, answer.near, answer.top) == (whole.columns, whole.near, whole.top)
+    for one, other in ((answer.wanted.trimmed(), whole.wanted), (answer.drawn.trimmed(), whole.drawn)):
+        assert one.parts[0][0].tolist() == other.parts[0][0].tolist()
+        np.testing.assert_array_equal(one.parts[0][2], other.parts[0][2])
+        assert one.left == other.left

@@ -1,0 +1,241 @@
+"""Every source gives the answer that the plain array gives."""
+
+import numpy as np
+import pytest
+
+import isopursuit as ip
+from isopursuit.errors import DataTypeError, FileError, NonFiniteError, ParameterError, RankError, ShapeError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+torch = pytest.importorskip("torch")
+da = pytest.importorskip("dask.array")
+
+
+def problem(seed):
+    """Twenty problems of different sizes, lengths and precision, (D, P)."""
+    rng = np.random.default_rng(seed)
+    D, P = int(rng.integers(2, 13)), int(rng.integers(2000, 9000))
+    X = rng.normal(size=(D, P)) / np.sqrt(D)
+    if seed % 3 == 1:
+        X *= np.exp(0.5 * rng.normal(size=P))
+    if seed % 3 == 2:
+        X *= np.geomspace(0.5, 2, D)[:, None]
+    return X.astype(np.float32 if seed % 2 else np.float64)
+
+
+def npy_columns(X, folder):
+    np.save(folder / "columns.npy", X)
+    return ip.as_source(folder / "columns.npy")
+
+
+def npy_rows(X, folder):
+    np.save(folder / "rows.npy", X.T)
+    return ip.as_source(folder / "rows.npy", vectors="rows")
+
+
+def npy_fortran(X, folder):
+    np.save(folder / "fortran.npy", np.asfortranarray(X))
+    return ip.as_source(str(folder / "fortran.npy"))
+
+
+def memory_map(X, folder):
+    np.save(folder / "map.npy", X)
+    return ip.as_source(np.load(folder / "map.npy", mmap_mode="r"))
+
+
+def parquet_lists(X, folder):
+    flat = pa.array(np.ascontiguousarray(X.T).ravel())
+    table = pa.table({"name": ["a"] * X.shape[1], "vector": pa.FixedSizeListArray.from_arrays(flat, len(X))})
+    third = X.shape[1] // 3
+    pq.write_table(table.slice(0, third), folder / "one.parquet", row_group_size=500)
+    pq.write_table(table.slice(third), folder / "two.parquet", row_group_size=3000)
+    return ip.as_source(folder / "*.parquet")
+
+
+def parquet_ragged_lists(X, folder):
+    pq.write_table(pa.table({"vector": pa.array(list(X.T))}), folder / "lists.parquet", row_group_size=1000)
+    return ip.as_source(folder / "lists.parquet")
+
+
+def parquet_wide(X, folder):
+    table = pa.table({f"x{i}": row for i, row in enumerate(X)})
+    pq.write_table(table, folder / "wide.parquet", row_group_size=700)
+    return ip.as_source(str(folder / "wide.parquet"))
+
+
+def arrow(X, folder):
+    table = pa.table({f"x{i}": row for i, row in enumerate(X)})
+    with pa.OSFile(str(folder / "wide.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=800)
+    return ip.as_source(folder / "wide.arrow")
+
+
+SOURCES = {
+    "array": lambda X, folder: ip.as_source(X),
+    "array in rows": lambda X, folder: ip.as_source(np.ascontiguousarray(X.T), vectors="rows"),
+    "npy columns": npy_columns,
+    "npy rows": npy_rows,
+    "npy in Fortran order": npy_fortran,
+    "memory map": memory_map,
+    "parquet of fixed lists": parquet_lists,
+    "parquet of lists": parquet_ragged_lists,
+    "parquet of columns": parquet_wide,
+    "arrow": arrow,
+    "tensor": lambda X, folder: torch.from_numpy(X),
+    "tensor in rows": lambda X, folder: ip.as_source(torch.from_numpy(X.T.copy()), vectors="rows"),
+    "dask": lambda X, folder: da.from_array(X, chunks=(-1, 700)),
+    "dask in any chunks": lambda X, folder: ip.as_source(da.from_array(X.T.copy(), chunks=(1500, 1)), vectors="rows"),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("seed", range(20))
+def test_every_source_gives_the_arrays_answer(seed, kind, tmp_path):
+    X = problem(seed)
+    expected = ip.isometry_pursuit(X, tol=1e-13)
+    found = ip.isometry_pursuit(SOURCES[kind](X, tmp_path), tol=1e-13, memory=0)
+    assert found.support.tolist() == expected.support.tolist()
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert found.certificate.gap <= 1e-13
+    assert set(found.support) <= set(found.tied)
+    assert found.effort.passes >= 1
+
+
+def test_the_dual_point_is_feasible_on_every_column():
+    X = problem(1)
+    found = ip.isometry_pursuit(ip.as_source(X), memory=0)
+    Z = ip.symmetric_normalize(X)
+    assert np.linalg.norm(found.dual.T @ Z, axis=0).max() <= 1 + 1e-12
+    assert np.linalg.norm(Z @ found.coefficients - np.eye(len(X))) < 1e-9
+
+
+def test_any_target_and_a_ridge():
+    X = problem(3)
+    Y = np.random.default_rng(0).normal(size=(len(X), 2))
+    for ridge in (0.0, 0.05):
+        expected = ip.basis_pursuit(X, Y, ridge=ridge)
+        found = ip.basis_pursuit(ip.as_source(X), Y, ridge=ridge, memory=0)
+        assert found.objective == pytest.approx(expected.objective, rel=1e-7)
+    expected = ip.basis_pursuit(X, ridge=0.05)
+    found = ip.basis_pursuit(ip.as_source(X), ridge=0.05, memory=0)
+    assert found.support.tolist() == expected.support.tolist()
+
+
+@pytest.mark.parametrize("kind", ["npy rows", "npy columns", "tensor", "dask", "parquet of columns"])
+def test_standardizing_and_projecting_on_the_fly(kind, tmp_path):
+    rng = np.random.default_rng(5)
+    X = (rng.normal(size=(6, 6)) @ rng.normal(size=(6, 5000)) + 100 * rng.normal(size=(6, 1))).astype(np.float32)
+    plain = X.astype(np.float64)
+    plain = (plain - plain.mean(axis=1, keepdims=True)) / plain.std(axis=1, keepdims=True)
+    source = SOURCES[kind](X, tmp_path)
+    found = ip.isometry_pursuit(ip.as_source(source, standardize=True), memory=0)
+    assert found.support.tolist() == ip.isometry_pursuit(plain).support.tolist()
+    from isopursuit.matrix import row_space
+
+    found = ip.isometry_pursuit(ip.as_source(source, standardize=True, k=3), memory=0)
+    expected = ip.isometry_pursuit(row_space(plain, 3))
+    assert found.support.tolist() == expected.support.tolist()
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+def test_a_constant_row_is_left_out():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(3, 4000)), np.full((1, 4000), 7.3)])
+    columns = ip.as_source(X, standardize=True)
+    assert columns.shape == (3, 4000)
+    assert "constant: 1" in ip.isometry_pursuit(columns).notes[0]
+
+
+def test_a_missing_number_is_refused_with_its_place(tmp_path):
+    X = problem(2).astype(np.float32)
+    X[1, 1234] = np.nan
+    for kind in ("npy rows", "npy columns", "tensor", "dask", "parquet of fixed lists"):
+        with pytest.raises(NonFiniteError, match=r"\(1, 1234\): nan"):
+            ip.isometry_pursuit(SOURCES[kind](X, tmp_path))
+        with pytest.raises(NonFiniteError, match=r"\(1, 1234\): nan"):
+            ip.as_source(SOURCES[kind](X, tmp_path), standardize=True)
+
+
+def test_missing_cells_in_parquet_are_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1.0, None, 2.0], "b": [1.0, 2.0, 3.0]}), tmp_path / "holes.parquet")
+    with pytest.raises(NonFiniteError, match="1 missing"):
+        ip.isometry_pursuit(tmp_path / "holes.parquet")
+
+
+def test_lists_of_unequal_length_are_refused(tmp_path):
+    pq.write_table(pa.table({"v": [[1.0, 2.0], [1.0, 2.0], [1.0]]}), tmp_path / "ragged.parquet")
+    with pytest.raises(ShapeError, match="1 entries; expected 2"):
+        ip.isometry_pursuit(tmp_path / "ragged.parquet")
+
+
+def test_files_of_different_vectors_are_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1.0, 2.0]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": [1.0, 2.0], "b": [1.0, 2.0]}), tmp_path / "b.parquet")
+    with pytest.raises(ShapeError, match=r"b.parquet does not hold vectors like those of a.parquet"):
+        ip.as_source(tmp_path / "*.parquet")
+
+
+def test_wrong_shapes_and_kinds_are_refused(tmp_path):
+    with pytest.raises(ShapeError, match="vectors='rows'"):
+        ip.as_source(np.ones((20, 3)))
+    with pytest.raises(ShapeError, match="3 dimensions"):
+        ip.as_source(np.ones((2, 3, 4)))
+    with pytest.raises(ShapeError, match="1 dimensions"):
+        ip.as_source(torch.ones(3))
+    with pytest.raises(DataTypeError, match="complex128"):
+        ip.as_source(np.ones((2, 3), dtype=complex))
+    with pytest.raises(DataTypeError, match="not a source"):
+        ip.as_source(object())
+    with pytest.raises(FileError, match="no file"):
+        ip.as_source(tmp_path / "absent.npy")
+    with pytest.raises(FileError, match="No file matches"):
+        ip.as_source(tmp_path / "*.parquet")
+    (tmp_path / "broken.npy").write_bytes(b"nothing")
+    with pytest.raises(FileError, match=r"not a \.npy file"):
+        ip.as_source(tmp_path / "broken.npy")
+    np.save(tmp_path / "short.npy", np.ones((2, 100)))
+    (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:-8])
+    with pytest.raises(FileError, match="cut off"):
+        ip.as_source(tmp_path / "short.npy")
+    with pytest.raises(ParameterError, match="labels"):
+        ip.isometry_pursuit(ip.as_source(np.eye(3)), labels=["a", "b", "c"])
+    x = da.from_array(np.ones((100, 2)), chunks=(10, 2))
+    with pytest.raises(ShapeError, match="compute_chunk_sizes"):
+        ip.as_source(x[x[:, 0] > 0], vectors="rows")
+
+
+def test_too_low_a_rank_is_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5, 3)) @ rng.normal(size=(3, 6000))
+    with pytest.raises(RankError, match="5 rows but rank 3"):
+        ip.isometry_pursuit(ip.as_source(X))
+
+
+def test_directions_that_the_sample_lacks_are_found():
+    rng = np.random.default_rng(0)
+    X = np.zeros((6, 50_000))
+    X[:4] = rng.normal(size=(4, 50_000))
+    X[:, 31_000:31_020] = rng.normal(size=(6, 20))
+    expected = ip.isometry_pursuit(X)
+    found = ip.isometry_pursuit(ip.as_source(X), memory=0)
+    assert found.support.tolist() == expected.support.tolist()
+
+
+def test_zero_columns_are_told():
+    X = problem(0)
+    X[:, ::7] = 0
+    found = ip.isometry_pursuit(ip.as_source(X), memory=0)
+    assert found.support.tolist() == ip.isometry_pursuit(X).support.tolist()
+    assert "zero" in found.notes[-1]
+
+
+def test_where_too_many_are_tied_to_come_home_the_answer_is_still_certified():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4, 40_000))
+    X /= np.linalg.norm(X, axis=0)
+    found = ip.isometry_pursuit(ip.as_source(X), memory=0)
+    assert found.certificate.gap <= 1e-10
+    assert found.solution == "interior"
+    assert len(found.tied) == 40_000
+    assert np.linalg.norm(X @ found.coefficients - np.eye(4)) < 1e-9
