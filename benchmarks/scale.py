@@ -51,6 +51,9 @@ class Multiply:
     def merge(self, one, other):
         return one + other
 
+    def after(self, answer):
+        return self
+
 
 def best_of(times, function):
     seconds = []
@@ -94,6 +97,7 @@ def main():
     parser.add_argument("--spread", type=float, default=0.0, help="of the logarithm of the columns' lengths")
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--no-table", action="store_true")
+    parser.add_argument("--no-pursuit", action="store_true")
     options = parser.parse_args()
     path = options.folder / f"gauss64-{options.columns}-{options.spread:g}.npy"
     if not path.exists():
@@ -101,6 +105,8 @@ def main():
     columns = ip.as_source(path, vectors="rows")
     if not options.no_table:
         pass_table(columns)
+    if options.no_pursuit:
+        return
     began = time.perf_counter()
 
     def tell(now):
