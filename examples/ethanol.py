@@ -44,7 +44,7 @@ def compare(found: TorsionMatrices) -> tuple[ip.PointwiseSelection, ip.Selection
         both = ip.select(found, method=method)
         share = np.mean(np.take_along_axis(turns, each.indices, axis=1).sum(axis=1) == 1)
         loss = f"{each.losses.mean():.3f} ± {each.losses.std(ddof=1):.3f}"
-        pair = f"{', '.join(map(str, both.labels))} ({both.loss / FRAMES:.3f}, {both.search.verdict})"
+        pair = f"{', '.join(map(str, both.labels))} ({both.loss / FRAMES:.3f}, {both.verdict})"
         print(f"{method:<11}{loss:>15}{share:>18.0%}{seconds:>6.1f}   {pair}")
     return each, both
 

@@ -130,3 +130,10 @@ def test_an_included_column_outside_the_tied_set_is_told():
     picked = ip.select(X, include=[outside])
     assert "and those included" in picked.verdict
     assert ip.select(X).verdict.endswith("candidates the pursuit left")
+
+
+def test_few_subsets_are_tried_outright():
+    X = np.random.default_rng(0).normal(size=(3, 9))
+    found = ip.exact_search(X)
+    assert (found.method, found.status, found.nodes, found.evaluations) == ("exact", "optimal", 0, 84)
+    assert found.indices.tolist() == ip.brute_search(X).indices.tolist()

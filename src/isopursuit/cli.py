@@ -305,19 +305,20 @@ def reproduce(
     """
     with one_line_errors():
         from isopursuit.experiments.account import account
-        from isopursuit.experiments.plan import missing_packages, tasks
+        from isopursuit.experiments.plan import ethanol_of, missing_packages, tasks
         from isopursuit.experiments.run import run_missing
         from isopursuit.experiments.store import Store, StoreError
         from isopursuit.experiments.tables import all_tables
-        from isopursuit.manifold.ethanol import load_ethanol
 
         file = out / "reproduction.sqlite"
         if report and not file.exists():
             raise StoreError(f"There is no store {file}. Run without --report first, or pass its folder with --out.")
         out.mkdir(parents=True, exist_ok=True)
-        ethanol = "ethanol" if data is None else f"ethanol of {data.name}"
-        if data is not None:
-            load_ethanol(data)  # refuses early what is no trajectory of ethanol
+        if data is not None and name not in ("ethanol", "all"):
+            raise StoreError(f"--data is ethanol's trajectory; 'reproduce {name}' has no use for it.")
+        if out.exists() and not out.is_dir():
+            raise StoreError(f"{out} is a file; --out names the folder for all that is written.")
+        ethanol = "ethanol" if data is None else ethanol_of(data)
         processes = jobs or os.cpu_count() or 1
         with Store(file, processes) as store:
             if not report:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import (
     DataTypeError,
@@ -95,6 +95,16 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     zero = ~np.any([matrix.nonzero for matrix in matrices], axis=0)
     notes = _zero_note(np.flatnonzero(zero).tolist(), matrices[0].labels)
     return [replace(matrix, notes=notes) for matrix in matrices], True
+
+
+def as_numbers(numbers: ArrayLike, n: int, what: str) -> NDArray[np.intp]:
+    """Numbers of some of n things, each from 0 to n − 1; a mask of n is taken as the numbers where it holds."""
+    given: NDArray[Any] = np.asarray(numbers)
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and not 0 <= given.min() <= given.max() < n):
+        raise ParameterError(f"{what} must be a list of whole numbers from 0 to {n - 1}, or a mask of {n}.")
+    return given.astype(np.intp)
 
 
 def as_exponent(c: float) -> float:

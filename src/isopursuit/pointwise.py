@@ -162,7 +162,7 @@ def select_pointwise(
     jobs : int
         Threads. The kernels release the interpreter's lock.
     callback : callable, optional
-        Called with how many points are done and how many there are; return True to stop with those.
+        Called with how many points are done and how many there are; return True to stop with those. Ctrl-C does too.
 
     Returns
     -------
@@ -192,10 +192,15 @@ def select_pointwise(
     picked: list[tuple[Search, Certificate | None, int]] = []
     with ThreadPoolExecutor(jobs) as pool:
         numbered = enumerate(points)
-        while some := list(islice(numbered, 16 * jobs)):
-            picked += pool.map(at, some)
-            if callback is not None and callback(len(picked), len(points)):
-                break
+        try:
+            while some := list(islice(numbered, 16 * jobs)):
+                picked.extend(pool.map(at, some))
+                if callback is not None and callback(len(picked), len(points)):
+                    break
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not picked:
+                raise
     stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if len(picked) < len(points) else ()
     return PointwiseSelection(
         searches=tuple(replace(search, labels=points[0].labels) for search, _, _ in picked),

@@ -126,10 +126,11 @@ def one_line_errors() -> Generator[None]:
         typer.echo(f"error: {error}{hint}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo("interrupted before there was an answer", err=True)
+        typer.echo("interrupted", err=True)
         raise typer.Exit(stopped_by[-1]) from None
     except OSError as error:
-        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        where = "" if error.filename is None else f"{error.filename}: "
+        typer.echo(f"error: {where}{error.strerror}", err=True)
         raise typer.Exit(1) from None
     finally:
         signal.signal(signal.SIGTERM, previous)
@@ -296,9 +297,7 @@ class Countdown:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.bar.stop()
         if kind is not None:
-            typer.echo(
-                f"{self.saved} of {len(self.tasks)} rows are safe; the same command goes on from there", err=True
-            )
+            typer.echo(f"{self.saved} of {len(self.tasks)} rows are saved", err=True)
 
     def __call__(self, task: Task, record: Record) -> None:
         """After each saved row."""

@@ -187,3 +187,21 @@ def test_without_pynndescent_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pynndescent", None)
     with pytest.raises(IsoPursuitError, match=r"isopursuit\[manifold\]"):
         finder.neighbour_search(np.zeros((5, 2)), 3, None, "approximate")
+
+
+def test_points_that_fill_their_space_have_its_dimension():
+    rng = np.random.default_rng(0)
+    for B in (2, 3):
+        assert tangent_spaces(rng.uniform(size=(2000, B)), range(20), neighbours=60).dimension == B
+
+
+def test_a_small_neighbourhood_does_not_pass_for_a_high_dimension():
+    rng = np.random.default_rng(1)
+    plane = np.pad(rng.uniform(size=(2000, 2)), ((0, 0), (0, 18))) + 1e-3 * rng.normal(size=(2000, 20))
+    for neighbours in (8, 12, 30):
+        assert tangent_spaces(plane, range(20), neighbours=neighbours).dimension == 2
+
+
+def test_more_dimensions_than_the_spectrum_shows_by_default():
+    points = np.random.default_rng(2).normal(size=(300, 15))
+    assert tangent_spaces(points, range(5), D=12, neighbours=60).bases.shape == (5, 15, 12)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.search.joint import joint_branch_and_bound
 
 seeds = st.integers(0, 2**32 - 1)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
@@ -276,3 +277,47 @@ def test_pointwise_errors_name_the_point():
         ip.select_pointwise(X, method="magic")
     with pytest.raises(ParameterError, match="jobs"):
         ip.select_pointwise(X, jobs=0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_joint_tree_itself_is_right_where_enumeration_would_be_used(seed):
+    """The tree alone, against enumeration: many c, columns that must be in, and any start."""
+    rng = np.random.default_rng(seed)
+    n, D, P = int(rng.integers(2, 5)), int(rng.integers(2, 5)), int(rng.integers(7, 12))
+    c = float(rng.choice([0.3, 1.0, 2.0]))
+    X = points(seed, n, D, P, spread=0.3)
+    include = [2] if seed % 2 else []
+    best = ip.brute_search(X, c, include=include)
+    found = ip.exact_search(X, c, include=include)
+    assert found.status == "optimal"
+    assert found.log_loss == pytest.approx(best.log_loss, rel=1e-9)
+    losses = {S: summed_loss(X, S, c) for S in itertools.combinations(range(P), D) if set(include) <= set(S)}
+    bad = max((S for S in losses if losses[S] < 1e9), key=losses.__getitem__)
+    proof = joint_branch_and_bound(X, c, np.array(bad), include=include)
+    assert np.log(proof.loss) == pytest.approx(best.log_loss, rel=1e-9)
+    assert proof.lower_bound <= best.loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("points", [1, 3])
+@pytest.mark.parametrize("nodes", [1, 3, 10])
+def test_a_node_limit_ends_at_the_same_place_with_an_honest_bound(points, nodes):
+    X = np.random.default_rng(8).normal(size=(points, 5, 22)) / 2
+    best = ip.brute_search(X)
+    one, two = (ip.exact_search(X, node_limit=nodes, workers=1) for _ in range(2))
+    assert one.indices.tolist() == two.indices.tolist()
+    assert (one.loss, one.lower_bound, one.nodes) == (two.loss, two.lower_bound, two.nodes)
+    assert one.lower_bound <= best.loss * (1 + 1e-9) <= one.loss * (1 + 2e-9)
+    assert one.status in ("nodes", "optimal")
+    assert one.nodes <= nodes
+
+
+def test_a_node_limit_is_a_whole_number():
+    with pytest.raises(ParameterError, match="node_limit"):
+        ip.exact_search(np.eye(3), node_limit=0)
+
+
+def test_a_stack_whose_first_starts_are_singular_is_searched_all_the_same():
+    rng = np.random.default_rng(252)
+    X = rng.integers(-1, 2, (10, 3, 14)).astype(float)
+    X = X[:, :, X.any(axis=1).all(axis=0)]
+    assert ip.exact_search(X).loss == pytest.approx(ip.brute_search(X).loss)

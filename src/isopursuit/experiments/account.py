@@ -7,8 +7,7 @@ from pathlib import Path
 from string import Template
 
 from isopursuit.experiments import figures, tables
-from isopursuit.experiments.methods import DRAWS
-from isopursuit.experiments.plan import FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, is_ethanol
+from isopursuit.experiments.plan import DRAWS, FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, installed, is_ethanol
 from isopursuit.experiments.store import Store
 from isopursuit.experiments.tables import Rows
 
@@ -19,12 +18,13 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
     A section whose table or figure the store has no rows for is left out.
     """
     rows = store.records()
-    drawn = figures.draw_all(rows, folder / name)
+    drawn = figures.draw_all(rows, folder / name) if installed("matplotlib") else {}
     environments = store.environments()
     pieces = {
         "count": f"{len(rows):,}",
         "environments": "; and with ".join(
-            ", ".join(f"{name} {value}" for name, value in one.items() if name != "jobs") for one in environments
+            ", ".join(f"{name} {value}" for name, value in one.items() if isinstance(value, str) and name != "jobs")
+            for one in environments
         ),
         "jobs": " or ".join(f"{one['jobs']} at a time" for one in environments),
         "tie": f"{tables.TIE:g}",

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import IsoPursuitError, RankError
-from isopursuit.experiments.plan import Task, is_ethanol, matrix, molecule, node_limit
+from isopursuit.experiments.plan import DRAWS, SCS_EPS, Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
-from isopursuit.loss import isometry_loss
+from isopursuit.loss import isometry_loss, to_loss
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
@@ -25,7 +25,6 @@ from isopursuit.search.greedy import greedy_search
 
 Array = NDArray[np.float64]
 
-DRAWS = 20  # random first stages a replicate
 USED = 1e-6  # a row of SCS's answer is in its support if it is longer than this share of the longest
 
 
@@ -82,10 +81,11 @@ def _random(X: Array, task: Task) -> Record:
     for _ in range(DRAWS):
         drawn = np.sort(rng.choice(X.shape[1], size, replace=False))
         try:
-            losses.append(exact_search(X[:, drawn], task.c, workers=1).loss)
+            losses.append(exact_search(X[:, drawn], task.c, workers=1).log_loss)
         except RankError:  # the drawn columns do not span: basis pursuit has no solution
             losses.append(float("inf"))
-    return Record(loss=float(np.median(losses)), support=size, draws=tuple(losses), status="heuristic")
+    middle = float(np.median(losses))
+    return Record(loss=to_loss(middle), log_loss=middle, support=size, draws=tuple(losses), status="heuristic")
 
 
 def conic(X: Array, **options: object) -> tuple[float, Array]:
@@ -102,7 +102,7 @@ def conic(X: Array, **options: object) -> tuple[float, Array]:
 
 
 def _scs(X: Array, task: Task) -> Record:
-    objective, B = conic(symmetric_normalize(X, task.c), solver="SCS", eps=1e-12)
+    objective, B = conic(symmetric_normalize(X, task.c), solver="SCS", eps=SCS_EPS)
     lengths = np.linalg.norm(B, axis=1)
     return Record(primal=objective, support=int((lengths > USED * lengths.max()).sum()), status="no certificate")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.datasets import Dataset, load_iris, load_wine, load_words
+from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, turning_rates
@@ -27,6 +29,10 @@ SWEPT_FURTHER = (8, 10, 13)  # beyond the paper's D, on the first few replicates
 FEW = 3
 # nodes after which an exact search ends with a gap: unlike seconds, they end it at the same place on every machine
 SWEEP_NODES, LADDER_NODES = 4_000, 10_000
+DRAWS = 20  # random first stages a replicate
+SCS_EPS = 1e-12  # the paper's
+NEIGHBOURS = 1_000  # frames that make a tangent space of ethanol
+PARAMETERS = {"sweep": SWEEP_NODES, "ladder": LADDER_NODES, "draws": DRAWS, "eps": SCS_EPS, "neighbours": NEIGHBOURS}
 LADDERS = {  # D, P: all samples of the data, or the first P
     "iris": [(4, 150)],
     "wine": [(6, 178), (8, 178), (10, 178), (13, 178)],
@@ -97,6 +103,14 @@ def _tasks(data: str, wanted: int | None) -> Iterator[Task]:
                 yield Task("ladder", data, D, P, 1.0, WHOLE, method)
 
 
+def ethanol_of(path: Path) -> str:
+    """What the rows of another trajectory are called: by its file's name and contents."""
+    if len(load_ethanol(path).positions) < NEIGHBOURS:
+        raise ParameterError(f"{path.name} has fewer than the {NEIGHBOURS} frames that make one tangent space.")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+    return f"ethanol of {path.name} ({digest})"
+
+
 def kind(data: str) -> str:
     """The data set in the paper that these data stand for: "ethanol" for "ethanol of FILE"."""
     return data.split()[0] if is_ethanol(data) else data
@@ -115,6 +129,7 @@ def installed(*packages: str) -> bool:
 def missing_packages() -> list[tuple[str, str]]:
     """What is left out for want of a package: (package, what)."""
     wanted = {
+        "matplotlib": "there are no figures",
         "cvxpy": "SCS is not timed",
         "scs": "SCS is not timed",
         "sklearn": "breast cancer and digits are left out",
@@ -166,7 +181,7 @@ def molecule(data: str) -> Molecule:
     """The paper's matrices at its number of frames, drawn at random from the trajectory."""
     ethanol = load_ethanol(FILES.get(data))
     frames = np.random.default_rng(0).choice(len(ethanol.positions), paper.TABLE_1["ethanol"].R, replace=False)
-    found = torsion_matrices(ethanol, frames)
+    found = torsion_matrices(ethanol, frames, neighbours=NEIGHBOURS)
     rates = turning_rates(ethanol.positions[frames], found.torsions, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
     return Molecule(found.matrices, found.labels, np.abs(rates).argmax(axis=1), bonds)

@@ -6,7 +6,8 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,9 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from isopursuit.errors import InputError
-from isopursuit.experiments.plan import Task
+from isopursuit.experiments.plan import PARAMETERS, Task
 
-LAYOUT = 1  # of the tables below; a store of another layout is refused
+LAYOUT = 2  # of the tables below; a store of another layout is refused
 TIMED = ("seconds", "second_stage")
 KEY = Task._fields
 PACKAGES = ("isopursuit", "numpy", "scipy", "cvxpy", "scs", "scikit-learn")
@@ -47,7 +48,7 @@ class Record:
     seconds, second_stage : float
         Wall-clock time, and how much of it the second stage took.
     draws : tuple of float
-        The losses of all random draws.
+        The log-losses of all random draws; infinite for those that do not span.
     turns : tuple of str
         For torsions, the bonds that the picked ones tell of.
     """
@@ -88,17 +89,27 @@ class Store:
     """
 
     def __init__(self, path: str | Path, jobs: int = 1) -> None:
-        self.made_with = json.dumps(environment() | {"jobs": str(jobs)}, sort_keys=True)
-        try:
+        self.path = path
+        self.made_with = json.dumps(environment() | {"jobs": str(jobs), "parameters": PARAMETERS}, sort_keys=True)
+        with self._plainly():
             self.database = sqlite3.connect(path, timeout=60)
             layout = self.database.execute("PRAGMA user_version").fetchone()[0]
             tables = self.database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{path} cannot be used as a store: {error}. Pass another --out.") from None
-        if not tables:
-            self._create()
-        elif layout != LAYOUT:
+            if not tables:
+                self._create()
+        if tables and layout != LAYOUT:
             raise StoreError(f"{path} is not a store of this version (layout {layout}, not {LAYOUT}). Move it away.")
+
+    @contextmanager
+    def _plainly(self) -> Generator[None]:
+        """What SQLite says of a broken, locked, read-only or full file becomes one line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.path} cannot be used as a store: {error}. Rows saved before are safe. Make room, or wait for "
+                "the other run, or pass another --out."
+            ) from None
 
     def _create(self) -> None:
         with self.database:
@@ -122,7 +133,7 @@ class Store:
         values = asdict(record)
         values |= {name: None if values[name] is None else json.dumps(values[name]) for name in LISTS}
         marks = ", ".join("?" * (len(KEY) + len(VALUES) + 1))
-        with self.database:
+        with self._plainly(), self.database:
             row = (*task, *(values[name] for name in VALUES), self._environment())
             self.database.execute(f"INSERT OR IGNORE INTO results VALUES ({marks})", row)
 
@@ -132,7 +143,8 @@ class Store:
 
     def done(self) -> set[Task]:
         """The tasks that need not run again."""
-        return {Task(*row) for row in self.database.execute(f"SELECT {', '.join(KEY)} FROM results")}
+        with self._plainly():
+            return {Task(*row) for row in self.database.execute(f"SELECT {', '.join(KEY)} FROM results")}
 
     def records(self) -> dict[Task, Record]:
         """All rows, by task, in the order of their keys."""
@@ -145,7 +157,7 @@ class Store:
             found[Task(*row[: len(KEY)])] = Record(**values)
         return found
 
-    def environments(self) -> list[dict[str, str]]:
+    def environments(self) -> list[dict[str, Any]]:
         """The versions and machines that made the rows."""
         used = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM results) ORDER BY id"
         return [json.loads(row[0]) for row in self.database.execute(used)]

@@ -68,10 +68,9 @@ def paired(*several: dict[int, float]) -> list[Array]:
 
 def spread(values: Array, digits: int = 1) -> str:
     """Mean ± standard deviation (n − 1)."""
-    if len(values) == 0:
-        return ""
-    deviation = values.std(ddof=1) if len(values) > 1 else 0.0
-    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}"
+    if len(values) < 2:
+        return "".join(f"{value:.{digits}f}" for value in values)
+    return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f}"
 
 
 # ------------------------------------------------------------------------------------------------ the paper's
@@ -197,7 +196,7 @@ def random_stage(rows: Rows) -> Table:
     """Random columns in stage one, as many as the pursuit keeps, the best subset of them in stage two."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
-        two_stage = losses(rows, study="table 1", data=name, method="two-stage")
+        two_stage = series(rows, lambda record: record.log_loss, study="table 1", data=name, method="two-stage")
         drawn = {
             task.replicate: np.array(record.draws)
             for task, record in rows.items()
@@ -206,14 +205,14 @@ def random_stage(rows: Rows) -> Table:
         common = sorted(set(drawn) & set(two_stage))
         if common:
             draws = np.concatenate([drawn[i] for i in common])
-            ratio = np.concatenate([drawn[i] / two_stage[i] for i in common])
+            ratio = np.concatenate([drawn[i] - two_stage[i] for i in common])
             cells.append(
                 (
                     name,
                     str(len(draws)),
                     f"{np.isinf(draws).mean():.2f}",
-                    *(f"{np.quantile(ratio, q, method='lower'):.3g}" for q in (0.1, 0.5, 0.9, 1.0)),
-                    f"{(ratio < 1 - TIE).mean():.2f}",
+                    *(_times(float(np.quantile(ratio, q, method="lower"))) for q in (0.1, 0.5, 0.9, 1.0)),
+                    f"{(ratio < -TIE).mean():.2f}",
                 )
             )
     heads = (
@@ -230,7 +229,7 @@ def random_stage(rows: Rows) -> Table:
 
 
 def ladder(rows: Rows) -> Table:
-    """Whole data sets, step by step wider: the proved optimum, or the gap when the time was over."""
+    """Whole data sets, step by step wider: the proved optimum, or the gap after as many nodes as allowed."""
     cells: list[tuple[str, ...]] = []
     order = ("iris", "wine", "breast cancer", "digits")
     found = [task for task in rows if task.study == "ladder" and task.method == "exact" and task.replicate == WHOLE]
@@ -379,6 +378,11 @@ _SWEPT = ("greedy", "two-stage", "exchange", "exact")
 def _of(n: int, R: int) -> str:
     """How many replicates a number stands for, where a method refused the others."""
     return "" if n == R else "refused" if n == 0 else f" ({n} of {R})"
+
+
+def _times(logarithm: float) -> str:
+    """E to this power, written so that it always fits."""
+    return f"{np.exp(logarithm):.3g}" if logarithm < 700 else f"10^{logarithm / np.log(10):.0f}"
 
 
 def _percent(share: float) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import Label, as_exponent, as_matrix, name_columns
+from isopursuit.matrix import Label, as_exponent, as_matrix, as_numbers, name_columns
 from isopursuit.normalize import log_lengths
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Dictionary:
 
     def take(self, points: ArrayLike) -> Dictionary:
         """The same functions at some of the points, given by their numbers."""
-        some = np.asarray(points, dtype=np.intp)
+        some = as_numbers(points, len(self.gradients), "points")
         return Dictionary(self.gradients[some], self.labels, None if self.values is None else self.values[some])
 
 

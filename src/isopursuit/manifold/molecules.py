@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit.errors import GeometryError, ParameterError, ShapeError
+from isopursuit.errors import GeometryError, ShapeError
 from isopursuit.manifold.internal import (
     Atoms,
     adjacency,
@@ -33,7 +33,7 @@ from isopursuit.manifold.internal import (
 )
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.matrix import as_exponent
+from isopursuit.matrix import as_exponent, as_numbers
 from isopursuit.normalize import Normalization, log_lengths
 
 Array = NDArray[np.float64]
@@ -165,10 +165,8 @@ def torsion_matrices(
     """
     positions = trajectory.positions
     atoms = positions.shape[1]
-    at = np.asarray(frames, dtype=np.intp)
-    if at.ndim != 1 or not ((at >= 0) & (at < len(positions))).all():
-        raise ParameterError(f"frames must be a list of numbers from 0 to {len(positions) - 1}.")
-    rows = np.asarray(all_torsions(atoms) if torsions is None else torsions, dtype=np.intp)
+    at = as_numbers(frames, len(positions), "frames")
+    rows = all_torsions(atoms) if torsions is None else np.asarray(torsions)
     tangents = tangent_spaces(angle_values(positions, all_angles(atoms)), at, D=D, neighbours=neighbours)
     found = shape_gradients(positions[at], tangents.bases, rows, frames=at)
     matrices = found.projected if normalization is None else found.normalized(c, normalization)

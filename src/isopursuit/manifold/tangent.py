@@ -152,12 +152,15 @@ def tangent_spaces(
     _check_options(N, B, D, neighbours, radius, leading, jobs)
     where, chosen = _as_places(at, values)
     search = neighbour_search(values, neighbours, radius, method)
-    pca = _LocalPCA(values, weights, radius, min(leading, B))
+    pca = _LocalPCA(values, weights, radius, min(max(leading, 2 if D is None else D + 1), B))
     if D is None:
         some = np.unique(np.linspace(0, len(where) - 1, min(len(where), SAMPLE)).astype(np.intp))
         _, spectra, totals, counts = pca.run(search, where[some], 0, jobs, None)
         _refuse_small(counts, 2, values, where[some], radius)
-        D = estimate_dimension((spectra / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]).mean(axis=0))
+        shares = (spectra / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]).mean(axis=0)
+        # k points span at most k − 1 dimensions: a fall near there is not the manifold's
+        believed = max((int(counts.min()) - 1) // 2, 1)
+        D = estimate_dimension(shares if believed >= B else shares[: believed + 1], full=len(shares) == B <= believed)
         how: Literal["given", "estimated"] = "estimated"
     else:
         how = "given"
@@ -177,11 +180,12 @@ def tangent_spaces(
     return TangentSpaces(bases, spectra, totals, counts, chosen, how)
 
 
-def estimate_dimension(shares: Array) -> int:
+def estimate_dimension(shares: Array, full: bool = False) -> int:
     """The dimension that a spectrum suggests: after which direction the variances fall by the largest factor.
 
     `shares` are shares of the variance, descending. Only the directions that together hold 95 % of it may be the last
-    one: whatever falls by a factor beyond that is noise or curvature.
+    one: whatever falls by a factor beyond that is noise or curvature. Where the spectrum is `full`, with a share for
+    every dimension there is, and falls nowhere by a factor of 3, the points fill their space.
 
     Examples
     --------
@@ -192,6 +196,8 @@ def estimate_dimension(shares: Array) -> int:
     tiny = 1e-15 * max(float(shares[0]), np.finfo(np.float64).tiny)
     falls = np.log(np.maximum(shares[:-1], tiny)) - np.log(np.maximum(shares[1:], tiny))
     enough = int(np.searchsorted(np.cumsum(shares), EXPLAINED)) + 1
+    if full and (len(falls) == 0 or falls.max() < np.log(3.0)):
+        return len(shares)
     return int(falls[:enough].argmax()) + 1 if len(falls) else 1
 
 

@@ -96,15 +96,19 @@ def exact_search(
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
-    start = local_search(
-        candidates.X,
-        c,
-        include=candidates.include,
-        starts=3,
-        kicks=15 if len(candidates.X) == 1 else 2,
-        rng=np.random.default_rng(0),
-        time_limit=None if time_limit is None else 0.2 * time_limit,
-    )
+    # many points take few kicks, but more where those found nothing that bounds can be computed for
+    for starts, kicks in ((3, 15 if len(candidates.X) == 1 else 2), (8, 15)):
+        start = local_search(
+            candidates.X,
+            c,
+            include=candidates.include,
+            starts=starts,
+            kicks=kicks,
+            rng=np.random.default_rng(0),
+            time_limit=None if time_limit is None else 0.2 * time_limit,
+        )
+        if start.interrupted or start.log_loss < LARGEST_LOG:
+            break
     if start.interrupted:
         return candidates.answer(start.indices.tolist(), goal, "exact", "interrupted", start.descents)
     if not start.log_loss < LARGEST_LOG:
