@@ -259,3 +259,10 @@ def test_reproduce_refuses_a_trajectory_that_is_not_ethanol(tmp_path):
     done = run("reproduce", "ethanol", "--data", tmp_path / "mine.npz", "--out", tmp_path)
     assert_one_line_error(done, "mine.npz is not a readable .npz file")
     assert not (tmp_path / "reproduction.sqlite").exists()
+
+
+def test_reproduce_says_what_out_and_data_are_for(tmp_path):
+    (tmp_path / "file").touch()
+    assert_one_line_error(run("reproduce", "iris", "--out", tmp_path / "file"), "is a file", "folder")
+    done = run("reproduce", "iris", "--data", tmp_path / "file", "--out", tmp_path)
+    assert_one_line_error(done, "--data is ethanol's trajectory")

@@ -313,11 +313,11 @@ def reproduce(
         file = out / "reproduction.sqlite"
         if report and not file.exists():
             raise StoreError(f"There is no store {file}. Run without --report first, or pass its folder with --out.")
+        if out.exists() and not out.is_dir():
+            raise StoreError(f"{out} is a file; --out names the folder for all that is written.")
         out.mkdir(parents=True, exist_ok=True)
         if data is not None and name not in ("ethanol", "all"):
             raise StoreError(f"--data is ethanol's trajectory; 'reproduce {name}' has no use for it.")
-        if out.exists() and not out.is_dir():
-            raise StoreError(f"{out} is a file; --out names the folder for all that is written.")
         ethanol = "ethanol" if data is None else ethanol_of(data)
         processes = jobs or os.cpu_count() or 1
         with Store(file, processes) as store:
