@@ -292,7 +292,7 @@ def test_the_joint_tree_itself_is_right_where_enumeration_would_be_used(seed):
     assert found.status == "optimal"
     assert found.log_loss == pytest.approx(best.log_loss, rel=1e-9)
     losses = {S: summed_loss(X, S, c) for S in itertools.combinations(range(P), D) if set(include) <= set(S)}
-    bad = max((S for S in losses if losses[S] < 1e9), key=losses.__getitem__)
+    bad = max((S for S in losses if losses[S] < 1e9), key=losses.__getitem__, default=tuple(best.indices))
     proof = joint_branch_and_bound(X, c, np.array(bad), include=include)
     assert np.log(proof.loss) == pytest.approx(best.log_loss, rel=1e-9)
     assert proof.lower_bound <= best.loss * (1 + 1e-9)

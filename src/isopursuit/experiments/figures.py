@@ -147,10 +147,11 @@ def _words(rows: Rows, figure: Figure) -> bool:
                 drawn = data.draw(task.replicate, task.P)
                 words = sorted(data.classes[int(drawn[i])] for i in record.indices)
                 pairs[method].update(combinations(words, 2))
-    if not pairs["two-stage"]:
+    pairs = {method: counted for method, counted in pairs.items() if counted}
+    if not pairs:
         return False
     figure.set_size_inches(13, 4.8)
-    for ax, (method, counted) in zip(_row(figure, 3), pairs.items(), strict=True):
+    for ax, (method, counted) in zip(_row(figure, len(pairs)), pairs.items(), strict=True):
         _graph(ax, counted)
         ax.set_title(f"{method}: words picked together")
     return True
