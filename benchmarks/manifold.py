@@ -48,6 +48,14 @@ def main():
     one, other = (1e3 * np.median([seconds for _, seconds in some]) for some in (ours, theirs))
     print(f"pursuit {one:.2f} ms, CVXPY + SCS {other:.0f} ms: {other / one:.0f} × (target 200)")
 
+    for seed in range(4):
+        frames = np.random.default_rng(seed).choice(len(ethanol.positions), 100, replace=False)
+        drawn = torsion_matrices(ethanol, frames)
+        means = [
+            ip.select_pointwise(drawn, method=method, jobs=jobs).losses.mean() for method in ("greedy", "two-stage")
+        ]
+        print(f"draw {seed}: greedy {means[0]:.3f}, two-stage {means[1]:.3f}")
+
     many = order[:10_000]
     matrices, seconds = timed(torsion_matrices, ethanol, many)
     picked, more = timed(ip.select_pointwise, matrices, jobs=jobs)

@@ -22,7 +22,7 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import Method
+from isopursuit.select import Method, unknown
 
 Array = NDArray[np.float64]
 
@@ -234,7 +234,5 @@ def _picker(
     if method == "two-stage":
         return two_stage
     if method not in plain:
-        raise ParameterError(
-            f"method={method!r} is not known. Use 'two-stage', 'exact', 'exchange', 'greedy', 'brute'."
-        )
+        raise unknown(method)
     return lambda matrix: (plain[method](matrix), None, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,12 +128,15 @@ def select(
     elif method == "brute":
         search = brute_search(reduced, c, include=must, exclude=barred)
     else:
-        raise ParameterError(
-            f"method={method!r} is not known. Use 'two-stage', 'exact', 'exchange', 'greedy', 'brute'."
-        )
+        raise unknown(method)
     told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
     picked = _explain(reduced, c, method, pursuit, search, must, barred, told)
     return picked if many else replace(picked, matrix=picked.matrix[0])
+
+
+def unknown(method: object) -> ParameterError:
+    """The refusal of a method that there is not."""
+    return ParameterError(f"method={method!r} is not known. Use {', '.join(map(repr, get_args(Method)))}.")
 
 
 def _select_source(

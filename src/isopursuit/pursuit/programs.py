@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,20 +25,17 @@ from isopursuit.matrix import (
     singular_values,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
-from isopursuit.pursuit.design import TIGHT, Design, Evaluation, build_design, whitened_at
-from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
+from isopursuit.pursuit.answers import Solution, judged, nothing
+from isopursuit.pursuit.design import Design, build_design, whitened_at
 from isopursuit.pursuit.streamed import Home, pursue_columns
-from isopursuit.pursuit.working_set import PursuitProgress, Solved, limited, pursue
+from isopursuit.pursuit.working_set import PursuitProgress, limited, pursue
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns, as_source, is_source
 
 Array = NDArray[np.float64]
-Solution = Literal["minimum-norm", "vertex"]
 Callback = Callable[[PursuitProgress], bool | None]
 
-IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
-REFINED = 1e-11  # residuals above this are refined away before an answer is judged
 MEMORY = 512 * 2**20  # bytes that columns brought home from a source may take
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
@@ -346,7 +343,7 @@ def _pursue(
     The design's columns are the caller's times `scale`, so that coefficients and objective are too.
     """
     if design.idle:
-        return _nothing(design, matrix, many)
+        return nothing(design, matrix, many)
     given = _as_weights(weights, design.shape[1])
     solved = pursue(design, tol, None if given is None else given / scale, callback)
     for _ in range(REWHITENINGS if design.ridge == 0 else 0):
@@ -357,109 +354,14 @@ def _pursue(
         except RankError:  # the weights themselves are singular
             break
         solved = pursue(design, tol, solved.evaluation.weights, callback)
-    found = _judged(design, solved, matrix, many, tol, solution, scale)
+    found = judged(design, solved, matrix, many, tol, solution, scale)
     minimized = solved.evaluation.minimized
     if design.ridge > 0 or found.status == "stopped" or (found.status == "optimal" and minimized):
         return found
     # the target may span fewer dimensions than X has rows: then M is singular at the optimum, and needs a floor
     floored = design.floored()
-    other = _judged(floored, pursue(floored, tol, None, callback), matrix, many, tol, solution, scale)
+    other = judged(floored, pursue(floored, tol, None, callback), matrix, many, tol, solution, scale)
     return other if other.certificate.gap <= max(found.certificate.gap, 0.0 if minimized else 1e-6) else found
-
-
-def _judged(
-    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, scale: float
-) -> Pursuit:
-    evaluation, unique, kind = _choose(design, solved, solution, tol)
-    support = np.flatnonzero(evaluation.weights)
-    B = design.coefficients(evaluation, support)
-    dual = scale * design.dual_point(evaluation)
-    certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
-    weights = scale * evaluation.weights
-    if design.floor > 0 or certificate.residual > REFINED:
-        B, certificate = design.refined(evaluation, support, B, scale)
-        weights[support] = scale * np.sqrt(np.einsum("ipr,ipr->p", B, B))
-    reached = certificate.gap <= tol
-    return Pursuit(
-        weights=weights,
-        tied=evaluation.tied,
-        unique=unique and math.isfinite(certificate.gap),
-        solution=kind,
-        certificate=certificate,
-        dual=dual if many else dual[0],
-        ridge=design.ridge,
-        status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
-        labels=matrix.labels,
-        notes=matrix.notes,
-        support_coefficients=scale * (B if many else B[0]),
-    )
-
-
-def _nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
-    """The answer B = 0, where the target is zero or the ridge outweighs every column."""
-    n, P, D = design.shape
-    y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
-    objective = 0.5 * float(np.vdot(y, y)) if design.ridge > 0 else 0.0
-    dual = y / design.ridge if design.ridge > 0 else np.zeros_like(y)
-    nothing = np.zeros((n, 0, y.shape[-1]))
-    return Pursuit(
-        weights=np.zeros(P),
-        tied=np.zeros(0, dtype=np.intp),
-        unique=True,
-        solution="minimum-norm",
-        certificate=Certificate(objective, objective),
-        dual=dual if many else dual[0],
-        ridge=design.ridge,
-        status="optimal",
-        labels=matrix.labels,
-        notes=matrix.notes,
-        support_coefficients=nothing if many else nothing[0],
-    )
-
-
-def _choose(
-    design: Design, solved: Solved, solution: Solution, tol: float
-) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
-    """The optimal weights asked for. Where the columns with weight are independent and all that is tight, there is
-    no choice.
-    """
-    evaluation = solved.evaluation
-    weighted = int(np.count_nonzero(evaluation.weights))
-    if solved.independent and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
-        return evaluation, True, solution
-    if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED:
-        return evaluation, weighted == 0, "interior" if weighted else solution
-    evaluation = _purified(design, evaluation)
-    optimal = polytope(design, evaluation)
-    if optimal is None:
-        return evaluation, False, "interior"
-    least = minimum_norm(optimal, evaluation.weights[optimal.columns])
-    unique = is_unique(optimal, least)
-    picked = vertex(optimal, least) if solution == "vertex" and not unique else least
-    full = np.zeros_like(evaluation.weights)
-    full[optimal.columns] = picked
-    judged = design.evaluate(full)
-    if judged is None or judged.gap > max(tol, evaluation.gap):
-        return evaluation, unique, "interior"
-    return judged, unique, solution
-
-
-def _purified(design: Design, evaluation: Evaluation) -> Evaluation:
-    """The same weights down to rounding, without the noise on columns that are proved to have none."""
-    tied = evaluation.tied
-    heavy = evaluation.weights[tied] > 1e-7 * evaluation.weights.max()
-    for columns in (tied[(evaluation.q[tied] >= 1 - TIGHT) | heavy], tied):
-        part = design.take(columns)
-        w = evaluation.weights[columns]
-        if part.evaluate(w) is None:
-            continue
-        part.solve(w, 1e-15, 20)
-        full = np.zeros_like(evaluation.weights)
-        full[columns] = w
-        judged = design.evaluate(full)
-        if judged is not None and judged.gap <= max(evaluation.gap, 1e-14):
-            return judged
-    return evaluation
 
 
 def _as_weights(weights: ArrayLike | None, P: int) -> Array | None:
