@@ -69,25 +69,45 @@ def test_jobs_must_be_positive(tmp_path):
         run_missing([TASK], Store(":memory:"), jobs=0)
 
 
+DYING = """
+import os, signal, sys
+from isopursuit.cli import main
+from isopursuit.experiments.store import Store
+
+last, before = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+add, rows = Store.add, 0
+
+def add_and_die(self, task, record):
+    global rows
+    rows += 1
+    if rows == last and before:
+        os.kill(os.getpid(), signal.SIGKILL)
+    add(self, task, record)
+    if rows == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Store.add = add_and_die
+main()
+"""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
 def test_killed_five_times_the_store_equals_that_of_an_undisturbed_run(tmp_path):
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     wanted, total = ("words", "--replicates", "12", "--jobs", "2"), len(tasks("words", 12))
     rng = random.Random(4)
-    counts = [0]
-    for _ in range(5):
-        process = subprocess.Popen(command(broken, *wanted), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        goal = counts[-1] + rng.randint(1, 5)
-        while stored(broken) < goal and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(rng.random() / 50)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        counts.append(stored(broken))
-    assert counts == sorted(counts)
-    assert sum(0 < count < total for count in counts) >= 3
+    expected = 0
+    for death in range(5):
+        last, before = rng.randint(1, 5), death % 2
+        options = command(broken, *wanted)[3:]
+        process = subprocess.run(
+            [sys.executable, "-c", DYING, str(last), str(before), *options], capture_output=True, check=False
+        )
+        assert process.returncode == -signal.SIGKILL
+        expected += last - before
+        assert stored(broken) == expected
     done = subprocess.run(command(broken, *wanted), capture_output=True, text=True, check=True)
-    assert f"{counts[-1]} of {total} rows are stored already" in done.stderr
+    assert f"{expected} of {total} rows are stored already" in done.stderr
     subprocess.run(command(whole, *wanted), capture_output=True, check=True)
     assert len(rows(whole)) == total
     assert differences(rows(broken).items(), rows(whole).items()) == []
