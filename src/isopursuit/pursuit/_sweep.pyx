@@ -271,3 +271,36 @@ def solve_many(const double[:, :, ::1] x, double tol, int rounds, double[:, ::1]
                 judged[i, 2] = residual(&A, &w[i, 0], &s, product)
         free_state(&s)
         free(product)
+
+
+def steps_within(double[:, ::1] k, double[:, ::1] q, double[::1] w):
+    """Exact coordinate steps on a few columns in turn, from k = XᵀM⁻¹X and q = XᵀM⁻¹YYᵀM⁻¹X, both overwritten.
+
+    Changes w in place; returns (C, t) such that M⁻¹ becomes M⁻¹ − Σ t_j v_j v_jᵀ with v = C XᵀM⁻¹, row by row."""
+    cdef int n = <int> w.shape[0], i, j, a
+    cdef double d, t, f, g, one, own
+    mix, steps = np.eye(n), np.zeros(n)
+    cdef double[:, ::1] C = mix
+    cdef double[::1] T = steps
+    with nogil:
+        for j in range(n):
+            one, own = k[j, j], q[j, j]
+            if not (one > 0 and own >= 0):
+                continue
+            d = exact_step(1, &own, &one, w[j])
+            if d == 0:
+                continue
+            w[j] = w[j] + d if d > -w[j] else 0.0
+            t = T[j] = d / (1 + d * one)
+            for i in range(j + 1, n):
+                f = t * k[j, i]                       # v_i ← v_i − f v_j
+                for a in range(j + 1):
+                    C[i, a] -= f * C[j, a]
+                for a in range(i, n):
+                    g = t * k[j, a]
+                    q[i, a] -= f * q[j, a] + g * q[j, i] - f * g * own
+            for i in range(j + 1, n):
+                f = t * k[j, i]
+                for a in range(i, n):
+                    k[i, a] -= f * k[j, a]
+    return mix, steps

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from isopursuit.matrix import Matrix
 from isopursuit.pursuit.design import TIGHT, Design, Evaluation
-from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, vertex
+from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
 
@@ -82,7 +82,7 @@ def _choose(
     weighted = int(np.count_nonzero(evaluation.weights))
     if solved.independent and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
         return evaluation, True, solution
-    if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED:
+    if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation)

@@ -29,6 +29,7 @@ from scipy.linalg.lapack import dsyevd
 from isopursuit.errors import RankError
 from isopursuit.matrix import numerical_rank, row_triangle, spectrum
 from isopursuit.pursuit import _program, _sweep
+from isopursuit.pursuit.truncated import Hand, HostHand
 from isopursuit.results import Certificate
 
 Array = NDArray[np.float64]
@@ -45,7 +46,8 @@ class Design:
 
     Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
     against, `triangles` T for each point that needed it, and `home` weights to start from. Where the target does not
-    span all rows the optimal M may be singular; `floor`, a trifle of the identity, keeps it regular.
+    span all rows the optimal M may be singular; `floor`, a trifle of the identity, keeps it regular. `hand` multiplies
+    the columns somewhere else than here.
     """
 
     x: Array
@@ -56,6 +58,12 @@ class Design:
     triangles: tuple[Array | None, ...] = ()
     home: Array | None = None
     floor: float = 0.0
+    hand: Hand | None = None
+
+    @property
+    def at_hand(self) -> Hand:
+        """The columns of the only point, wherever they are multiplied fastest."""
+        return HostHand(self.x[0]) if self.hand is None else self.hand
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -28,12 +28,18 @@ class Polytope:
     b: Array
 
 
+def too_many(design: Design, columns: int) -> bool:
+    """Whether so many tight columns are more than can be described."""
+    n, _, D = design.shape
+    return n * (D * (D + 1) // 2) * columns > LARGEST
+
+
 def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
     """The optimal weights around converged ones; None where they are too many to describe, or nothing is tight."""
     weights = evaluation.weights
     columns = evaluation.tight
-    n, _, D = design.shape
-    if not 0 < n * (D * (D + 1) // 2) * len(columns) <= LARGEST:
+    D = design.shape[2]
+    if len(columns) == 0 or too_many(design, len(columns)):
         return None
     i, j = np.triu_indices(D)
     x = design.x[:, columns, :]

@@ -133,7 +133,9 @@ class Stream:
     def build(self) -> None:
         """The program on the part at hand."""
         self.values = self.columns.transform.columns(self.stored)
-        self.design = build_design([self.values], None if self.target is None else [self.target], self.ridge)
+        design = build_design([self.values], None if self.target is None else [self.target], self.ridge)
+        source = self.columns.source
+        self.design = replace(design, hand=source.hand(design.x[0])) if hasattr(source, "hand") else design
 
     def scale(self) -> None:
         """One factor for all columns keeps the sample's longest near 1, whatever c."""

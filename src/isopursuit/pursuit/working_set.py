@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design, Evaluation
+from isopursuit.pursuit.truncated import descend
 
 Array = NDArray[np.float64]
 Status = Literal["optimal", "stalled", "stopped"]
 
 SMALL = 4096  # columns up to which the kernel takes the whole problem
 WATCHED = 100_000  # entries from which a solve may take long enough to be interrupted
+MANY_ROWS = 128  # from which the solver for many rows is the first to try (truncated.py)
+FEW_ROWS = 32  # up to which it never is
+ENOUGH = 1500  # columns up to which the kernel is as fast
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
 PASSES = 100  # screenings of all columns
 PATIENCE = 12  # screenings without progress before giving up
@@ -122,11 +126,27 @@ def _starting(design: Design, weights: Array | None) -> Array:
 
 def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> bool:
     """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
-    if len(w) > SMALL:
-        return solve_by_parts(Whole(design, w, warm=warm), tol, watch, nested=nested)
     if watch is not None:
         watch.columns = len(w)
+    if _many_rows(design):
+        if descend(design.at_hand, design.x[0], _target(design), design.ridge + design.floor, w, tol, watch, warm):
+            return False
+        warm = True
+    if watch is not None and watch.stopped:
+        return False
+    if len(w) > SMALL:
+        return solve_by_parts(Whole(design, w, warm=warm), tol, watch, nested=nested)
     return design.solve(w, tol, ROUNDS, watch)
+
+
+def _many_rows(design: Design) -> bool:
+    """Whether products of all columns are cheaper than steps on one at a time: many rows, or far more columns than D²."""
+    n, m, D = design.shape
+    return n == 1 and m > ENOUGH and D >= FEW_ROWS and (D >= MANY_ROWS or m > 2 * D * D)
+
+
+def _target(design: Design) -> Array | None:
+    return None if design.y is None else design.y[0]
 
 
 class Field(Protocol):

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.matrix import namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths
 from isopursuit.sources import _screen
 
@@ -71,16 +72,17 @@ class Transform:
             values = values * self.a[:, None] - self.b[:, None]
         return values if self.A is None else self.A @ values
 
-    def factors(self, lengths: Array) -> tuple[Array, float]:
+    def factors(self, lengths: Any) -> tuple[Any, float]:
         """S for every length (0 for no length at all), and the largest logarithm of a new length."""
+        xp = namespace(lengths)
         alive = lengths > 1 / LARGEST
         if self.c is None:
-            longest = float(lengths.max(initial=0.0))
-            return alive.astype(np.float64), float(np.log(longest)) if longest > 0 else -np.inf
+            longest = float(lengths.max()) if len(lengths) else 0.0
+            return alive * xp.ones_like(lengths), float(np.log(longest)) if longest > 0 else -np.inf
         logs = log_lengths(lengths, self.c, self.normalization)
         with np.errstate(divide="ignore", invalid="ignore"):
-            s = np.exp(logs - self.log_scale) / lengths
-        return np.asarray(np.where(alive, s, 0.0), dtype=np.float64), float(logs.max(initial=-np.inf))
+            s = xp.exp(logs - self.log_scale) / lengths
+        return xp.where(alive, s, 0.0), float(logs.max()) if len(logs) else -np.inf
 
     def columns(self, values: Array) -> Array:
         """What enters the program, (D, m), for columns (D₀, m)."""
@@ -100,15 +102,16 @@ class Pile:
     left: float = -np.inf
 
     @classmethod
-    def pick(cls, block: Any, first: int, which: Indices, keys: Array, room: int, bar: float) -> Pile:
-        """Of the columns `which` of a block the largest keys above the bar."""
-        above = np.flatnonzero(keys > bar)
+    def pick(cls, block: Any, first: int, which: Any, keys: Any, room: int, bar: float) -> Pile:
+        """Of the columns `which` of a block (all where None) the largest keys above the bar; they come home here."""
+        above = true(keys > bar)
         left = bar if len(above) < len(keys) else -np.inf
         if len(above) > room:
             kept, left = best(keys[above], room)
             above = above[kept]
-        which = which[above]
-        return cls(room, ((first + which, keys[above], np.ascontiguousarray(block[:, which].T)),), left)
+        some = above if which is None else which[above]
+        values = block.rows(some) if hasattr(block, "rows") else np.ascontiguousarray(block[:, some].T)
+        return cls(room, ((first + on_host(some), on_host(keys[above]), values),), left)
 
     @property
     def count(self) -> int:
@@ -196,46 +199,46 @@ class Screen:
     def __call__(self, block: Any, first: int) -> Screened:
         """Screen the columns `block` (D₀, m), the first of which is number `first`."""
         squares, fz, zkz = self.measured(block)
-        if not squares.max(initial=0.0) <= LARGEST**2:
-            return self._spoiled(block, first, squares)
+        if not bool((squares <= LARGEST**2).all()):
+            return self._spoiled(block, first, on_host(squares))
         s, root, sigma, longest = self.judged(block, squares, fz, zkz)
         room = min(self.room, max(LEAST, int(self.quota * len(sigma))))
-        wanted = Pile.pick(block, first, np.arange(len(sigma)), sigma, room, self.bars[0])
-        near = np.flatnonzero((root > 1 - self.band) & (sigma > -np.inf))
+        wanted = Pile.pick(block, first, None, sigma, room, self.bars[0])
+        near = true((root > 1 - self.band) & (sigma > -np.inf))
         drawn = Pile.pick(block, first, near, lots(first + near), room, self.bars[1])
         return Screened(
             columns=block.shape[1],
-            zero=int(np.count_nonzero(s == 0)),
-            top=float(root.max(initial=0.0)),
-            near=int(np.count_nonzero(sigma >= -self.reach)),
+            zero=int((s == 0).sum()),
+            top=float(root.max()) if len(root) else 0.0,
+            near=int((sigma >= -self.reach).sum()),
             longest=longest,
             wanted=replace(wanted, room=self.room),
             drawn=replace(drawn, room=self.room),
         )
 
-    def judged(self, block: Any, squares: Array, fz: Array, zkz: Array) -> tuple[Array, Array, Array, float]:
+    def judged(self, block: Any, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
         """S, √q and σ of every column, the latter two at their worst, and the largest logarithm of a new length."""
+        xp = namespace(squares)
         kind = np.finfo(block.dtype)
-        lengths = np.sqrt(squares)
+        lengths = xp.sqrt(squares)
         s, longest = self.transform.factors(lengths)
         t = s * lengths
-        root = s * np.sqrt(fz)
+        root = s * xp.sqrt(fz)
         k = s * s * zkz
         spread, depth = self.errors(float(kind.eps))
         eta = spread * t
         if kind.bits < 64:
             unsure = (root > 1 - eta) & (root < 1 + UNDECIDED * eta)
-            if lengths.max(initial=0.0) > SINGLE or lengths.min(initial=1.0) < 1 / SINGLE:
-                unsure |= (lengths > SINGLE) | ((lengths < 1 / SINGLE) & (s > 0))
-            again = np.flatnonzero(unsure)
+            unsure |= (lengths > SINGLE) | ((lengths < 1 / SINGLE) & (s > 0))
+            again = true(unsure)
             if len(again):
-                _, fz, zkz = self.measured(np.asarray(block[:, again], dtype=np.float64))
-                root[again], k[again] = s[again] * np.sqrt(fz), s[again] ** 2 * zkz
+                _, fz, zkz = self.measured(doubled(block, again))
+                root[again], k[again] = s[again] * xp.sqrt(fz), s[again] ** 2 * zkz
                 eta[again] = self.errors(EPS)[0] * t[again]
         root += eta
         k += depth * t * t
         with np.errstate(divide="ignore", invalid="ignore"):
-            sigma = np.where(s > 0, (root - 1) / np.sqrt(k), -np.inf)
+            sigma = xp.where(s > 0, (root - 1) / xp.sqrt(k), -np.inf)
         return s, root, sigma, longest
 
     def merge(self, one: Screened, other: Screened) -> Screened:
@@ -256,7 +259,7 @@ class Screen:
         """Columns below all that fill the room already need not come along."""
         return replace(self, bars=(max(self.bars[0], answer.wanted.bar), max(self.bars[1], answer.drawn.bar)))
 
-    def measured(self, block: Any) -> Array:
+    def measured(self, block: Any) -> Any:
         """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m)."""
         scale = float(np.abs(self.K).max())
         other = scale if self.F is None else float(np.abs(self.F).max()) or 1.0
@@ -307,7 +310,7 @@ class Listed:
     def __call__(self, block: Any, first: int) -> list[Indices]:
         """Those of one block."""
         _, _, sigma, _ = self.screen.judged(block, *self.screen.measured(block))
-        return [first + np.flatnonzero(sigma >= -self.screen.reach)]
+        return [first + on_host(true(sigma >= -self.screen.reach))]
 
     def merge(self, one: list[Indices], other: list[Indices]) -> list[Indices]:
         """One after the other."""
@@ -323,18 +326,32 @@ def _absolute_norm(F: Array) -> float:
     return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
 
 
-def best(keys: Array, room: int) -> tuple[Indices, float]:
+def true(mask: Any) -> Any:
+    """Where a mask, an array or a tensor, holds."""
+    return np.flatnonzero(mask) if isinstance(mask, np.ndarray) else mask.nonzero()[:, 0]
+
+
+def doubled(block: Any, columns: Any) -> Any:
+    """Some columns of a block in float64, where the block is."""
+    return np.asarray(block[:, columns], dtype=np.float64) if isinstance(block, np.ndarray) else block.doubled(columns)
+
+
+def best(keys: Any, room: int) -> tuple[Any, float]:
     """Where the `room` largest of more are, ascending, and the largest of the others."""
-    order = np.argpartition(-keys, room)
-    return np.sort(order[:room]), float(keys[order[room]])
+    if isinstance(keys, np.ndarray):
+        order = np.argpartition(-keys, room)
+        return np.sort(order[:room]), float(keys[order[room]])
+    values, order = keys.topk(room + 1)
+    return order[:room].sort().values, float(values[room])
 
 
-def lots(numbers: Indices) -> Array:
+def lots(numbers: Any) -> Any:
     """A column's lot in [0, 1): a hash of its number (splitmix64), so that it does not depend on blocks."""
-    z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (z ^ (z >> np.uint64(31))) / 2.0**64
+    z = numbers * -0x61C8864680B583EB  # products wrap around, in int64
+    z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
+    z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
+    z = z ^ ((z >> 31) & (2**33 - 1))
+    return z / 2.0**64 + 0.5
 
 
 @dataclass(frozen=True)

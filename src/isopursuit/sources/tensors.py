@@ -14,7 +14,7 @@ from isopursuit.sources.tasks import Task
 
 Array = NDArray[np.float64]
 
-WIDTH = 2**20  # columns screened at once
+BLOCK = {"cpu": 2**28, "cuda": 2**31}  # bytes of columns screened at once
 
 
 class Block:
@@ -33,8 +33,16 @@ class Block:
         found = self.tensor[rows, columns]
         return found.cpu().numpy() if found.ndim else found.item()
 
-    def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any) -> Array:
-        """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision."""
+    def rows(self, columns: Any) -> NDArray[Any]:
+        """Some columns, (m, D₀), at home."""
+        return self.tensor[:, columns].T.contiguous().cpu().numpy()
+
+    def doubled(self, columns: Any) -> Block:
+        """Some columns in float64, where they are."""
+        return Block(self.tensor[:, columns].double(), np.dtype(np.float64))
+
+    def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any) -> Any:
+        """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision; a tensor."""
         import torch
 
         x, device = self.tensor, self.tensor.device
@@ -53,7 +61,7 @@ class Block:
         leverage = torch.einsum("dp,dp->p", Kz, z) if self.dtype == np.float64 else (Kz * z).sum(0, dtype=torch.float64)
         Fz = Kz if F is None else there(F) @ z
         q = norm(Fz, dim=0, dtype=torch.float64) ** 2
-        return torch.stack([squares, q, leverage]).cpu().numpy()
+        return torch.stack([squares, q, leverage])
 
 
 @dataclass(frozen=True)
@@ -88,13 +96,19 @@ class TensorSource:
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")  # the bound on rounding counts on it
         try:
-            for first in range(0, self.shape[1], WIDTH):
-                block = Block(self.tensor[:, first : first + WIDTH].to(kind), self.dtype)
+            D, P = self.shape
+            width = max(BLOCK.get(self.tensor.device.type, 2**28) // (D * self.dtype.itemsize), 256)
+            for first in range(0, P, width):
+                block = Block(self.tensor[:, first : first + width].to(kind), self.dtype)
                 found = (task if answer is None else task.after(answer))(block, first)
                 answer = found if answer is None else task.merge(answer, found)
         finally:
             torch.set_float32_matmul_precision(before)
         return answer
+
+    def hand(self, x: Array) -> DeviceHand | None:
+        """Columns (m, D) of a program, multiplied on this device, where it is not the host."""
+        return None if self.tensor.device.type == "cpu" else DeviceHand.of(x, self.tensor.device)
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These columns, float64, on the host."""
@@ -102,6 +116,43 @@ class TensorSource:
 
         where = torch.from_numpy(indices).to(self.tensor.device)
         return self.tensor[:, where].double().cpu().numpy()
+
+
+class DeviceHand:
+    """Columns (m, D) on a device in both precisions, with the products that the solver for many rows needs."""
+
+    def __init__(self, x: Any, single: Any) -> None:
+        self.x, self.single = x, single
+
+    @classmethod
+    def of(cls, x: Array, device: Any) -> DeviceHand:
+        """A copy of columns at home."""
+        import torch
+
+        there = torch.from_numpy(x).to(device)
+        return cls(there, there.float())
+
+    def moments(self, u: Array, rough: bool = False) -> Array:
+        """Σ u_p x_p x_pᵀ."""
+        x = self.single if rough else self.x
+        return (x.T @ (x * self._there(u, x)[:, None])).double().cpu().numpy()
+
+    def forms(self, S: Array, rough: bool = False) -> Array:
+        """x_pᵀ S x_p of every column."""
+        x = self.single if rough else self.x
+        return ((x @ self._there(S, x)) * x).sum(1).double().cpu().numpy()
+
+    def take(self, columns: NDArray[np.intp]) -> DeviceHand:
+        """Some of the columns."""
+        import torch
+
+        where = torch.from_numpy(columns).to(self.x.device)
+        return DeviceHand(self.x[where], self.single[where])
+
+    def _there(self, values: Array, like: Any) -> Any:
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(values)).to(like.device).to(like.dtype)
 
 
 def _numpy_dtype(x: Any) -> np.dtype[Any]:
