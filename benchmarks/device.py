@@ -38,7 +38,6 @@ def main():
     parser.add_argument("--rows", type=int, default=256)
     parser.add_argument("--columns", type=int, default=10_000_000)
     parser.add_argument("--spread", type=float, default=0.0, help="of the logarithm of the columns' lengths")
-    parser.add_argument("--memory", type=float, default=4.0, help="GB that columns brought home may take")
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
@@ -65,7 +64,7 @@ def main():
             print(f"    pass {progress.passes}: {progress.seconds:.2f} s, gap {progress.gap:.2e}", flush=True)
 
     began = now()
-    found = ip.isometry_pursuit(source, tol=1e-6, memory=int(options.memory * 2**30), callback=tell)
+    found = ip.isometry_pursuit(source, tol=1e-6, callback=tell)
     seconds = now() - began
     print(f"pursuit {seconds:.2f} s, gap {found.certificate.gap:.1e} ({found.status}), {found.effort}")
     print(f"seconds a pass: {', '.join(f'{s:.2f}' for s in found.effort.seconds)}")

@@ -25,3 +25,9 @@ def solve_many(x: Array, tol: float, rounds: int, w: Array, judged: Array) -> No
 
     Writes their weights to w (n, m), and to `judged` (n, 3) what those prove of f/2: primal, dual, residual.
     """
+
+def steps_within(k: Array, q: Array, w: Array) -> tuple[Array, Array]:
+    """Exact coordinate steps on a few columns in turn, from k = XᵀM⁻¹X and q = XᵀM⁻¹YYᵀM⁻¹X, both overwritten.
+
+    Changes w in place; returns (C, t) such that M⁻¹ becomes M⁻¹ − Σ t_j v_j v_jᵀ with v = C XᵀM⁻¹, row by row.
+    """

@@ -36,7 +36,6 @@ Array = NDArray[np.float64]
 Callback = Callable[[PursuitProgress], bool | None]
 
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
-MEMORY = 512 * 2**20  # bytes that columns brought home from a source may take
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
@@ -52,7 +51,7 @@ def basis_pursuit(
     callback: Callback | None = None,
     time_limit: float | None = None,
     state: str | Path | None = None,
-    memory: int = MEMORY,
+    memory: int | None = None,
 ) -> Pursuit:
     """Multitask basis pursuit: min Σ‖β_p‖ subject to X β = Y, certified.
 
@@ -78,8 +77,9 @@ def basis_pursuit(
         Seconds after which to stop with what there is.
     state : path, optional
         For a source: a file that keeps the weights after every pass. A run that was killed continues from it.
-    memory : int
-        For a source: bytes that columns brought home may take.
+    memory : int, optional
+        For a source: bytes that columns brought home may take. By default between 512 MB and 2 GB, by the number of
+        rows.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def isometry_pursuit(
     callback: Callback | None = None,
     time_limit: float | None = None,
     state: str | Path | None = None,
-    memory: int = MEMORY,
+    memory: int | None = None,
 ) -> Pursuit:
     """Isometry pursuit: basis pursuit of the identity by the normalized columns of X.
 
@@ -179,7 +179,7 @@ class _Options:
     callback: Callback | None
     time_limit: float | None
     state: str | Path | None
-    memory: int
+    memory: int | None
 
 
 def _stopping(callback: Callback | None, time_limit: float | None) -> Callback | None:

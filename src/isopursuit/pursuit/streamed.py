@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import FileError, ParameterError, RangeError, RankError
 from isopursuit.pursuit.design import Design, Evaluation, build_design
-from isopursuit.pursuit.working_set import PursuitProgress, Watch, limited, solve, solve_by_parts
+from isopursuit.pursuit.working_set import (
+    PursuitProgress,
+    Watch,
+    descend_on,
+    limited,
+    many_rows,
+    solve,
+    solve_by_parts,
+)
 from isopursuit.results import Effort
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
@@ -27,7 +35,12 @@ from isopursuit.sources.tasks import Listed, Screen, Screened
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-COARSE = 1e-3  # the gap that the sample is solved to
+MEMORY = 2**29, 2**31  # bytes that columns brought home take, by default: at least and at most
+SPANNING = 1.25  # times D(D + 1): so many columns of random directions have a multiple of the identity in their hull
+COARSE = 1e-3  # the gap that a sample is solved to
+FINE = 1e-7  # and the longest columns, as if they were equally long
+FEW_ROWS = 16  # below which the kernel solves any sample at once
+LEAST = 1e-100  # a length below this is none
 WIDEST = 250.0  # logarithm of a normalized length, relative to the sample's longest, that float64 can still carry
 REPAIRS = 4  # passes that may look for directions which the sample lacks
 
@@ -75,7 +88,7 @@ class Stream:
         columns: Columns,
         target: Array | None,
         ridge: float,
-        memory: int,
+        memory: int | None,
         watch: Watch,
         time_limit: float | None,
         state: Path | None,
@@ -85,6 +98,8 @@ class Stream:
         self.time_limit, self.state = time_limit, state
         D = columns.shape[0]
         # two piles; stored, transformed, in the kernel twice, and once more on the way: six numbers for each entry
+        many = SPANNING * D * (D + 1)
+        memory = int(np.clip(48 * D * many, *MEMORY)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
         self.band = 2 * COARSE
         self.seconds: list[float] = []
@@ -105,17 +120,34 @@ class Stream:
     # ------------------------------------------------------------------------------------------- the beginning
 
     def begin(self, weights: Array | None) -> None:
-        """Begin with a sample, and with the given weights if any."""
+        """Begin with a sample, and with the given weights if any.
+
+        Where columns outnumber D² by far and the target is the identity, a pass finds the longest normalized columns of
+        all: as far as columns point everywhere, M is a multiple of the identity and length is all that matters. They
+        are solved as if they were equally long, as their small differences would lead K astray on all other columns.
+        """
+        D = self.columns.shape[0]
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
-        self.hold(np.union1d(self.columns.sample(2 * self.room), given))
+        many = min(int(SPANNING * D * (D + 1)), 2 * self.room)
+        wide = self.target is None and D >= FEW_ROWS and self.columns.shape[1] > 4 * many
+        self.hold(np.union1d(self.columns.sample(many if wide else 2 * self.room), given))
         self.scale()
+        if wide:
+            longest = self.ask(Screen(np.eye(D), None, self.columns.transform, many, band=-np.inf))
+            self.join(longest, np.isin(self.indices, given))
         self.span()
         if weights is not None:
             self.weights = weights[self.indices] * np.exp(self.columns.transform.log_scale)
             if self.design.evaluate(self.weights) is not None:
                 return
         self.weights = self.design.start()
-        solve(self.design, self.weights, COARSE, self.watch, warm=False, nested=True)
+        if wide:
+            lengths = np.linalg.norm(self.design.x[0], axis=1)
+            unit = self.at_hand(replace(self.design, x=self.design.x / np.maximum(lengths, LEAST)[:, None]))
+            descend_on(unit, self.weights, FINE, self.watch, warm=False)
+            self.weights = np.divide(self.weights, lengths**2, out=self.weights, where=lengths > LEAST)
+        else:
+            solve(self.design, self.weights, COARSE, self.watch, warm=False, nested=True)
 
     def restore(self, kept: dict[str, Array]) -> None:
         """Begin with a saved state."""
@@ -134,8 +166,12 @@ class Stream:
         """The program on the part at hand."""
         self.values = self.columns.transform.columns(self.stored)
         design = build_design([self.values], None if self.target is None else [self.target], self.ridge)
-        source = self.columns.source
-        self.design = replace(design, hand=source.hand(design.x[0])) if hasattr(source, "hand") else design
+        self.design = self.at_hand(design)
+
+    def at_hand(self, design: Design) -> Design:
+        """The program with its columns where the source multiplies them, if it does."""
+        hand = getattr(self.columns.source, "hand", None)
+        return design if hand is None else replace(design, hand=hand(design.x[0]))
 
     def scale(self) -> None:
         """One factor for all columns keeps the sample's longest near 1, whatever c."""
@@ -206,7 +242,9 @@ class Stream:
         return self.design, self.weights
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
-        """By parts in turn: there are many columns at hand."""
+        """By parts in turn, where the solver for many rows does not do: there are many columns at hand."""
+        if many_rows(part) and descend_on(part, weights, tol, watch, warm=True) <= 0.3 * self.gap:
+            return False
         return solve(part, weights, tol, watch, warm=True, nested=True)
 
     def settle(self, weights: Array) -> None:
@@ -302,7 +340,7 @@ def pursue_columns(
     target: Array | None,
     ridge: float,
     tol: float,
-    memory: int,
+    memory: int | None,
     callback: Callable[[PursuitProgress], bool | None] | None,
     time_limit: float | None,
     state: str | Path | None,

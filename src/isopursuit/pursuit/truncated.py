@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from isopursuit.pursuit import _sweep
 
 Array = NDArray[np.float64]
+Single = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
 TURNS = 40
@@ -64,10 +66,10 @@ class Hand(Protocol):
 class HostHand:
     """Columns (m, D) in memory."""
 
-    def __init__(self, x: Array, single: NDArray[np.float32] | None = None) -> None:
+    def __init__(self, x: Array, single: Single | None = None) -> None:
         self.x, self.single = x, single
-        edges = np.linspace(0, x.shape[1], STRIPS + 1).astype(int).tolist()
-        self.strips = [slice(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+        edges = [i * x.shape[1] // STRIPS for i in range(STRIPS + 1)]
+        self.strips = [slice(a, b) for a, b in pairwise(edges)]
 
     def values(self, rough: bool) -> NDArray[Any]:
         """The columns in the precision asked for."""
@@ -156,8 +158,8 @@ def descend(
     tol: float,
     watch: Callable[[float], bool] | None,
     warm: bool,
-) -> bool:
-    """Improve the weights w of the columns x (m, D) in place to a relative gap of tol; whether that was reached.
+) -> float:
+    """Improve the weights w of the columns x (m, D) in place to a relative gap of tol; the gap that was reached.
 
     `hand` multiplies the same columns, wherever that is fast. `watch` is told the gap and may end it.
     """
@@ -169,22 +171,21 @@ def descend(
 
     if not warm and m <= D * D:
         _begin(x, y, C, ridge, w)
-    best, stale = np.inf, 0
+    best = gap = np.inf
+    stale = 0
     point = _evaluated(hand, w, C, ridge)
     goal = 0.0  # of the columns near 1; at 0 all columns are looked at
     near = np.arange(0)
     part = hand
     for _ in range(TURNS):
         if point is None:
-            return False
+            return np.inf
         w[:] = point.weights
         if goal == 0:
             q = hand.forms(point.R)
             gap = point.gap(q, w)
-            if stop(gap):
-                return False
-            if gap <= tol:
-                return True
+            if gap <= tol or stop(gap):
+                return gap
             goal = max(0.9 * tol, SHARE * gap)
             near = _near(q, w)
             part, q = hand.take(near), q[near]
@@ -197,7 +198,7 @@ def descend(
         stale = 0 if gap < 0.5 * best else stale + 1
         best = min(best, gap)
         if stale > PATIENCE or stop(gap):
-            return False
+            break
         if gap > FAR:
             columns = near[(w[near] > 0) | (q > 1)]
             w[columns] = _swept(x[columns], y, point.K, w[columns])
@@ -207,7 +208,7 @@ def descend(
             if len(new) < 0.8 * len(near):
                 near, q, part = near[new], q[new], part.take(new)
             point = _stepped(part, near, q, point, C, max(min(0.1, np.sqrt(gap)), 0.3 * goal / gap, TIGHTEST), gap)
-    return False
+    return gap
 
 
 def _evaluated(hand: Hand, w: Array, C: Array, ridge: float) -> Point | None:
@@ -218,7 +219,7 @@ def _evaluated(hand: Hand, w: Array, C: Array, ridge: float) -> Point | None:
 def _begin(x: Array, y: Array | None, C: Array, ridge: float, w: Array) -> None:
     """Weights from sweeps over a sample of the columns, spread evenly, in the place of weights on all of them."""
     m, D = x.shape
-    sample = np.unique(np.linspace(0, m - 1, min(m, SAMPLE * D)).astype(np.intp))
+    sample: Indices = np.arange(0, m, max(m // (SAMPLE * D), 1))
     point = Point.at(HostHand(x[sample]).moments(w[sample]), w[sample], C, ridge)
     if point is not None:
         w[:] = 0.0
@@ -242,7 +243,7 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array) -> Array:
     Within a block the products of its columns with K, and of those with each other, follow by Sherman and Morrison.
     """
     single = x.astype(np.float32)
-    K = inverse.astype(np.float32)
+    K: Single = inverse.astype(np.float32)
     right = None if y is None else y.astype(np.float32)
     w = weights.copy()
     columns = np.arange(len(w))
@@ -250,7 +251,7 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array) -> Array:
         for first in range(0, len(columns), BLOCK):
             some = columns[first : first + BLOCK]
             block, v = single[some], w[some]
-            V = block @ K
+            V: Single = block @ K
             U = V if right is None else V @ right
             mix, steps = _sweep.steps_within((V @ block.T).astype(np.float64), (U @ U.T).astype(np.float64), v)
             w[some] = v
@@ -260,9 +261,7 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array) -> Array:
     return w
 
 
-def _stepped(
-    part: Hand, near: Indices, q: Array, point: Point, C: Array, residual: float, gap: float
-) -> Point | None:
+def _stepped(part: Hand, near: Indices, q: Array, point: Point, C: Array, residual: float, gap: float) -> Point | None:
     """A step of Newton's method on the columns near 1, cut off at zero, and halved until f falls."""
     w = point.weights
     free = np.flatnonzero((w[near] > 0) | (q > 1))

@@ -25,7 +25,6 @@ Status = Literal["optimal", "stalled", "stopped"]
 SMALL = 4096  # columns up to which the kernel takes the whole problem
 WATCHED = 100_000  # entries from which a solve may take long enough to be interrupted
 MANY_ROWS = 128  # from which the solver for many rows is the first to try (truncated.py)
-FEW_ROWS = 32  # up to which it never is
 ENOUGH = 1500  # columns up to which the kernel is as fast
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
 PASSES = 100  # screenings of all columns
@@ -128,8 +127,8 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
     """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
     if watch is not None:
         watch.columns = len(w)
-    if _many_rows(design):
-        if descend(design.at_hand, design.x[0], _target(design), design.ridge + design.floor, w, tol, watch, warm):
+    if many_rows(design):
+        if descend_on(design, w, tol, watch, warm=warm) <= tol:
             return False
         warm = True
     if watch is not None and watch.stopped:
@@ -139,14 +138,16 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
     return design.solve(w, tol, ROUNDS, watch)
 
 
-def _many_rows(design: Design) -> bool:
-    """Whether products of all columns are cheaper than steps on one at a time: many rows, or far more columns than D²."""
+def many_rows(design: Design) -> bool:
+    """Whether products of all columns are cheaper than steps on one at a time."""
     n, m, D = design.shape
-    return n == 1 and m > ENOUGH and D >= FEW_ROWS and (D >= MANY_ROWS or m > 2 * D * D)
+    return n == 1 and m > ENOUGH and D >= MANY_ROWS
 
 
-def _target(design: Design) -> Array | None:
-    return None if design.y is None else design.y[0]
+def descend_on(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
+    """Improve w in place by the solver for many rows; the gap that it reached."""
+    y = None if design.y is None else design.y[0]
+    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm)
 
 
 class Field(Protocol):

@@ -1,0 +1,111 @@
+"""The solver for many rows, against the kernel and against its own definitions."""
+
+import numpy as np
+import pytest
+
+import isopursuit as ip
+from isopursuit.pursuit import _sweep, working_set
+from isopursuit.pursuit.design import build_design
+from isopursuit.pursuit.truncated import HostHand, descend
+
+
+def columns(D, P, seed, spread=0.3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(D, P)) / np.sqrt(D) * np.exp(spread * rng.normal(size=P))
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("D", [3, 30, 130])
+def test_the_two_products(D, rough):
+    rng = np.random.default_rng(D)
+    x, u = rng.normal(size=(1500, D)), rng.normal(size=1500)
+    S = rng.normal(size=(D, D))
+    S = S + S.T
+    hand = HostHand(x).take(np.arange(0, 1500, 2))
+    x, u = x[::2], u[::2]
+    loose = 1e-4 if rough else 1e-10
+    np.testing.assert_allclose(hand.moments(u, rough), (x.T * u) @ x, atol=loose * 100)
+    np.testing.assert_allclose(hand.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
+
+
+def test_a_tensor_gives_the_same_products():
+    torch = pytest.importorskip("torch")
+    from isopursuit.sources.tensors import DeviceHand
+
+    rng = np.random.default_rng(0)
+    x, u = rng.normal(size=(700, 40)), rng.normal(size=700)
+    S = x.T @ x
+    some = np.arange(3, 600)
+    here, there = HostHand(x).take(some), DeviceHand.of(x, torch.device("cpu")).take(some)
+    for rough, loose in ((False, 1e-9), (True, 0.3)):
+        np.testing.assert_allclose(there.moments(u[some], rough), here.moments(u[some], rough), atol=loose)
+        np.testing.assert_allclose(there.forms(S, rough), here.forms(S, rough), rtol=1e-4 if rough else 1e-12)
+
+
+@pytest.mark.parametrize("target", [None, 5, 20])
+def test_a_block_of_steps_is_the_same_as_one_after_the_other(target):
+    rng = np.random.default_rng(1)
+    D, n = 20, 16
+    x = rng.normal(size=(n, D))
+    y = np.eye(D) if target is None else rng.normal(size=(D, target))
+    M = np.eye(D) + sum(np.outer(c, c) for c in rng.normal(size=(40, D)) / 3)
+    K = np.linalg.inv(M)
+    w = np.where(rng.random(n) < 0.5, rng.random(n), 0.0)
+    expected, inverse = w.copy(), K.copy()
+    for p in range(n):
+        v = inverse @ x[p]
+        q, k = float((y.T @ v) @ (y.T @ v)), float(x[p] @ v)
+        d = max(-expected[p], (np.sqrt(q) - 1) / k)
+        expected[p] += d
+        inverse -= d / (1 + d * k) * np.outer(v, v)
+    V = x @ K
+    U = V @ y
+    found = w.copy()
+    mix, steps = _sweep.steps_within(V @ x.T, U @ U.T, found)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    V = mix @ V
+    np.testing.assert_allclose(K - V.T @ (V * steps[:, None]), inverse, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("D", "P", "ridge", "target"), [(60, 2500, 0.0, None), (40, 2000, 0.02, None), (50, 2500, 0.0, 50)]
+)
+def test_it_finds_what_the_kernel_finds(D, P, ridge, target):
+    X = columns(D, P, D)
+    Y = None if target is None else np.random.default_rng(0).normal(size=(D, target))
+    reference = ip.basis_pursuit(X, Y, ridge=ridge, tol=1e-10)
+    design = build_design([X], None if Y is None else [Y], ridge)
+    w = design.start()
+    y = None if design.y is None else design.y[0]
+    gap = descend(design.at_hand, design.x[0], y, ridge, w, 1e-7, None, warm=False)
+    evaluation = design.evaluate(w)
+    assert gap <= 1e-7
+    assert evaluation.gap <= 1.01e-7
+    certificate = evaluation.certificate(ridge, 0.0)
+    assert certificate.primal == pytest.approx(reference.objective, rel=3e-7)
+    assert set(reference.support) <= set(evaluation.tied)
+
+
+def test_the_door_takes_it_for_many_rows(monkeypatch):
+    X = columns(140, 2000, 3)
+    found = ip.basis_pursuit(X, tol=1e-9)
+    monkeypatch.setattr(working_set, "MANY_ROWS", 10**9)
+    reference = ip.basis_pursuit(X, tol=1e-9)
+    assert found.certificate.gap <= 1e-9
+    assert found.objective == pytest.approx(reference.objective, rel=1e-9)
+    assert set(found.support) == set(reference.support)
+    assert found.unique == reference.unique
+
+
+def test_it_stops_when_told():
+    X = columns(140, 4000, 3)
+    gaps = []
+
+    def enough(now):
+        gaps.append(now.gap)
+        return now.gap < 0.05
+
+    found = ip.basis_pursuit(X, tol=1e-9, callback=enough)
+    assert found.status == "stopped"
+    assert gaps[-1] < 0.05 < gaps[0]
+    assert found.certificate.dual <= found.certificate.primal < np.inf
