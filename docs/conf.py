@@ -25,7 +25,7 @@ autodoc_typehints = "none"  # docstrings tell shapes and meanings, which types d
 autodoc_default_options = {"members": True, "exclude-members": "set_fit_request"}
 napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # as a list, like parameters
 
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -36,6 +36,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",  # all are run
     "abort_on_example_error": True,
+    "capture_repr": (),
     "download_all_examples": False,
     "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
@@ -48,25 +49,36 @@ html_theme = "furo"
 html_title = f"isopursuit {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_copy_source = False
+html_js_files = ["site.js"]
+html_copy_source = html_use_index = html_domain_indices = False
 html_show_sphinx = False
 
 
 def link_or_code(app, env, node, contnode):
-    """A docstring's bare name is a link where one public object has that name, and code where none has.
+    """A docstring's bare name is a link where one public function or class has it, and code where none has.
 
-    So are the words of a type, such as array_like. What pages link to by a role of its own must be there: -n -W.
+    What pages link to by a role of their own must be there: -n -W.
     """
     if node.get("refdomain") != "py" or node["reftype"] not in ("obj", "class"):
         return None
-    objects = env.get_domain("py").objects
-    found = [name for name in objects if name.split(".")[-1] == node["reftarget"] and objects[name].objtype != "method"]
-    if len(found) != 1:
+    linked = {
+        name: entry
+        for name, entry in env.get_domain("py").objects.items()
+        if name.split(".")[-1] == node["reftarget"] and entry.objtype in ("function", "class", "exception")
+    }
+    if len(linked) != 1:
         return contnode
-    entry = objects[found[0]]
-    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, found[0])
+    [(name, entry)] = linked.items()
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
+
+
+def keep_colons(app, what, name, thing, options, lines):
+    """A property's docstring is a sentence, whose colon napoleon would take for the end of a type."""
+    if what == "property":
+        lines[:0] = ["..", ""]
 
 
 def setup(app):
     """Sphinx calls this."""
     app.connect("missing-reference", link_or_code)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon

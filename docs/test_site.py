@@ -121,6 +121,10 @@ def test_no_page_scrolls_sideways_complains_or_asks_the_network(browser, page, w
     show(browser, page.as_uri(), width)
     window, total = widths(browser)
     assert (window, total <= width) == (width, True), f"{total} px wide"
+    assert (
+        browser.execute_script("const c = document.querySelector('.content'); return c.scrollWidth - c.clientWidth")
+        == 0
+    )
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]

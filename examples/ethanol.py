@@ -83,7 +83,7 @@ compare(along)
 some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
 shapes = angle_values(ethanol.positions[some], all_angles(9))
 values = torsion_values(ethanol.positions[some], every.torsions[both.indices])
-figure, axes = plt.subplots(3, 2, figsize=(10.5, 14), layout="constrained")
+figure, axes = plt.subplots(3, 2, figsize=(10.5, 12), height_ratios=(4, 4, 2.5), layout="constrained")
 for ax, label, one in zip(axes[0], both.labels, values.T, strict=True):
     plot_manifold(shapes, one, ax=ax, label=label, cyclic=True)
 plot_coordinates(*values.T, ax=axes[1, 0], labels=both.labels, cyclic=True)
