@@ -1,9 +1,9 @@
 """What a page shows is run: its Python as doctests, its terminal sessions as commands, in the page's own order."""
 
 import doctest
-import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,15 +44,10 @@ def run_page(page: Path, folder: Path) -> int:
 def run_session(session: str, folder: Path) -> int:
     """Run the commands of a terminal session and compare what they print; how many there were."""
     steps = STEP.findall(session)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for command, shown in steps:
-        run = subprocess.run(
-            shlex.split(command),
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=folder,
-            env={**os.environ, "PATH": path},
-        )
+        program, *options = shlex.split(command)
+        found = shutil.which(program, path=Path(sys.executable).parent)
+        assert found is not None, f"{program} is not a program of this environment"
+        run = subprocess.run([found, *options], capture_output=True, text=True, check=True, cwd=folder)
         assert [line.rstrip() for line in run.stdout.splitlines()] == shown.splitlines(), command
     return len(steps)
