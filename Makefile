@@ -1,5 +1,6 @@
 # make demo   set everything up and run the main job on the embedded Wine data
 # make test   set everything up and run the tests
+# make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 
@@ -18,12 +19,16 @@ FETCH := $(PIP) wheel --wheel-dir "$(WHEELS)"
 # small kernels are fastest on one BLAS thread; the searches bring their own threads
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test docs lint bench clean
 demo: $(VENV)/installed
 	@$(BIN)/python examples/wine.py
 
 test: $(VENV)/installed
 	@$(BIN)/python -m pytest --doctest-glob=README.md --pyargs isopursuit tests README.md $(PYTEST_ARGS)
+
+docs: $(VENV)/installed
+	@$(BIN)/sphinx-build -n -W --keep-going -q docs docs/_build/html
+	@$(BIN)/python -m pytest -q docs/test_site.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -35,7 +40,7 @@ bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build output
+	rm -rf $(VENV) build output docs/_build docs/gallery examples/output
 
 # The wheels are looked for in pip's cache first, and fetched into it if they are not all there.
 $(VENV)/ready: requirements-dev.txt

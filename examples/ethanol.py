@@ -1,9 +1,13 @@
-"""Which torsions tell the shape of ethanol? The paper's experiment, on the trajectory that comes with the package.
+"""
+The shape of ethanol
+====================
 
-python examples/ethanol.py [FILE]     another trajectory: MD17's or rMD17's .npz, or your own in the same order of atoms
+Which torsions tell it? The paper's experiment, on the trajectory that comes with the package. At each of 100 frames two
+of 756 torsions are picked; then one pair for all frames together. Which bond a torsion tells of is seen by its rates:
+the one that turns it fastest. Last, the same with the twelve torsions along bonds.
 
-At each of 100 frames two of 756 torsions are picked; then one pair for all frames together. Which bond a torsion tells
-of is seen by its rates: the one that turns it fastest. Last, the same with the twelve torsions along bonds.
+``python examples/ethanol.py FILE`` takes another trajectory: MD17's or rMD17's .npz, or your own in the same order of
+atoms.
 """
 
 import sys
@@ -55,39 +59,40 @@ def shares(pairs: np.ndarray) -> dict[tuple[int, int], float]:
     return {(i, j): float(count) / len(pairs) for (i, j), count in zip(unique.tolist(), counts, strict=True)}
 
 
-def draw(found: TorsionMatrices, each: ip.PointwiseSelection, both: ip.Selection) -> None:
-    """The manifold coloured by the picked torsions, their plane, and what is picked drawn on the molecule."""
-    some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
-    shapes = angle_values(ethanol.positions[some], all_angles(9))
-    values = torsion_values(ethanol.positions[some], found.torsions[both.indices])
-    figure, axes = plt.subplots(2, 3, figsize=(16, 9.5), layout="constrained")
-    for ax, label, one in zip(axes[0], both.labels, values.T, strict=False):
-        plot_manifold(shapes, one, ax=ax, label=label, cyclic=True)
-    plot_coordinates(*values.T, ax=axes[0, 2], labels=both.labels, cyclic=True)
-    turned = np.array(bonds)[np.take_along_axis(turned_by(found), each.indices, axis=1).ravel()]
-    picked = shares(found.torsions[each.indices.ravel(), 1:3])
-    plot_molecule(ethanol.symbols, ETHANOL_BONDS, picked, axes[1, 0]).set_title("axes of the torsions picked at frames")
-    plot_molecule(ethanol.symbols, ETHANOL_BONDS, shares(turned), axes[1, 1]).set_title("bonds that turn them fastest")
-    plot_frequencies(each, ax=axes[1, 2])
-    output = Path("output")
-    output.mkdir(exist_ok=True)
-    figure.savefig(output / "ethanol.png", dpi=120)
-    print(f"\nA picture is in {output / 'ethanol.png'}.")
+# %%
+# All 756 torsions.
 
+frames = np.random.default_rng(0).choice(len(ethanol.positions), FRAMES, replace=False)
+print(f"{ethanol}, {FRAMES} frames at random")
+began = time.perf_counter()
+every = torsion_matrices(ethanol, frames)
+print(f"\nall {len(every.labels)} torsions (gradients and tangent spaces in {time.perf_counter() - began:.1f} s)")
+each, both = compare(every)
 
-def main() -> None:
-    """Both dictionaries, and a picture."""
-    frames = np.random.default_rng(0).choice(len(ethanol.positions), FRAMES, replace=False)
-    print(f"{ethanol}, {FRAMES} frames at random")
-    began = time.perf_counter()
-    every = torsion_matrices(ethanol, frames)
-    print(f"\nall {len(every.labels)} torsions (gradients and tangent spaces in {time.perf_counter() - began:.1f} s)")
-    each, both = compare(every)
-    along = torsion_matrices(ethanol, frames, torsions=bond_torsions(ETHANOL_BONDS))
-    print(f"\nthe {len(along.labels)} torsions along bonds")
-    compare(along)
-    draw(every, each, both)
+# %%
+# The twelve along bonds. One pair for all frames is what a chemist would take: a torsion about C–C, which turns the
+# methyl group, and one about C–O, which turns the hydroxyl group.
 
+along = torsion_matrices(ethanol, frames, torsions=bond_torsions(ETHANOL_BONDS))
+print(f"\nthe {len(along.labels)} torsions along bonds")
+compare(along)
 
-if __name__ == "__main__":
-    main()
+# %%
+# The manifold coloured by the picked pair, the plane of the two, and what is picked drawn on the molecule.
+
+some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
+shapes = angle_values(ethanol.positions[some], all_angles(9))
+values = torsion_values(ethanol.positions[some], every.torsions[both.indices])
+figure, axes = plt.subplots(3, 2, figsize=(10.5, 12), height_ratios=(4, 4, 2.5), layout="constrained")
+for ax, label, one in zip(axes[0], both.labels, values.T, strict=True):
+    plot_manifold(shapes, one, ax=ax, label=label, cyclic=True)
+plot_coordinates(*values.T, ax=axes[1, 0], labels=both.labels, cyclic=True)
+plot_frequencies(each, ax=axes[1, 1])
+turned = np.array(bonds)[np.take_along_axis(turned_by(every), each.indices, axis=1).ravel()]
+picked = shares(every.torsions[each.indices.ravel(), 1:3])
+plot_molecule(ethanol.symbols, ETHANOL_BONDS, picked, axes[2, 0]).set_title("axes of the torsions picked at frames")
+plot_molecule(ethanol.symbols, ETHANOL_BONDS, shares(turned), axes[2, 1]).set_title("bonds that turn them fastest")
+output = Path("output")
+output.mkdir(exist_ok=True)
+figure.savefig(output / "ethanol.png", dpi=120)
+print(f"\nA picture is in {output / 'ethanol.png'}.")

@@ -1,9 +1,12 @@
-"""Which two of 52 functions are the coordinates of a rolled-up sheet?
+"""
+The coordinates of a rolled-up sheet
+====================================
 
-The arc length along the roll and the height are, exactly; fifty other functions try to pass for coordinates. Tangent
-spaces are estimated from noisy points, the functions' gradients are projected on them, and one pair is picked for all
-points together, or a pair at each point. `--table` repeats this for several levels of noise, on the swiss roll and on
-a flat torus, and prints how often the true pair is found.
+Which two of 52 functions are they? The arc length along the roll and the height are, exactly; fifty other functions
+try to pass for coordinates. Tangent spaces are estimated from noisy points, the functions' gradients are projected on
+them, and one pair is picked for all points together, or a pair at each point. ``--table`` repeats this for several
+levels of noise, on the swiss roll and on a flat torus, and prints how often the true pair is found; that takes minutes
+and is not run here.
 """
 
 import argparse
@@ -28,12 +31,19 @@ LEVELS = {
     "Clifford torus": (clifford_torus, (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)),
 }
 
+# %%
+# From points to one small matrix for each of 100 places: its columns are the functions' gradients along the sheet.
+
 
 def prepare(manifold: Synthetic, seed: int, D: int | None = None) -> tuple[TangentSpaces, Differentials]:
     """Tangent spaces at 100 of the points, and all functions' differentials there."""
     places = np.random.default_rng(seed).choice(POINTS, PLACES, replace=False)
     spaces = tangent_spaces(manifold.points, places, D=D, neighbours=NEIGHBOURS)
     return spaces, differentials(manifold.dictionary.take(places), spaces)
+
+
+# %%
+# One roll, by every method and point by point; then the pictures.
 
 
 def example() -> None:
@@ -49,17 +59,21 @@ def example() -> None:
     print(f"\n{picked}\n")
     pointwise = ip.select_pointwise(found)
     print(f"{pointwise}\n\n{time.perf_counter() - began:.1f} s in all")
-    figure, axes = plt.subplots(2, 3, figsize=(15, 9), layout="constrained")
-    for ax, label in zip(axes[0], [*picked.labels, "wave 1"], strict=True):
+    figure, axes = plt.subplots(3, 2, figsize=(10, 13), layout="constrained")
+    for ax, label in zip(axes.flat, [*picked.labels, "wave 1"], strict=False):
         plot_manifold(roll.points, roll.dictionary.value(label), ax=ax, label=label)
     first, second = picked.labels
-    plot_coordinates(roll.dictionary.value(first), roll.dictionary.value(second), ax=axes[1, 0], labels=(first, second))
-    plot_spectra(spaces, ax=axes[1, 1])
-    plot_frequencies(pointwise, ax=axes[1, 2])
+    plot_coordinates(roll.dictionary.value(first), roll.dictionary.value(second), ax=axes[1, 1], labels=(first, second))
+    plot_spectra(spaces, ax=axes[2, 0])
+    plot_frequencies(pointwise, ax=axes[2, 1])
     output = Path("output")
     output.mkdir(exist_ok=True)
     figure.savefig(output / "swiss_roll.png", dpi=100)
     print(f"a picture in {output / 'swiss_roll.png'}")
+
+
+# %%
+# What ``--table`` does.
 
 
 def table(replicates: int) -> None:
@@ -98,8 +112,10 @@ def replicate(manifold: Synthetic, seed: int) -> tuple[float, ...]:
     return right, *joint, share, most, float(np.median(losses)), max(losses)
 
 
+# %%
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="The swiss roll's coordinates, picked from 52 functions.")
     parser.add_argument("--table", action="store_true", help="how often the truth is found, by level of noise")
     parser.add_argument("--replicates", type=int, default=10)
     options = parser.parse_args()

@@ -1,6 +1,9 @@
-"""A balanced set of wines: one for each measurement, as different from each other as possible.
+"""
+A balanced set of wines
+=======================
 
-Run by `make demo`. Six of the 178 wines are picked by every method the package has, then thirteen with proof.
+For a dinner party a few wines of 178 are wanted that are as different as possible: one for each measurement, none of
+them extreme. Six are picked by every method the package has, then thirteen with proof. ``make demo`` runs this script.
 """
 
 import time
@@ -17,41 +20,50 @@ from isopursuit.plots import plot_gram, plot_singular_values
 from isopursuit.report import write_report
 
 wine = load_wine()
+names = [f"wine {i} ({kind})" for i, kind in enumerate(wine.classes)]
 
 
 def compare(D: int) -> ip.Selection:
     """All methods on the first D measurements; the table, and the proved best."""
     X = wine.matrix(D)
-    names = [f"wine {i} ({kind})" for i, kind in enumerate(wine.classes)]
-    print(f"\n{D} of {X.shape[1]} wines, by {D} measurements. A perfectly balanced set has loss {D}.")
+    print(f"{D} of {X.shape[1]} wines, by {D} measurements. A perfectly balanced set has loss {D}.")
     began = time.perf_counter()
     pursuit = ip.isometry_pursuit(X)
     seconds = time.perf_counter() - began
     print(f"isometry pursuit keeps {len(pursuit.support)} wines in {1e3 * seconds:.1f} ms: {pursuit.certificate}")
     print(f"{'method':<12}{'loss':>12}{'seconds':>10}  proof")
-    best = None
     for method in ("greedy", "two-stage", "exchange", "exact"):
         began = time.perf_counter()
         best = ip.select(X, method=method, labels=names)
         print(f"{method:<12}{best.loss:>12.6f}{time.perf_counter() - began:>10.2f}  {best.verdict}")
-    assert best is not None
     return best
 
 
-def main() -> None:
-    """Compare, explain, and save a picture."""
-    compare(6)
-    picked = compare(13)
-    print(f"\n{picked}\n")
-    output = Path("output")
-    output.mkdir(exist_ok=True)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
-    plot_gram(picked, ax=left)
-    plot_singular_values(picked, ax=right)
-    figure.savefig(output / "wine.png", dpi=120)
-    write_report(picked, wine.matrix(), output / "wine.html", title="Thirteen wines", command="make demo")
-    print(f"The proved best thirteen: a picture in {output / 'wine.png'}, a report in {output / 'wine.html'}.")
+# %%
+# Six wines. The pursuit prunes a wine that the best six need, so two-stage loses a little; greedy is lucky.
 
+compare(6)
 
-if __name__ == "__main__":
-    main()
+# %%
+# Thirteen wines. Now greedy is 10 % above the best, and brute force would have 10¹⁹ sets to try.
+
+picked = compare(13)
+
+# %%
+# What each wine is worth: its price is how much the loss rises without it, its best replacement put in.
+
+print(picked)
+
+# %%
+# The inner products of the thirteen, and the singular values of the matrix they form. For a perfectly balanced set the
+# first would be the identity and the second all 1.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
+plot_gram(picked, ax=left)
+plot_singular_values(picked, ax=right)
+
+output = Path("output")
+output.mkdir(exist_ok=True)
+figure.savefig(output / "wine.png", dpi=120)
+write_report(picked, wine.matrix(), output / "wine.html", title="Thirteen wines", command="make demo")
+print(f"The proved best thirteen: a picture in {output / 'wine.png'}, a report in {output / 'wine.html'}.")

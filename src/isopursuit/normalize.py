@@ -42,7 +42,7 @@ def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normaliz
     c : float
         The paper's exponent: larger shrinks lengths away from 1 more.
     normalization : {"symmetric", "logarithmic"} or callable
-        "symmetric" is the paper's 1/g. "logarithmic" is its non-smooth sibling exp(−c |log t|) = min(t, 1/t)^c. A
+        "symmetric" is the paper's 1/g. "logarithmic" is its non-smooth sibling ``exp(−c |log t|)`` = min(t, 1/t)^c. A
         function of an array of lengths must return their new lengths and be a symmetric normalization: largest at
         1 alone, and q(t) = q(1/t).
 

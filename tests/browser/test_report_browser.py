@@ -1,13 +1,10 @@
-"""The report in a real browser: Debian's Chromium, headless. Screenshots go to output/."""
+"""The report in a real browser. Screenshots go to output/."""
 
-import base64
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-from selenium import webdriver
+from chromium import needs_browser, open_browser, save, show, widths
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -16,26 +13,13 @@ import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.report import write_report
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="needs a browser: apt-get install chromium chromium-driver"
-)
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage"
-)
+pytestmark = needs_browser
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=document.title="owned">"\' $\\frac{'
-OUTPUT = Path(__file__).parents[2] / "output"
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    driver = open_browser(tmp_path_factory.mktemp("chromium"))
     yield driver
     driver.quit()
 
@@ -63,14 +47,6 @@ def page(browser, address):
     """A fresh page, 1440 wide and light."""
     show(browser, address)
     return browser
-
-
-def show(browser, address, width=1440, scheme="light", media=""):
-    feature = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": feature})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(address)
 
 
 def column(page, place):
@@ -170,7 +146,7 @@ def test_the_arrow_keys_walk_the_gram_matrix(page, picked):
 @pytest.mark.parametrize("width", [390, 1440])
 def test_the_page_fits_its_window_and_follows_the_theme(browser, address, width, scheme):
     show(browser, address, width, scheme)
-    inside, total = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+    inside, total = widths(browser)
     assert inside == width
     assert total <= width
     paper, ink = browser.execute_script(
@@ -196,9 +172,3 @@ def test_it_prints_on_white_paper_without_loss(browser, address):
 def brightness(colour):
     numbers = colour[colour.index("(") + 1 : -1].split(",")[:3]
     return sum(float(x) for x in numbers) / 3
-
-
-def save(browser, name):
-    OUTPUT.mkdir(exist_ok=True)
-    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
-    (OUTPUT / name).write_bytes(base64.b64decode(shot["data"]))

@@ -158,7 +158,7 @@ def as_source(
     ----------
     x : ndarray, path, PyTorch tensor, Dask array, or a source
         A path is a .npy file (read in blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such
-        as "folder/*.parquet" names several; extra `files`), whose rows are candidates.
+        as ``folder/*.parquet`` names several; extra `files`), whose rows are candidates.
     vectors : {"columns", "rows"}
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
