@@ -1,5 +1,6 @@
-"""The pursuit over a source of columns: a sample is solved, a pass brings home what violates most, and again.
+"""The pursuit over a source of columns: a few are solved, a pass brings home what violates most, and again.
 
+The first few are a sample, or the longest normalized columns of all, where columns outnumber D² by far.
 Each pass brings the columns of largest σ (sources/tasks.py). Once f(w) − lower bound < σ² for all that stayed behind,
 no optimal solution uses any of those, and the rest is an ordinary problem in memory. Its dual point ν satisfies
 ‖νᵀx_p‖ ≤ √q_p + √((f(w) − dual) x_pᵀM⁻¹x_p) < 1 on every column left behind as well, by the same inequality, so that

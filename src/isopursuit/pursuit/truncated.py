@@ -219,7 +219,7 @@ def _evaluated(hand: Hand, w: Array, C: Array, ridge: float) -> Point | None:
 def _begin(x: Array, y: Array | None, C: Array, ridge: float, w: Array) -> None:
     """Weights from sweeps over a sample of the columns, spread evenly, in the place of weights on all of them."""
     m, D = x.shape
-    sample: Indices = np.arange(0, m, max(m // (SAMPLE * D), 1))
+    sample = np.flatnonzero(np.arange(m) % max(m // (SAMPLE * D), 1) == 0)
     point = Point.at(HostHand(x[sample]).moments(w[sample]), w[sample], C, ridge)
     if point is not None:
         w[:] = 0.0
