@@ -3,7 +3,7 @@
 import re
 import shlex
 import subprocess
-import sys
+import sysconfig
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
@@ -15,7 +15,7 @@ def test_the_terminal_session_prints_what_the_readme_shows(tmp_path):
     assert len(steps) >= 3
     for command, shown in steps:
         run = subprocess.run(
-            [Path(sys.executable).with_name("isopursuit"), *shlex.split(command)],
+            [Path(sysconfig.get_path("scripts"), "isopursuit"), *shlex.split(command)],
             capture_output=True, text=True, check=True, cwd=tmp_path,
         )  # fmt: skip
         assert [line.rstrip() for line in run.stdout.splitlines()] == shown.splitlines(), command

@@ -42,3 +42,12 @@ __all__ = [
     "select_pointwise",
     "symmetric_normalize",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, asked of the installed package only when it is wanted."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("isopursuit")
+    raise AttributeError(f"module 'isopursuit' has no attribute {name!r}")

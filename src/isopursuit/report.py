@@ -65,7 +65,7 @@ def write_report(
     """
     text = report_html(selection, X, title=title, source=source, command=command, history=history, options=options)
     path = Path(path)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 

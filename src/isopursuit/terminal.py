@@ -160,7 +160,7 @@ def write_whole(path: Path, text: str) -> None:
     """Write all of a file or nothing: a reader never sees half of it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", newline="\n")
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -1,7 +1,5 @@
 """Progress, time limits, and runs that were killed."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -79,7 +77,7 @@ def test_a_killed_run_continues(tmp_path):
     deadline = time.monotonic() + 60
     while not state.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.kill(run.pid, signal.SIGKILL)
+    run.kill()
     run.wait()
     found = ip.isometry_pursuit(ip.as_source(tmp_path / "X.npy"), memory=0, state=state, tol=1e-13)
     assert "continued from" in found.notes[0]
