@@ -7,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from selenium import webdriver
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.report import write_report
 
+webdriver = pytest.importorskip("selenium.webdriver")
+ActionChains, Keys = webdriver.ActionChains, webdriver.Keys
+By = pytest.importorskip("selenium.webdriver.common.by").By
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="needs a browser: apt-get install chromium chromium-driver"
