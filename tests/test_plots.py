@@ -360,8 +360,6 @@ def test_what_is_no_element_is_refused():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: plots.plot_paired_losses([], []),
-        lambda: plots.plot_loss_ecdf([], []),
         lambda: plots.plot_support_cardinalities([]),
         lambda: plots.plot_singular_values([]),
         lambda: plots.plot_length_curves(exponents=()),
@@ -374,6 +372,12 @@ def test_nothing_is_not_drawn(draw):
     with pytest.raises(ParameterError, match=r"at least one|two that differ|positive"):
         draw()
     assert not plt.get_fignums()
+
+
+def test_pairs_that_are_not_there_yet_leave_an_empty_panel():
+    """As in the account of a run that has just begun."""
+    assert legend(drawn(plots.plot_paired_losses([], []))) == ["first lower (0)", "second lower (0)", "equal (0)"]
+    assert legend(drawn(plots.plot_loss_ecdf([], []))) == ["first", "second"]
 
 
 def test_without_matplotlib_a_picture_says_what_to_install(monkeypatch):

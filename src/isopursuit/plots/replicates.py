@@ -145,7 +145,6 @@ def _pairs(first: ArrayLike, second: ArrayLike) -> Array:
     one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if one.shape != two.shape or one.ndim != 1:
         raise ShapeError(f"Paired losses must be two lists of one length; got shapes {one.shape} and {two.shape}.")
-    something(one, "losses")
     return np.column_stack([one, two])
 
 
