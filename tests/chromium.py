@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
 
+webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_browser = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="needs a browser: apt-get install chromium chromium-driver"

@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
+import sysconfig
 from pathlib import Path
 
 FENCED = re.compile(r"^```(python|console)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
@@ -46,7 +46,7 @@ def run_session(session: str, folder: Path) -> int:
     steps = STEP.findall(session)
     for command, shown in steps:
         program, *options = shlex.split(command)
-        found = shutil.which(program, path=Path(sys.executable).parent)
+        found = shutil.which(program, path=sysconfig.get_path("scripts"))
         assert found is not None, f"{program} is not a program of this environment"
         run = subprocess.run([found, *options], capture_output=True, text=True, check=True, cwd=folder)
         assert [line.rstrip() for line in run.stdout.splitlines()] == shown.splitlines(), command

@@ -2,10 +2,10 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import isopursuit as ip
 from isopursuit.datasets import load_wine
 
 TWO_GIGABYTES = b"{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"
-COMMAND = Path(sys.executable).with_name("isopursuit")
+COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
 
 
 def run(*arguments, **options):
@@ -169,6 +169,7 @@ def hard_table(path):
     return path
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_terminated_search_leaves_its_best_and_the_bound(tmp_path, number):
     output = tmp_path / "out.json"
@@ -204,6 +205,7 @@ def wait_for(path):
 
 
 def test_a_long_search_shows_a_live_line_on_a_terminal(tmp_path):
+    pty = pytest.importorskip("pty")
     table = hard_table(tmp_path / "t.npy")
     leader, follower = pty.openpty()
     command = [COMMAND, "select", table, "--method", "exact", "--time-limit", "4"]
@@ -239,17 +241,29 @@ def test_pictures_and_reports_are_written(wine, tmp_path):
 
 def test_help_reads_well():
     assert run("--help").returncode == 0
-    assert run("--version").stdout.startswith("0.")
+    assert run("--version").stdout.strip() == ip.__version__
     text = run("select", "--help").stdout
     for option in ("--samples", "-k", "-c", "--method", "--standardize", "--time-limit", "--must-include", "--report"):
         assert option in text
+
+
+def test_a_pipe_that_knows_few_letters_is_no_error(wine):
+    told = run("pursue", wine, "--standardize", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert told.returncode == 0, told.stderr
+    assert "? optimum ?" in told.stdout
+
+
+def test_without_typer_the_command_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; import isopursuit.cli"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert_one_line_error(told, "Install isopursuit[cli]")
 
 
 def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path):
     text = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path)).stdout
     assert "paper" in text
     assert "ours" in text
-    assert (tmp_path / "reproduction.md").read_text().startswith("# The paper's experiments")
+    assert (tmp_path / "reproduction.md").read_text(encoding="utf-8").startswith("# The paper's experiments")
     again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report").stdout
     assert again == text
 

@@ -186,6 +186,7 @@ def test_more_columns_than_dimensions_have_no_loss():
         ip.isometry_loss(GOOD)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory")
 def test_memory_that_is_not_there_is_an_error_and_no_crash():
     code = (
         "import resource, numpy as np, isopursuit as ip\n"

@@ -19,5 +19,14 @@ def test_importing_loads_nothing_optional():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_a_missing_extra_is_an_import_error_that_says_what_to_install():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "try:\n    import isopursuit.estimators\nexcept ImportError as error:\n    print(error)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told == "isopursuit.estimators needs sklearn. Install isopursuit[sklearn], or sklearn itself.\n"
+
+
 def test_the_package_says_that_it_is_typed():
     assert (importlib.resources.files("isopursuit") / "py.typed").is_file()

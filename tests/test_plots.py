@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import isopursuit as ip
 from isopursuit import plots
 from isopursuit.datasets import load_iris, load_wine
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import PackageError, ParameterError, ShapeError
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
@@ -346,6 +346,41 @@ def test_pairs_of_atoms_that_are_not_there_are_refused():
 
 
 def test_without_rdkit_a_molecule_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rdkit", None)
-    with pytest.raises(ParameterError, match=r"Install isopursuit\[chem\]"):
+    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
+    with pytest.raises(PackageError, match=r"Install isopursuit\[chem\]"):
         plots.molecule_svg("OHH", [(0, 1), (0, 2)], {})
+
+
+def test_what_is_no_element_is_refused():
+    pytest.importorskip("rdkit")
+    with pytest.raises(ParameterError, match="'Q' is no element's symbol"):
+        plots.molecule_svg("OQH", [(0, 1), (0, 2)], {})
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.plot_support_cardinalities([]),
+        lambda: plots.plot_singular_values([]),
+        lambda: plots.plot_length_curves(exponents=()),
+        lambda: plots.plot_coordinates([], []),
+        lambda: plots.plot_manifold(np.ones((5, 2)), np.zeros(5)),
+        lambda: plots.plot_length_curves(exponents=(1.0, -1.0)),
+    ],
+)
+def test_nothing_is_not_drawn(draw):
+    with pytest.raises(ParameterError, match=r"at least one|two that differ|positive"):
+        draw()
+    assert not plt.get_fignums()
+
+
+def test_pairs_that_are_not_there_yet_leave_an_empty_panel():
+    """As in the account of a run that has just begun."""
+    assert legend(drawn(plots.plot_paired_losses([], []))) == ["first lower (0)", "second lower (0)", "equal (0)"]
+    assert legend(drawn(plots.plot_loss_ecdf([], []))) == ["first", "second"]
+
+
+def test_without_matplotlib_a_picture_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(PackageError, match=r"Install isopursuit\[plot\], or matplotlib itself"):
+        plots.plot_length_curves()

@@ -91,7 +91,7 @@ def test_without_matplotlib_it_works_and_says_so(iris, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = report_html(*iris)
     assert "<svg" not in text
-    assert "matplotlib is not installed" in text
+    assert "There are no pictures. Drawing needs matplotlib. Install isopursuit[plot]" in text
     assert iris[0].labels[0] in text
 
 

@@ -25,6 +25,23 @@ def test_every_method_answers_in_the_same_shape(method):
     assert f"by {method}" in str(picked)
 
 
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy", "brute"])
+def test_labels_that_are_numbers_are_labels(method):
+    """Such as a data frame's own: they must not be taken for positions on the way to the search."""
+    X = problem(0, 3, 12)
+    plain = ip.select(X, method=method)
+    without = plain.indices[0]
+    barred = ip.select(X, method=method, exclude=[without])
+    for labels in (list(range(11, -1, -1)), list(range(100, 112))):
+        picked = ip.select(X, method=method, labels=labels)
+        assert picked.indices.tolist() == plain.indices.tolist()
+        assert picked.labels == tuple(labels[i] for i in plain.indices)
+        picked = ip.select(X, method=method, labels=labels, exclude=[labels[without]])
+        assert picked.indices.tolist() == barred.indices.tolist()
+        other = barred.indices[0]
+        assert other in ip.select(X, method=method, labels=labels, include=[labels[other]]).indices
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_two_stage_is_brute_force_on_the_tied_set(seed):
     X = problem(seed, 4, 40)

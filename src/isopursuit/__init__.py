@@ -6,13 +6,14 @@ from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit, lasso_path
 from isopursuit.pursuit.working_set import PursuitProgress
-from isopursuit.results import Alternative, Certificate, Choice, Effort, Pursuit, Search, Selection
+from isopursuit.results import Certificate, Effort, Pursuit, Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.tree import SearchProgress
 from isopursuit.select import select
+from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import as_source
 
 __all__ = [
@@ -42,3 +43,12 @@ __all__ = [
     "select_pointwise",
     "symmetric_normalize",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, asked of the installed package only when it is wanted."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("isopursuit")
+    raise AttributeError(f"module 'isopursuit' has no attribute {name!r}")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeError
+from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeError, optional
 from isopursuit.matrix import LARGEST, as_exponent, namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.pursuit import _sweep
@@ -191,10 +191,7 @@ class _Torch:
     """The interior point of stacked.py, on a device of PyTorch's; its own threads do the work."""
 
     def __init__(self, X: Any, device: str | None) -> None:
-        try:
-            import torch
-        except ImportError:
-            raise ParameterError(f"device={device!r} needs PyTorch. Install isopursuit[torch].") from None
+        torch = optional("torch", "torch", f"device={device!r}")
         from isopursuit.pursuit import stacked
 
         self.torch, self.stacked = torch, stacked

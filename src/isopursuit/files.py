@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import DataTypeError, FileError, IsoPursuitError, LabelError, NonFiniteError, ShapeError
+from isopursuit.errors import (
+    DataTypeError,
+    FileError,
+    IsoPursuitError,
+    LabelError,
+    NonFiniteError,
+    ShapeError,
+    optional,
+)
 from isopursuit.matrix import SHOWN, Label, Matrix, name_columns, row_triangle
 
 if TYPE_CHECKING:
@@ -146,10 +154,7 @@ def _from_array(array: NDArray[Any], path: Path) -> Table:
 
 
 def _load_frame(path: Path, kind: str) -> pl.DataFrame:
-    try:
-        import polars as pl
-    except ImportError:
-        raise FileError(f"Reading {kind or 'text'} files needs polars. Install isopursuit[files].") from None
+    pl = optional("polars", "files", f"Reading {kind or 'text'} files")
     try:
         if kind in (".parquet", ".pq"):
             return pl.read_parquet(path)

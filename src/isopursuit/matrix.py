@@ -137,6 +137,8 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> list
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         columns = [columns]
     P = matrix.values.shape[1]
+    if matrix.labels is None and isinstance(columns, np.ndarray) and ((columns >= 0) & (columns < P)).all():
+        return np.unique(columns.astype(np.intp, casting="safe")).tolist()
     position: dict[Label, int] = {label: i for i, label in enumerate(matrix.labels or ())}
     found: set[int] = set()
     numbered = not any(isinstance(label, int | np.integer) for label in position)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -16,17 +17,17 @@ from numpy.typing import NDArray
 from isopursuit.errors import InputError, ParameterError
 from isopursuit.matrix import Label, Matrix, as_exponent, as_points
 from isopursuit.normalize import Normalization
-from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import Method, unknown
+from isopursuit.select import SHORTEST, Method, two_stage, unknown
 
 Array = NDArray[np.float64]
 
 SHOWN = 5  # subsets and columns that the text shows
+_Picked = tuple[Search, Certificate | None, int]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class PointwiseSelection:
         How many columns have weight in each point's pursuit (two-stage only).
     columns : int
         How many candidates there are.
+    unreached : int
+        How many points, the last ones, nothing was picked at: the time was over, or the search was stopped.
     """
 
     searches: tuple[Search, ...]
@@ -62,6 +65,7 @@ class PointwiseSelection:
     c: float
     labels: tuple[Label, ...] | None = None
     notes: tuple[str, ...] = ()
+    unreached: int = 0
 
     @cached_property
     def indices(self) -> NDArray[np.intp]:
@@ -103,7 +107,8 @@ class PointwiseSelection:
         """What is proved, in words."""
         proved = sum(search.optimal for search in self.searches)
         among = " among what the pursuit left" if self.certificates else ""
-        return f"proved optimal{among} at {proved} of {len(self.searches)} points"
+        missing = f"; {self.unreached} more were not reached" if self.unreached else ""
+        return f"proved optimal{among} at {proved} of {len(self.searches)} points{missing}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the picked columns, losses, bounds and gaps at each point, and the frequencies."""
@@ -112,6 +117,7 @@ class PointwiseSelection:
             "method": self.method,
             "c": self.c,
             "verdict": self.verdict,
+            "unreached": self.unreached,
             "points": [
                 {"indices": s.indices.tolist(), "labels": label, "loss": s.as_dict()["loss"], "status": s.status}
                 for s, label in zip(self.searches, names, strict=True)
@@ -149,6 +155,7 @@ def select_pointwise(
     labels: Sequence[Label] | None = None,
     normalization: Normalization = "symmetric",
     jobs: int = 1,
+    time_limit: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
 ) -> PointwiseSelection:
     """Pick columns at each point by itself, where `select` picks the same ones for all of them.
@@ -161,6 +168,9 @@ def select_pointwise(
         As in `select`. Nothing is explained here, so that thousands of points take seconds.
     jobs : int
         Threads. The kernels release the interpreter's lock.
+    time_limit : float, optional
+        Seconds for all points together. When they are over a search in hand ends with its best and its bound (greedy
+        and brute finish), and the points not begun are counted as `unreached`; the first is always picked at.
     callback : callable, optional
         Called with how many points are done and how many there are; return True to stop with those. Ctrl-C does too.
 
@@ -181,27 +191,37 @@ def select_pointwise(
     c = as_exponent(c)
     if jobs < 1:
         raise ParameterError(f"jobs={jobs} must be at least 1 thread.")
+    if time_limit is not None and not time_limit > 0:
+        raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
     pick = _picker(method, c, normalization)
+    began = time.perf_counter()
 
-    def at(numbered: tuple[int, Matrix]) -> tuple[Search, Certificate | None, int]:
+    def at(numbered: tuple[int, Matrix]) -> _Picked | None:
+        number, matrix = numbered
+        left = None if time_limit is None else time_limit - (time.perf_counter() - began)
+        if left is not None and left <= 0 < number:
+            return None
         try:
-            return pick(numbered[1])
+            return pick(matrix, None if left is None else max(left, SHORTEST))
         except InputError as error:
-            raise type(error)(f"At point {numbered[0]}: {error}") from None
+            raise type(error)(f"At point {number}: {error}") from None
 
-    picked: list[tuple[Search, Certificate | None, int]] = []
+    picked: list[_Picked] = []
     with ThreadPoolExecutor(jobs) as pool:
         numbered = enumerate(points)
         try:
             while some := list(islice(numbered, 16 * jobs)):
-                picked.extend(pool.map(at, some))
-                if callback is not None and callback(len(picked), len(points)):
+                found = list(pool.map(at, some))
+                reached = found.index(None) if None in found else len(found)
+                picked.extend(one for one in found[:reached] if one is not None)
+                if reached < len(found) or (callback is not None and callback(len(picked), len(points))):
                     break
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             if not picked:
                 raise
-    stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if len(picked) < len(points) else ()
+    unreached = len(points) - len(picked)
+    stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if unreached else ()
     return PointwiseSelection(
         searches=tuple(replace(search, labels=points[0].labels) for search, _, _ in picked),
         certificates=tuple(certificate for _, certificate, _ in picked if certificate is not None),
@@ -211,28 +231,26 @@ def select_pointwise(
         c=c,
         labels=points[0].labels,
         notes=points[0].notes + stopped,
+        unreached=unreached,
     )
 
 
-def _picker(
-    method: str, c: float, normalization: Normalization
-) -> Callable[[Matrix], tuple[Search, Certificate | None, int]]:
-    """What picks at one point: its search, and the pursuit's certificate and number of columns if there is one."""
+def _picker(method: str, c: float, normalization: Normalization) -> Callable[[Matrix, float | None], _Picked]:
+    """What picks at one point in so many seconds: its search, the pursuit's certificate and size if there is one."""
+    exact = partial(exact_search, workers=1)
 
-    def two_stage(matrix: Matrix) -> tuple[Search, Certificate, int]:
-        pursuit = isometry_pursuit(matrix.values, c, normalization=normalization)
-        left = Matrix(np.ascontiguousarray(matrix.values[:, pursuit.tied]))
-        search = exact_search(left, c, workers=1)
-        return replace(search, indices=pursuit.tied[search.indices]), pursuit.certificate, len(pursuit.support)
+    def pursued(matrix: Matrix, limit: float | None) -> _Picked:
+        pursuit, search = two_stage([replace(matrix, labels=None)], c, exact, normalization, time_limit=limit)
+        return search, pursuit.certificate, len(pursuit.support)
 
-    plain: dict[str, Callable[[Matrix], Search]] = {
-        "exact": lambda matrix: exact_search(matrix, c, workers=1),
-        "exchange": lambda matrix: exchange_search(matrix, c),
-        "greedy": lambda matrix: greedy_search(matrix, c),
-        "brute": lambda matrix: brute_search(matrix, c),
+    plain: dict[str, Callable[[Matrix, float | None], Search]] = {
+        "exact": lambda matrix, limit: exact(matrix, c, time_limit=limit),
+        "exchange": lambda matrix, limit: exchange_search(matrix, c, time_limit=limit),
+        "greedy": lambda matrix, _: greedy_search(matrix, c),
+        "brute": lambda matrix, _: brute_search(matrix, c),
     }
     if method == "two-stage":
-        return two_stage
+        return pursued
     if method not in plain:
         raise unknown(method)
-    return lambda matrix: (plain[method](matrix), None, 0)
+    return lambda matrix, limit: (plain[method](matrix, limit), None, 0)

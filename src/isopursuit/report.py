@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import io
 import platform
 import re
@@ -25,9 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit import plots
+from isopursuit.errors import PackageError, optional
 from isopursuit.matrix import as_matrix
-from isopursuit.results import Pursuit, Selection, loss_text
+from isopursuit.results import Pursuit, loss_text
 from isopursuit.search.tree import SearchProgress
+from isopursuit.selection import Selection
 from isopursuit.views import escape, fixed, number, percent, shade
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def write_report(
     """
     text = report_html(selection, X, title=title, source=source, command=command, history=history, options=options)
     path = Path(path)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
@@ -393,9 +394,9 @@ def _asset(name: str) -> str:
 
 def _pictures(selection: Selection, X: Any, columns: Array, history: Sequence[SearchProgress]) -> str:
     try:
-        importlib.import_module("matplotlib")
-    except ImportError:
-        return "<p>matplotlib is not installed, so there are no pictures. Install isopursuit[plot] for them.</p>"
+        optional("matplotlib", "plot", "Drawing")
+    except PackageError as error:
+        return f"<p>There are no pictures. {escape(str(error))}</p>"
     drawings: list[tuple[str, Callable[[Axes], object]]] = [
         ("Each singular value would be 1 in an orthonormal set.", lambda ax: plots.plot_singular_values(selection, ax)),
         (

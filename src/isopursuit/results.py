@@ -1,10 +1,10 @@
-"""The answers: frozen objects of a fixed shape that carry their proof and show themselves as text."""
+"""The answers of pursuits and searches: frozen objects that carry their proof and show themselves as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def name_of(labels: tuple[Label, ...] | None, index: int) -> Label:
     return index if labels is None else labels[index]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: finite numbers, text, None."""
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
@@ -59,7 +59,7 @@ class Certificate:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not finite becomes None."""
-        return {name: _plain(getattr(self, name)) for name in ("primal", "dual", "gap", "residual")}
+        return {name: plain(getattr(self, name)) for name in ("primal", "dual", "gap", "residual")}
 
     def __str__(self) -> str:
         return f"{self.dual:.10g} ≤ optimum ≤ {self.primal:.10g} (gap {self.gap:.1e})"
@@ -143,7 +143,7 @@ class Pursuit:
         """For JSON: the columns with weight, the tied ones, the certificate."""
         return {
             "columns": [
-                {"index": int(i), "label": _plain(name_of(self.labels, int(i))), "weight": float(self.weights[i])}
+                {"index": int(i), "label": plain(name_of(self.labels, int(i))), "weight": float(self.weights[i])}
                 for i in self.support
             ],
             "tied": self.tied.tolist(),
@@ -256,8 +256,8 @@ class Search:
         names = ("loss", "log_loss", "lower_bound", "gap", "status", "verdict", "method", "objective", "nodes")
         return {
             "indices": self.indices.tolist(),
-            "labels": [_plain(name_of(self.labels, i)) for i in self.indices.tolist()],
-            **{name: _plain(getattr(self, name)) for name in (*names, "evaluations", "seconds")},
+            "labels": [plain(name_of(self.labels, i)) for i in self.indices.tolist()],
+            **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds")},
             "notes": list(self.notes),
         }
 
@@ -280,154 +280,20 @@ class Search:
         return views.result(title, self.verdict, views.table((), rows), notes=self.notes)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One picked column: why it is in, and what would replace it.
-
-    `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place;
-    infinite, and None, if no single column can. At many points `length` is the mean.
-    """
-
-    index: int
-    label: Label
-    length: float
-    price: float
-    replacement: Label | None
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """A column that lost narrowly: the least loss with it in, by one exchange, and the label it would displace."""
-
-    index: int
-    label: Label
-    length: float
-    loss: float
-    displaces: Label
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The answer of `select`: which columns, how good, how sure, and why.
-
-    Attributes
-    ----------
-    indices : ndarray of int
-        The picked columns, ascending.
-    labels : tuple
-        Their labels, or their indices where there are none.
-    loss : float
-        Their loss l_c, summed over the points where there are many; the ideal is k for each.
-    pursuit : Pursuit or None
-        The convex stage, for the two-stage method.
-    search : Search
-        The search that picked them, with its bound.
-    matrix : ndarray, shape (k, k), or (n, k, k) for many points
-        The picked columns as they were compared (in the row space where k < D).
-    choices : tuple of Choice
-        For each picked column its length, its price and its best replacement.
-    alternatives : tuple of Alternative
-        The columns that lose narrowly, best first.
-    """
-
-    indices: Indices
-    labels: tuple[Label, ...]
-    loss: float
-    log_loss: float
-    pursuit: Pursuit | None
-    search: Search
-    matrix: Array
-    choices: tuple[Choice, ...]
-    alternatives: tuple[Alternative, ...]
-    method: str
-    c: float
-    notes: tuple[str, ...] = ()
+class Valued(Protocol):
+    """What has a loss: a search, a selection."""
 
     @property
-    def k(self) -> int:
-        """How many columns were picked."""
-        return len(self.indices)
+    def loss(self) -> float:
+        """The loss, infinite beyond float64."""
+        ...
 
     @property
-    def points(self) -> int:
-        """At how many points the columns were compared: 1 for one matrix."""
-        return 1 if self.matrix.ndim == 2 else len(self.matrix)
-
-    @property
-    def ideal(self) -> int:
-        """The loss of orthonormal columns: k at each point."""
-        return self.k * self.points
-
-    @property
-    def gram(self) -> Array:
-        """The inner products of the picked columns, (k, k): the mean over the points where there are many."""
-        products = np.swapaxes(self.matrix, -1, -2) @ self.matrix
-        return products if products.ndim == 2 else products.mean(axis=0)
-
-    @property
-    def verdict(self) -> str:
-        """What is proved, in words."""
-        if self.pursuit is None:
-            return self.search.verdict
-        also = "" if np.isin(self.indices, self.pursuit.tied).all() else " and those included"
-        return f"{self.search.verdict} among the {len(self.pursuit.tied)} candidates the pursuit left{also}"
-
-    def take(self, X: Any) -> Any:
-        """The picked columns of X itself, a pandas or polars frame or an array."""
-        if hasattr(X, "columns"):
-            return X[[X.columns[i] for i in self.indices.tolist()]]
-        return np.asarray(X)[..., self.indices]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: the search's answer, each column's price, the alternatives, the pursuit's certificate."""
-        return {
-            **self.search.as_dict(),
-            "method": self.method,
-            "c": self.c,
-            "k": self.k,
-            "verdict": self.verdict,
-            "choices": [{name: _plain(value) for name, value in vars(choice).items()} for choice in self.choices],
-            "alternatives": [{name: _plain(value) for name, value in vars(one).items()} for one in self.alternatives],
-            "pursuit": None if self.pursuit is None else self.pursuit.as_dict(),
-            "notes": list(self.notes),
-        }
-
-    def __str__(self) -> str:
-        loss = loss_text(self, 6)
-        over = f" over {self.points} points" if self.points > 1 else ""
-        lines = [f"{self.k} columns by {self.method}: loss {loss}{over} (ideal {self.ideal}), {self.verdict}"]
-        if self.pursuit is not None:
-            lines.append(f"  pursuit: {self.pursuit.certificate}")
-        width = max(6, *(len(str(choice.label)) for choice in self.choices))
-        lines.append(f"  {'column':<{width}}  length    price  best replacement")
-        for choice in self.choices:
-            other = "none" if choice.replacement is None else str(choice.replacement)
-            lines.append(f"  {choice.label!s:<{width}}  {choice.length:6.3f}  {choice.price:7.3g}  {other}")
-        if self.alternatives:
-            near = ", ".join(f"{other.label} ({other.loss:.6g})" for other in self.alternatives[:3])
-            lines.append(f"  close losers: {near}")
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        loss = loss_text(self, 6)
-        rows = [
-            (
-                one.label,
-                f"{one.length:.3f}",
-                views.number(one.price, 3),
-                "none" if one.replacement is None else one.replacement,
-            )
-            for one in self.choices
-        ]
-        return views.result(
-            f"{self.k} columns by {self.method}, loss {loss} (ideal {self.ideal})",
-            self.verdict,
-            views.table(("column", "length", "price", "best replacement"), rows),
-            views.gram_table(self.gram, self.labels),
-            notes=self.notes,
-        )
+    def log_loss(self) -> float:
+        """Its logarithm."""
+        ...
 
 
-def loss_text(answer: Search | Selection, digits: int = 6) -> str:
+def loss_text(answer: Valued, digits: int = 6) -> str:
     """The loss, or its logarithm as an exponent where the loss itself is beyond float64."""
     return f"{answer.loss:.{digits}g}" if np.isfinite(answer.loss) else f"e^{answer.log_loss:.6g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,13 +28,14 @@ from isopursuit.matrix import (
 )
 from isopursuit.normalize import Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
-from isopursuit.results import Alternative, Choice, Pursuit, Search, Selection
+from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.tree import SearchProgress
+from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source
 
 Array = NDArray[np.float64]
@@ -42,6 +44,7 @@ Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
 MOST_TIED = 5000  # columns of a source that the search takes on
 BATCH = 64  # swaps evaluated at once
+SHORTEST = 0.1  # seconds that the second stage may take however long the first took
 
 
 def select(
@@ -98,7 +101,6 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
-    began = time.perf_counter()
     if is_source(X):
         if method != "two-stage" or include is not None or exclude is not None or labels is not None:
             raise ParameterError("A source is selected from by method='two-stage', without include, exclude or labels.")
@@ -109,24 +111,22 @@ def select(
     c = as_exponent(c)
     must, barred = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
     reduced = [replace(one, values=row_space(one.values, k, barred)) for one in points] if k < D else points
-    as_candidates(reduced, must, barred)  # refuses contradictions before any work
+    wanted, unwanted = _names(points[0], must), _names(points[0], barred)
+    as_candidates(reduced, wanted, unwanted)  # refuses contradictions before any work
     pursuit = None
     if method == "two-stage":
-        pursuit = _pursue(reduced, c, normalization, barred, many)
-        kept = np.union1d(pursuit.tied, must)
-        outside = np.setdiff1d(np.arange(P), kept).tolist()
-        left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
-        search = exact_search(reduced, c, include=must, exclude=outside, time_limit=left, gap=gap, callback=callback)
+        second = partial(exact_search, gap=gap, callback=callback)
+        pursuit, search = two_stage(reduced, c, second, normalization, must, barred, time_limit, many=many)
     elif method == "exact":
         search = exact_search(
-            reduced, c, include=must, exclude=barred, time_limit=time_limit, gap=gap, callback=callback
+            reduced, c, include=wanted, exclude=unwanted, time_limit=time_limit, gap=gap, callback=callback
         )
     elif method == "exchange":
-        search = exchange_search(reduced, c, include=must, exclude=barred, time_limit=time_limit)
+        search = exchange_search(reduced, c, include=wanted, exclude=unwanted, time_limit=time_limit)
     elif method == "greedy":
-        search = greedy_search(reduced, c, include=must, exclude=barred)
+        search = greedy_search(reduced, c, include=wanted, exclude=unwanted)
     elif method == "brute":
-        search = brute_search(reduced, c, include=must, exclude=barred)
+        search = brute_search(reduced, c, include=wanted, exclude=unwanted)
     else:
         raise unknown(method)
     told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
@@ -169,7 +169,38 @@ def _select_source(
     )
 
 
-def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: list[int], many: bool) -> Pursuit:
+def two_stage(
+    points: list[Matrix],
+    c: float,
+    second: Callable[..., Search] = exact_search,
+    normalization: Normalization = "symmetric",
+    include: Sequence[int] = (),
+    exclude: Sequence[int] = (),
+    time_limit: float | None = None,
+    *,
+    many: bool = False,
+) -> tuple[Pursuit, Search]:
+    """The paper's method: isometry pursuit prunes, and a second search takes the best of what it leaves (the tied set).
+
+    The arguments are checked already. `second` is a search, called with the matrices, c, include and exclude; its
+    `time_limit` is what the pursuit left of ours.
+    """
+    began = time.perf_counter()
+    pursuit = _pursue(points, c, normalization, exclude, many)
+    inside = np.zeros(points[0].values.shape[1], dtype=bool)
+    inside[[*pursuit.tied, *include]] = True
+    if time_limit is not None:
+        second = partial(second, time_limit=max(time_limit - (time.perf_counter() - began), SHORTEST))
+    outside = np.flatnonzero(~inside)
+    return pursuit, second(points, c, include=_names(points[0], include), exclude=_names(points[0], outside))
+
+
+def _names(matrix: Matrix, columns: Iterable[int]) -> Iterable[Label]:
+    """Columns as a search must be told of them: by label where there are labels, for a label may be a number too."""
+    return columns if matrix.labels is None else [matrix.labels[i] for i in columns]
+
+
+def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: Sequence[int], many: bool) -> Pursuit:
     """Isometry pursuit on the columns that may be picked: barred ones take part as zero columns."""
     values = np.stack([one.values for one in points])
     values[:, :, barred] = 0.0

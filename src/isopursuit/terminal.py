@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from isopursuit.experiments.store import Record, Store
     from isopursuit.files import Table
     from isopursuit.matrix import Matrix
-    from isopursuit.results import Pursuit, Selection
+    from isopursuit.results import Pursuit
     from isopursuit.search.tree import SearchProgress
+    from isopursuit.selection import Selection
     from isopursuit.sources.columns import Columns
 
 QUIET_SECONDS = 2.0  # before a progress line appears
@@ -80,21 +81,18 @@ def refuse_for_streams(given: dict[str, Any]) -> None:
 @contextmanager
 def streamed(file: Path, standardize: bool, k: int | None, scheduler: str | None) -> Generator[Columns]:
     """The files' rows as a source of columns, read here or by the workers of a Dask cluster."""
-    from isopursuit.errors import ParameterError
+    from isopursuit.errors import ParameterError, optional
     from isopursuit.sources.columns import as_source
 
     columns = as_source(file, vectors="rows")
     if scheduler is None:
         yield as_source(columns, standardize=standardize, k=k)
         return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ParameterError("--scheduler needs Dask. Install isopursuit[dask].") from None
+    distributed = optional("distributed", "dask", "--scheduler")
     from isopursuit.sources.cluster import on_cluster
 
     try:
-        client = Client(scheduler, timeout=10)
+        client = distributed.Client(scheduler, timeout=10)
     except (OSError, ValueError) as error:
         raise ParameterError(f"No Dask scheduler answers at {scheduler}: {str(error).splitlines()[0]}.") from None
     with client:
@@ -160,7 +158,7 @@ def write_whole(path: Path, text: str) -> None:
     """Write all of a file or nothing: a reader never sees half of it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", newline="\n")
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -173,12 +171,9 @@ def save_json(path: Path, answer: dict[str, Any]) -> None:
 
 def save_picture(path: Path, picked: Selection) -> None:
     """Inner products and singular values of the picked columns."""
-    from isopursuit.errors import ParameterError
+    from isopursuit.errors import ParameterError, optional
 
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ParameterError("--plot needs matplotlib. Install isopursuit[plot].") from None
+    plt = optional("matplotlib.pyplot", "plot", "--plot")
     from isopursuit.plots import plot_gram, plot_singular_values
 
     plt.switch_backend("Agg")

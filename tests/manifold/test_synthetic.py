@@ -79,3 +79,9 @@ def test_the_same_call_gives_the_same_manifold_and_other_seeds_others():
     assert len(clifford_torus(30, distractors=3).dictionary.labels) == 5
     with pytest.raises(ParameterError, match="noise"):
         swiss_roll(noise=-1)
+    for wrong in ({"n": 0}, {"n": -1}, {"distractors": -1}):
+        for manifold in (swiss_roll, clifford_torus):
+            with pytest.raises(ParameterError, match=f"got.*{next(iter(wrong))}={next(iter(wrong.values()))}"):
+                manifold(**wrong)
+    with pytest.raises(ParameterError, match="radii"):
+        clifford_torus(radii=(1.0, 0.0))

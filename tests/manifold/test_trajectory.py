@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from isopursuit.errors import NonFiniteError, ParameterError, ShapeError
+from isopursuit.errors import NonFiniteError, PackageError, ParameterError, ShapeError
 from isopursuit.files import FileError
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.trajectory import SYMBOLS, Trajectory, find_bonds, load_trajectory
@@ -90,7 +90,7 @@ def test_without_ase_archives_are_read_and_the_rest_says_what_to_install(tmp_pat
     np.savez(tmp_path / "w.npz", R=WATER, z=[8, 1, 1])
     water = load_trajectory(tmp_path / "w.npz")
     (tmp_path / "w.xyz").write_text("1\n\nH 0 0 0\n")
-    with pytest.raises(FileError, match=r"Install isopursuit\[chem\]"):
+    with pytest.raises(PackageError, match=r"Install isopursuit\[chem\]"):
         load_trajectory(tmp_path / "w.xyz")
-    with pytest.raises(FileError, match=r"Install isopursuit\[chem\], or give the bonds"):
+    with pytest.raises(PackageError, match=r"Install isopursuit\[chem\], or give the bonds"):
         find_bonds(water)

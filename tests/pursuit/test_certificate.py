@@ -242,6 +242,7 @@ def test_a_shadow_of_a_column_carries_no_weight():
     assert found.support.tolist() == [0]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_reaches_a_long_solve():
     code = (
         "import os, signal, threading, numpy as np, isopursuit as ip\n"

@@ -268,6 +268,31 @@ def test_pointwise_progress_is_told_and_can_stop():
     assert "stopped" in stopped.notes[-1]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_pointwise_in_no_time_says_which_points_were_not_reached(jobs):
+    X = points(0, 40, 2, 10)
+    stopped = ip.select_pointwise(X, time_limit=1e-9, jobs=jobs)
+    done = len(stopped.searches)
+    assert 1 <= done < 40
+    assert stopped.unreached == stopped.as_dict()["unreached"] == 40 - done
+    assert f"{40 - done} more were not reached" in stopped.verdict
+    assert f"{done} of 40" in stopped.notes[-1]
+    whole = ip.select_pointwise(X, time_limit=60)
+    assert whole.unreached == 0
+    np.testing.assert_array_equal(whole.indices[:done], stopped.indices)
+    np.testing.assert_array_equal(whole.indices, ip.select_pointwise(X).indices)
+
+
+def test_a_hard_point_does_not_outlast_the_time():
+    X = points(0, 2, 24, 200)
+    stopped = ip.select_pointwise(X, method="exact", time_limit=0.5)
+    assert stopped.searches[0].status == "time"
+    assert 24 <= stopped.searches[0].lower_bound <= stopped.searches[0].loss
+    assert "proved optimal at 0 of" in stopped.verdict
+    with pytest.raises(ParameterError, match="time_limit=0 "):
+        ip.select_pointwise(X, time_limit=0)
+
+
 def test_pointwise_errors_name_the_point():
     X = points(0, 4, 2, 10)
     X[3, 1] = 2 * X[3, 0]

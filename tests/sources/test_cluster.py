@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -45,6 +46,7 @@ def slow(block):
     return block
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_a_worker_that_dies_mid_pass_changes_nothing(cluster):
     X = gaussian()
     x = da.from_array(X, chunks=(-1, 2000)).map_blocks(slow)

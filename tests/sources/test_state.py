@@ -1,7 +1,5 @@
 """Progress, time limits, and runs that were killed."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -63,6 +61,44 @@ def test_a_state_of_other_columns_is_refused(tmp_path):
         ip.isometry_pursuit(ip.as_source(hard()), state=state)
 
 
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"c": 2.0}, "c=1.0, not for c=2.0"),
+        ({"normalization": "logarithmic"}, "another normalization"),
+        ({"normalization": lambda t: 2 * t**3 / (1 + t**6)}, "another normalization"),
+        ({"ridge": 0.1}, "ridge=0.0, not for ridge=0.1"),
+    ],
+)
+def test_a_state_of_other_settings_is_refused(tmp_path, settings, word):
+    X = ip.as_source(hard(P=2000, D=4))
+    state = tmp_path / "state.npz"
+    first = ip.isometry_pursuit(X, memory=0, state=state)
+    with pytest.raises(ParameterError, match=f"saved for {word}. Name another file, or remove it"):
+        ip.isometry_pursuit(X, memory=0, state=state, **settings)
+    again = ip.isometry_pursuit(X, memory=0, state=state)
+    assert "continued" in again.notes[0]
+    assert again.support.tolist() == first.support.tolist()
+
+
+def test_a_state_knows_target_standardization_and_precision(tmp_path):
+    values = hard(P=2000, D=4)
+    state = tmp_path / "state.npz"
+    X = ip.as_source(values)
+    ip.basis_pursuit(X, memory=0, state=state)
+    for columns, target, word in (
+        (X, np.eye(4)[:, :2], "another target"),
+        (X.standardized(), None, "another standardization or projection"),
+        (X.projected(3), None, "another standardization or projection"),
+        (ip.as_source(values.astype(np.float64)), None, "dtype=float32, not for dtype=float64"),
+    ):
+        with pytest.raises(ParameterError, match=f"saved for {word}"):
+            ip.basis_pursuit(columns, target, memory=0, state=state)
+    with pytest.raises(ParameterError, match=r"c=none, not for c=1\.0"):
+        ip.isometry_pursuit(X, memory=0, state=state)
+    ip.basis_pursuit(X, np.eye(4), memory=0, state=state)  # the same target, said aloud
+
+
 RUN = """
 import sys, time, isopursuit as ip
 def slowly(now):
@@ -79,7 +115,7 @@ def test_a_killed_run_continues(tmp_path):
     deadline = time.monotonic() + 60
     while not state.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.kill(run.pid, signal.SIGKILL)
+    run.kill()
     run.wait()
     found = ip.isometry_pursuit(ip.as_source(tmp_path / "X.npy"), memory=0, state=state, tol=1e-13)
     assert "continued from" in found.notes[0]

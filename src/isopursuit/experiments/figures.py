@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit import plots
-from isopursuit.errors import ParameterError
+from isopursuit.errors import optional
 from isopursuit.experiments import paper
 from isopursuit.experiments.plan import dataset, kind
 from isopursuit.experiments.tables import Rows, losses, paired, printed_rows, series
@@ -28,11 +28,9 @@ STYLE: dict[Any, Any] = {"svg.hashsalt": "isopursuit", "font.size": 9, "axes.tit
 
 def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
     """Draw what the rows have something for, as SVG files; returns their paths by name. Same rows, same bytes."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParameterError("Figures need matplotlib. Install isopursuit[plot].") from None
+    mpl = optional("matplotlib", "plot", "Drawing figures")
+    from matplotlib.figure import Figure
+
     folder.mkdir(parents=True, exist_ok=True)
     made: dict[str, Path] = {}
     for name, draw in FIGURES.items():

@@ -6,15 +6,17 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import IsoPursuitError, RankError
+from isopursuit.errors import IsoPursuitError, RankError, optional
 from isopursuit.experiments.plan import DRAWS, SCS_EPS, Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
 from isopursuit.loss import isometry_loss, to_loss
+from isopursuit.matrix import as_points
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
@@ -22,6 +24,7 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
+from isopursuit.select import two_stage
 
 Array = NDArray[np.float64]
 
@@ -55,12 +58,10 @@ def _pursue(X: Array, task: Task) -> Record:
 
 def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
     """Isometry pursuit, then the best subset of what it leaves."""
-    pursuit = isometry_pursuit(X, task.c)
-    outside = np.setdiff1d(np.arange(X.shape[-1]), pursuit.tied).tolist()
-    if objective == "isometry":
-        search = exact_search(X, task.c, exclude=outside, workers=1, node_limit=node_limit(task))
-    else:
-        search = brute_search(X, task.c, exclude=outside, objective=objective)
+    exact = partial(exact_search, workers=1, node_limit=node_limit(task))
+    second = exact if objective == "isometry" else partial(brute_search, objective=objective)
+    points, many = as_points(X)
+    pursuit, search = two_stage(points, task.c, second, many=many)
     kept = _of_pursuit(pursuit)
     return replace(
         _of_search(search),
@@ -90,8 +91,7 @@ def _random(X: Array, task: Task) -> Record:
 
 def conic(X: Array, **options: object) -> tuple[float, Array]:
     """The paper's way: multitask basis pursuit as a cone program for CVXPY. Returns the objective and B (P, D)."""
-    import cvxpy as cp
-
+    cp = optional("cvxpy", "reproduce", "The comparison with SCS")
     D, P = X.shape
     B = cp.Variable((P, D))
     problem: Any = cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [np.eye(D) == X @ B])

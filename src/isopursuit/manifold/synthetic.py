@@ -67,7 +67,7 @@ def swiss_roll(
     >>> roll.truth, roll.points.shape, roll.dictionary.gradients.shape
     (('arc length', 'height'), (500, 3), (500, 3, 52))
     """
-    generator = _generator(noise, distractors, rng)
+    generator = _generator(n, noise, distractors, rng)
     grid = np.linspace(1.5 * np.pi, 4.5 * np.pi, 4000)
     lengths = _arc_length(grid)
     t = np.interp(generator.uniform(lengths[0], lengths[-1], n), lengths, grid)
@@ -108,7 +108,9 @@ def clifford_torus(
     >>> torus.truth, torus.dictionary.gradients.shape
     (('first arc', 'second arc'), (500, 4, 52))
     """
-    generator = _generator(noise, distractors, rng)
+    if not all(0 < radius < np.inf for radius in radii):
+        raise ParameterError(f"radii={radii!r} must be two positive numbers.")
+    generator = _generator(n, noise, distractors, rng)
     first, second = generator.uniform(0, 2 * np.pi, (2, n))
     circles = radii[0] * np.exp(1j * first), radii[1] * np.exp(1j * second)
     points = np.column_stack([part for z in circles for part in (z.real, z.imag)])
@@ -189,7 +191,9 @@ def _random_wave(points: Array, size: float, rng: np.random.Generator) -> tuple[
     return slope * np.sin(phase), slope * np.cos(phase)[:, None] * wave
 
 
-def _generator(noise: float, distractors: int, rng: np.random.Generator | int | None) -> np.random.Generator:
-    if not 0 <= noise < np.inf or distractors < 0:
-        raise ParameterError(f"Need noise ≥ 0 and distractors ≥ 0; got {noise!r} and {distractors!r}.")
+def _generator(n: int, noise: float, distractors: int, rng: np.random.Generator | int | None) -> np.random.Generator:
+    if n < 1 or not 0 <= noise < np.inf or distractors < 0:
+        raise ParameterError(
+            f"Need n ≥ 1, noise ≥ 0 and distractors ≥ 0; got n={n!r}, noise={noise!r}, distractors={distractors!r}."
+        )
     return np.random.default_rng(0 if rng is None else rng)

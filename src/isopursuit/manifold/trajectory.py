@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import NonFiniteError, ParameterError, ShapeError
-from isopursuit.files import FileError
+from isopursuit.errors import FileError, NonFiniteError, ParameterError, ShapeError, optional
 
 Array = NDArray[np.float64]
 
@@ -90,11 +89,8 @@ def load_trajectory(path: str | Path) -> Trajectory:
 
 def find_bonds(trajectory: Trajectory, *, stretch: float = 1.2) -> tuple[tuple[int, int], ...]:
     """The pairs of atoms whose median distance is at most `stretch` times the sum of their covalent radii (ASE's)."""
-    try:
-        from ase.data import covalent_radii
-    except ImportError:
-        raise FileError("Finding bonds needs ASE. Install isopursuit[chem], or give the bonds.") from None
-    radii: Array = np.asarray(covalent_radii, dtype=np.float64)[trajectory.numbers]
+    data = optional("ase.data", "chem", "Finding bonds", otherwise="give the bonds")
+    radii: Array = np.asarray(data.covalent_radii, dtype=np.float64)[trajectory.numbers]
     i, j = np.triu_indices(len(radii), 1)
     distances = np.linalg.norm(trajectory.positions[:, i] - trajectory.positions[:, j], axis=2)
     bonded = np.median(distances, axis=0) <= stretch * (radii[i] + radii[j])
@@ -117,12 +113,9 @@ def _from_archive(path: Path) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _from_ase(path: Path) -> tuple[Array, NDArray[np.intp]]:
+    io = optional("ase.io", "chem", f"Reading {path.suffix or 'such'} files")
     try:
-        import ase.io
-    except ImportError:
-        raise FileError(f"Reading {path.suffix or 'such'} files needs ASE. Install isopursuit[chem].") from None
-    try:
-        frames: list[Any] = list(ase.io.read(path, index=":"))
+        frames: list[Any] = list(io.read(path, index=":"))
     except Exception as error:  # noqa: BLE001 - whatever ASE says of a broken file becomes one line
         told = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise FileError(f"{path.name} is no trajectory that ASE can read: {told}.") from None

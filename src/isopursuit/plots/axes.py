@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError, optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,9 +29,13 @@ def new_axes(ax: Axes | None) -> Axes:
     """The axes to draw on: the caller's, or those of a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
+    return optional("matplotlib.pyplot", "plot", "Drawing").subplots(layout="constrained")[1]
 
-    return plt.subplots(layout="constrained")[1]
+
+def something(values: Sequence[Any] | NDArray[Any], what: str) -> None:
+    """Refuse to draw nothing."""
+    if len(values) == 0:
+        raise ParameterError(f"There are no {what} to draw: pass at least one.")
 
 
 def short_names(labels: Sequence[object]) -> list[str]:

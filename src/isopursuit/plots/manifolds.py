@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix, row_space
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, short_names, whole_ticks
+from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, short_names, something, whole_ticks
 from isopursuit.pointwise import PointwiseSelection
 from isopursuit.results import name_of
 
@@ -41,12 +41,14 @@ def plot_manifold(
     cyclic : bool
         For angles in radians: they are taken between −π and π, and both ends have the same colour.
     """
-    ax = new_axes(ax)
     data, colours = as_matrix(points, wide=False).values, np.asarray(values, dtype=np.float64)
     if colours.shape != (len(data),):
         raise ShapeError(f"There are {len(data)} points, but values of shape {colours.shape}; expected one for each.")
-    count = min(3 if hasattr(ax, "get_zlim") else 2, data.shape[1])
     centred = data - data.mean(axis=0)
+    if not centred.any():
+        raise ParameterError(f"All {len(data)} points are the same one. A picture needs two that differ.")
+    ax = new_axes(ax)
+    count = min(3 if hasattr(ax, "get_zlim") else 2, data.shape[1])
     shown = row_space(np.ascontiguousarray(centred.T), count)
     share = float((shown**2).sum() / (centred**2).sum())
     style: dict[str, Any] = {"cmap": "twilight", "vmin": -np.pi, "vmax": np.pi} if cyclic else {"cmap": "viridis"}
@@ -85,10 +87,11 @@ def plot_coordinates(
     colours : array_like (n,), optional
         A third quantity to colour the points by, such as an energy.
     """
-    ax = new_axes(ax)
     x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"Coordinates must be two lists of one length; got shapes {x.shape} and {y.shape}.")
+    something(x, "points")
+    ax = new_axes(ax)
     x, y = (_wrapped(x), _wrapped(y)) if cyclic else (x, y)
     if colours is None:
         ax.scatter(x, y, s=5, color=BLUE, alpha=0.5, linewidths=0)
@@ -153,6 +156,8 @@ def plot_frequencies(
     """
     if kind not in ("functions", "subsets"):
         raise ParameterError(f"kind={kind!r} is not known. Use 'functions' or 'subsets'.")
+    if shown < 1:
+        raise ParameterError(f"shown={shown} must be at least 1.")
     ax = new_axes(ax)
     n = len(picked.searches)
     if kind == "functions":

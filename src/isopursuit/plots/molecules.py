@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
 
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, optional
 from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes
 
 if TYPE_CHECKING:
@@ -72,19 +72,20 @@ def _draw_molecule(
     shares: Mapping[tuple[int, int], float],
     least: float,
 ) -> Any:
-    try:
-        from rdkit import Chem, Geometry
-        from rdkit.Chem import rdDepictor
-        from rdkit.Chem.Draw import rdMolDraw2D
-    except ImportError:
-        raise ParameterError("Drawing molecules needs RDKit. Install isopursuit[chem].") from None
+    Chem, Geometry, rdDepictor, rdMolDraw2D = (
+        optional(f"rdkit.{name}", "chem", "Drawing molecules")
+        for name in ("Chem", "Geometry", "Chem.rdDepictor", "Chem.Draw.rdMolDraw2D")
+    )
     atoms = {a for pair in (*bonds, *shares) for a in pair}
     if not atoms <= set(range(len(symbols))):
         raise ParameterError(f"bonds and shares name atoms {sorted(atoms)}; the molecule has {len(symbols)}.")
     marked = {frozenset(pair): float(share) for pair, share in shares.items() if share >= least}
     molecule: Any = Chem.RWMol()
     for symbol in symbols:
-        atom = Chem.Atom(symbol)
+        try:
+            atom = Chem.Atom(symbol)
+        except RuntimeError:
+            raise ParameterError(f"{symbol!r} is no element's symbol. Use symbols such as 'C' and 'Cl'.") from None
         atom.SetNoImplicit(True)
         molecule.AddAtom(atom)
     bands: dict[int, float] = {}

@@ -20,6 +20,7 @@ from isopursuit.plots.axes import (
     new_axes,
     plain_legend,
     short_names,
+    something,
     whole_ticks,
 )
 from isopursuit.results import Pursuit
@@ -40,9 +41,9 @@ def plot_paired_losses(
     Blue and solid where the first is lower, orange and dashed where the second is, black and dotted where they are
     equal to 1e-9. Pairs with an infinite loss are counted, but have no line.
     """
+    losses = _pairs(first, second)
     ax = new_axes(ax)
     one, two = short_names(names)
-    losses = _pairs(first, second)
     drawable = np.isfinite(losses.sum(axis=1))
     for group, label, colour, line, marker in zip(
         _winners(losses),
@@ -87,9 +88,9 @@ def plot_loss_ecdf(
     kind : {"losses", "ratio"}
         The two distributions, or that of the paired ratios second / first: left of 1 the second is lower.
     """
+    losses = _pairs(first, second)
     ax = new_axes(ax)
     one, two = short_names(names)
-    losses = _pairs(first, second)
     drawable = np.isfinite(losses.sum(axis=1))
     if kind == "losses":
         for i, name in enumerate((one, two)):
@@ -121,6 +122,7 @@ def plot_support_cardinalities(supports: Sequence[Pursuit | int], ax: Axes | Non
     D : int, optional
         The number of rows: the fewest columns that a support can have, shown as a line.
     """
+    something(supports, "supports")
     ax = new_axes(ax)
     sizes = np.array([len(one.support) if isinstance(one, Pursuit) else int(one) for one in supports])
     width = max(1, int(np.ceil((np.ptp(sizes) + 1) / 40)))  # at most 40 bars, each of whole numbers

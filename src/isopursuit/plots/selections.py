@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.matrix import as_matrix, row_space
+from isopursuit.matrix import as_exponent, as_matrix, row_space
 from isopursuit.normalize import Normalization, log_lengths, log_penalty, symmetric_normalize
 from isopursuit.plots.axes import (
     BLUE,
@@ -25,10 +25,12 @@ from isopursuit.plots.axes import (
     plain_legend,
     plain_ticks,
     short_names,
+    something,
     whole_ticks,
 )
-from isopursuit.results import Selection, loss_text
+from isopursuit.results import loss_text
 from isopursuit.search.tree import SearchProgress
+from isopursuit.selection import Selection
 from isopursuit.views import fixed, percent
 
 if TYPE_CHECKING:
@@ -108,8 +110,9 @@ def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | 
 
     Their means where a selection was made for many points.
     """
-    ax = new_axes(ax)
     several = [selection] if isinstance(selection, Selection) else list(selection)
+    something(several, "selections")
+    ax = new_axes(ax)
     ax.axhline(1.0, color=GREY, linestyle="--", label="orthonormal: all are 1")
     for i, one in enumerate(several):
         sigma = np.linalg.svd(one.matrix, compute_uv=False).reshape(-1, one.k).mean(axis=0)
@@ -266,6 +269,9 @@ def plot_length_curves(
     titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
     if kind not in titles:
         raise ParameterError(f"kind={kind!r} is not known. Use 'loss', 'length' or 'pursuit'.")
+    something(exponents, "exponents")
+    for c in exponents:
+        as_exponent(c)
     ax = new_axes(ax)
     t = np.exp(np.linspace(-np.log(5.0), np.log(5.0), 401))
     for i, c in enumerate(exponents):

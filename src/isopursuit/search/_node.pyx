@@ -84,7 +84,7 @@ cdef class Outcome:
     cdef readonly tuple forced
     cdef readonly int row
     cdef readonly object leaf
-    cdef readonly long evaluations
+    cdef readonly long long evaluations
 
 
 cdef class NodeKernel:

@@ -107,7 +107,7 @@ cdef struct Node:
     int* subset               # the columns chosen, also while closing
     int* best_subset          # the best leaf, with its loss
     double best
-    long evaluations
+    long long evaluations
     bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import DataTypeError, FileError, NonFiniteError, ShapeError
+from isopursuit.errors import DataTypeError, FileError, NonFiniteError, ShapeError, optional
 from isopursuit.sources.arrays import fold_blocks, take_runs
 from isopursuit.sources.tasks import Task
 
@@ -103,12 +103,10 @@ class _File:
 
 
 def _open(path: Path) -> _File:
-    try:
-        import pyarrow as pa
-        import pyarrow.ipc as ipc
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise FileError(f"Reading vectors from {path.suffix} files needs pyarrow. Install isopursuit[files].") from None
+    pa, ipc, pq = (
+        optional(f"pyarrow{part}", "files", f"Reading vectors from {path.suffix} files")
+        for part in ("", ".ipc", ".parquet")
+    )
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             parquet = pq.ParquetFile(path)

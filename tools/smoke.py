@@ -1,0 +1,33 @@
+"""Is this installation whole? For a clean environment with NumPy and SciPy only: python -I tools/smoke.py [VERSION]."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+
+import isopursuit as ip
+from isopursuit.datasets import load_wine
+
+
+def main(expected: str) -> None:
+    """Import, solve, prove, and ask for what is not there."""
+    assert ip.__version__ == version("isopursuit") == expected, (ip.__version__, expected)
+    X = load_wine().matrix()
+    pursuit = ip.isometry_pursuit(X)
+    assert pursuit.certificate.gap < 1e-10, pursuit
+    assert len(pursuit.support) == 31, pursuit
+    best = ip.select(X[:6], method="exact")
+    assert best.search.optimal, best
+    assert abs(best.loss - 7.0315) < 1e-4, best
+    command = [sys.executable, "-m", "isopursuit.cli", "--version"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if find_spec("typer"):
+        assert run.stdout.strip() == expected, run
+    else:
+        assert run.returncode == 1, run
+        assert "Install isopursuit[cli]" in run.stderr, run
+        assert "Traceback" not in run.stderr, run
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else version("isopursuit"))
