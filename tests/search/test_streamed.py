@@ -201,25 +201,31 @@ def test_a_hidden_basis_is_found_and_proved_among_many(kind, tmp_path):
 
 
 def test_where_nothing_is_proved_it_is_said(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(5, 20_000)) / np.sqrt(5)
+    X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
+    monkeypatch.setattr(fixing, "MOST", 500)
     monkeypatch.setattr(pairs, "EDGES", 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
     assert not found.optimal
     assert any("not proved" in note and "pairs" in note for note in found.notes)
-    assert 5 < found.lower_bound < found.loss
-    monkeypatch.undo()
-    found = ip.exact_search(ip.as_source(X), memory=0, workers=1, time_limit=60)
+    assert 8 < found.lower_bound < found.loss
+
+
+def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
+    monkeypatch.setattr(fixing, "ROOM", 300)
+    found = ip.exact_search(ip.as_source(X), memory=0, workers=1)
     assert found.status == "memory"
     assert any("memory" in note for note in found.notes)
+    assert 8 < found.lower_bound < found.loss
 
 
 def test_a_time_limit_a_gap_and_a_callback_end_it_with_a_bound():
-    X = np.random.default_rng(1).normal(size=(8, 30_000)) / np.sqrt(8)
-    stopped = ip.exact_search(ip.as_source(X), time_limit=2.0, workers=1)
+    X = np.random.default_rng(1).normal(size=(8, 10_000)) / np.sqrt(8)
+    stopped = ip.exact_search(ip.as_source(X), time_limit=3.0, workers=1)
     assert stopped.status == "time"
     assert 8 <= stopped.lower_bound < stopped.loss
-    near = ip.exact_search(ip.as_source(X), gap=0.1, workers=1)
+    near = ip.exact_search(ip.as_source(X), gap=0.1, time_limit=10, workers=1)
     assert near.status == "gap"
     assert near.gap <= 0.1
     seen = []
@@ -228,7 +234,7 @@ def test_a_time_limit_a_gap_and_a_callback_end_it_with_a_bound():
         seen.append(progress)
         return True
 
-    assert ip.exact_search(ip.as_source(X), callback=stop, workers=1).status == "interrupted"
+    assert ip.exact_search(ip.as_source(X), callback=stop, time_limit=10, workers=1).status == "interrupted"
     assert seen[0].incumbent < np.inf
     assert len(seen[0].indices) == 8
 
@@ -238,11 +244,11 @@ def test_standardized_and_projected_on_the_fly(method, tmp_path):
     from isopursuit.matrix import row_space
 
     rng = np.random.default_rng(5)
-    X = (rng.normal(size=(6, 6)) @ rng.normal(size=(6, 400)) + 100 * rng.normal(size=(6, 1))).astype(np.float32)
+    X = (rng.normal(size=(4, 4)) @ rng.normal(size=(4, 300)) + 100 * rng.normal(size=(4, 1))).astype(np.float32)
     plain = X.astype(np.float64)
     plain = (plain - plain.mean(axis=1, keepdims=True)) / plain.std(axis=1, keepdims=True)
     search = {"greedy": ip.greedy_search, "exchange": ip.exchange_search, "exact": ip.exact_search}[method]
-    for k in (None, 3):
+    for k in (None, 2):
         expected = search(plain if k is None else row_space(plain, k))
         for kind in SOURCES:
             found = search(ip.as_source(SOURCES[kind](X, tmp_path), standardize=True, k=k))

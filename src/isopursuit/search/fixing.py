@@ -64,6 +64,7 @@ WANTED = 1024  # columns of the lowest scores that come home in a round
 FEW = 150  # columns that the tree takes as they are
 DENSE = 0.3  # of all pairs: a graph that says too little
 MOST = 5000  # and the most that it takes where the graph of pairs is too dense
+ROOM = 2048  # columns that come home however little memory there is
 EASY = 200  # columns that the first target leaves
 RUNG = 2.0  # times the excess over D from target to target
 WORTH = 0.7  # of the excess over D: a subset found below this share of the target's starts the target anew
@@ -228,7 +229,7 @@ class Fixing:
         self.field, self.c, self.gap, self.callback = field, c, gap, callback
         self.subset, self.loss = exchange.subset, float(np.exp(exchange.log_loss))
         self.missing = field.k - len(field.include)
-        self.room = max(2048, memory // (96 * field.k))
+        self.room = max(ROOM, memory // (96 * field.k))
         self.lower, self.nodes, self.evaluations = float(field.k), 0, exchange.descents
         self.status: Any = "heuristic"
         self.again = False
@@ -516,7 +517,7 @@ def exact_source(
         return field.answer(subset, c, "exact", "optimal", seen)
     exchange = Exchange(field, c, memory, field.include)
     part = np.inf if time_limit is None else field.began + 0.3 * time_limit
-    exchange.run(3, 15, np.random.default_rng(0), part)
+    exchange.run(2, 10, np.random.default_rng(0), part)
     if exchange.stopped == "interrupted":
         return field.answer(exchange.subset, c, "exact", "interrupted", exchange.descents)
     if not exchange.log_loss < LARGEST_LOG:

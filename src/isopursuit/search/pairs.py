@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 ROWS = 256  # columns compared with all others at once
 WIDTH = 2**14
-EDGES = 6_000_000  # compatible pairs kept at most
+EDGES = 4_000_000  # compatible pairs kept at most
 
 
 @dataclass(frozen=True)
@@ -57,24 +57,21 @@ def compatible(X: Array, own: Array, base: float, budget: float, missing: int, d
     squares: list[NDArray[np.float32]] = []
     edges, N = 0, len(own)
     columns = np.ascontiguousarray(X.T)
-    for first in range(0, N, ROWS):
-        if time.perf_counter() > deadline:
-            return None
+    for first, start in ((a, b) for a in range(0, N, ROWS) for b in range(a, N, WIDTH)):
         some = slice(first, min(first + ROWS, N))
-        room = budget - rest - own[some]
-        for start in range(first, N, WIDTH):
-            inner = columns[some] @ X[:, start : start + WIDTH]
-            inner *= inner
-            inner *= 2
-            i, j = np.nonzero(inner + own[start : start + WIDTH] < room[:, None])
-            after = np.flatnonzero(j + start > i + first)
-            i, j = i[after], j[after]
-            ones.append((i + first).astype(np.int32))
-            others.append((j + start).astype(np.int32))
-            squares.append((inner[i, j] * (1 - 1e-6)).astype(np.float32))
-            edges += len(i)
-        if edges > EDGES:
+        inner = columns[some] @ X[:, start : start + WIDTH]
+        inner *= inner
+        inner *= 2
+        good = inner + own[start : start + WIDTH] < (budget - rest - own[some])[:, None]
+        edges += int(np.count_nonzero(good))
+        if edges > EDGES or time.perf_counter() > deadline:
             return None
+        i, j = np.nonzero(good)
+        after = np.flatnonzero(j + start > i + first)
+        i, j = i[after], j[after]
+        ones.append((i + first).astype(np.int32))
+        others.append((j + start).astype(np.int32))
+        squares.append((inner[i, j] * (1 - 1e-6)).astype(np.float32))
     one, other, square = np.concatenate(ones), np.concatenate(others), np.concatenate(squares)
     return _pruned(one, other, square, own, base, budget, missing)
 

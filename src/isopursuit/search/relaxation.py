@@ -154,7 +154,9 @@ def eigenvalue_of_loss(loss: float, c: float) -> float:
     def excess(u: float) -> float:
         return u + math.log1p(math.exp(1 / u - u)) - target
 
-    u = _root(excess, 1.0, target) if excess(1.0) < 0 < excess(target) else target
+    if excess(1.0) >= 0:
+        return 1.0
+    u = _root(excess, 1.0, target) if excess(target) > 0 else target
     return u ** (2 / c)
 
 

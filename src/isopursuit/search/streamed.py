@@ -19,8 +19,8 @@ from isopursuit.results import Search
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.field import HOME, Field, OutOfTimeError, greedy_field
 from isopursuit.search.local import local_search, swap_descent
-from isopursuit.search.passes import Swaps
-from isopursuit.sources.tasks import Pile
+from isopursuit.search.passes import Addition, Best, Swaps
+from isopursuit.sources.tasks import Pile, Transform
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -107,24 +107,35 @@ class Exchange:
             pile: Pile = field.ask(asked)
             pile = pile.trimmed()
             numbers, values = field.arrived(pile)
-            columns = np.ascontiguousarray(np.concatenate([here, values], axis=1).T)
+            came, keys, _ = pile.parts[0]
+            few = np.flatnonzero(np.isin(numbers, came[np.argsort(-keys, kind="stable")[:CROWD]]))
+            field.keep(numbers[few], values[:, few])
+            columns = np.ascontiguousarray(np.concatenate([here, values[:, few]], axis=1).T)
             subset, loss = swap_descent(columns, np.arange(D, dtype=np.int32), free, self.c, deadline)
             self.descents += 1
-            self._remember(pile, numbers, values, subset[subset >= D] - D)
-            if not loss < self.log_loss:
+            if loss < self.log_loss:
+                self.subset, self.log_loss = np.concatenate([self.subset, numbers[few]])[subset], loss
+            elif not self._swapped(here, numbers, values, free, deadline):
                 self.settled = pile.left <= 1 and time.perf_counter() <= deadline
                 return
-            self.subset = np.concatenate([self.subset, numbers])[subset]
-            self.log_loss = loss
         self.stopped = "time"
 
-    def _remember(self, pile: Pile, numbers: Indices, values: Array, taken: NDArray[np.int32]) -> None:
-        """Keep at home the most promising of what came, and what was taken."""
-        keys = np.concatenate([part[1] for part in pile.parts])
-        came = np.concatenate([part[0] for part in pile.parts])
-        few = np.isin(numbers, came[np.argsort(-keys, kind="stable")[:HOME]])
-        few[taken] = True
-        self.field.keep(numbers[few], values[:, few])
+    def _swapped(self, here: Array, numbers: Indices, values: Array, free: range, deadline: float) -> bool:
+        """Make the best swap with any of these columns (D, m), if one improves the subset `here`."""
+        limit = self.log_loss - 1e-10 - 1e-13 * abs(self.log_loss)
+        place, best = -1, Best(limit)
+        for i in free:
+            if time.perf_counter() > deadline:
+                return False
+            others = np.delete(here, i, axis=1).T
+            found = Addition(others, self.c, Transform(), np.zeros(0, np.intp), best.log_loss)(values, 0)
+            place, best = (i, found) if found.index >= 0 else (place, best)
+        if place < 0:
+            return False
+        number = numbers[best.index : best.index + 1]
+        self.field.keep(number, values[:, best.index : best.index + 1])
+        self.subset, self.log_loss = np.append(np.delete(self.subset, place), number), best.log_loss
+        return True
 
     def _loss_of(self, subset: Indices) -> float:
         columns = np.ascontiguousarray(self.field.home[:, self.field.place(subset)].T)
