@@ -84,7 +84,7 @@ def best_swap(X, c, picked, include, exclude):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(14))
 def test_greedy_picks_what_it_picks_from_the_array(seed, kind, tmp_path):
     X, c, include, exclude = problem(seed, largest=8, columns=900)
     expected = ip.greedy_search(X, c, include=include, exclude=exclude)
@@ -114,7 +114,7 @@ def test_no_swap_improves_what_exchange_gives(seed, kind, tmp_path, tiny_homes):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_exact_proves_the_arrays_optimum(seed, kind, tmp_path, tiny_homes):
     X, c, include, exclude = problem(seed)
     expected = ip.exact_search(X, c, include=include, exclude=exclude)

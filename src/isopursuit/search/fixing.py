@@ -67,6 +67,7 @@ MOST = 5000  # and the most that it takes where the graph of pairs is too dense
 ROOM = 2048  # columns that come home however little memory there is
 EASY = 200  # columns that the first target leaves
 RUNG = 2.0  # times the excess over D from target to target
+SHORTEST = 1.2  # and not less
 WORTH = 0.7  # of the excess over D: a subset found below this share of the target's starts the target anew
 DIVES = 200_000  # nodes of a dive from one root, before the tree takes over
 TOLD = 0.1  # seconds between two calls of the callback
@@ -279,13 +280,19 @@ class Fixing:
         ordered = np.sort(bounds)
         target = float(ordered[EASY]) if len(ordered) > EASY else top
         target = max(target, self.lower + 1e-9 * (top - self.lower))
+        rung = RUNG
         while True:
             target = min(target, top)
             some = np.flatnonzero(bounds < target)
             if len(some) >= self.missing and not self._search(
                 numbers[some], values[:, some], target, workers, node_limit
             ):
-                return
+                if self.status != "memory" or rung < SHORTEST or self.lower <= self.field.k:
+                    return
+                # too many pairs: try a lower target
+                rung, self.status, self.notes = rung**0.5, "heuristic", self.notes[:-1]
+                target = self.field.k + rung * (self.lower - self.field.k)
+                continue
             if self.loss < target:
                 # once more from what was found, with fewer columns and pairs, unless that was the end
                 if self.status == "optimal":
@@ -299,7 +306,7 @@ class Fixing:
                 return
             if target >= top:
                 break
-            target = self.field.k + RUNG * (target - self.field.k)
+            target = self.field.k + rung * (target - self.field.k)
         if top < self.limit:
             self._give_up(f"{len(numbers):,} columns came home, and memory has no room for the others")
         else:

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 ROWS = 256  # columns compared with all others at once
 WIDTH = 2**14
-EDGES = 4_000_000  # compatible pairs kept at most
+EDGES = 8_000_000  # compatible pairs kept at most
 
 
 @dataclass(frozen=True)
