@@ -32,6 +32,7 @@ from isopursuit.terminal import (
     is_streamed,
     one_line_errors,
     refuse_for_streams,
+    row_numbers,
     save_json,
     save_picture,
     show_notes,
@@ -99,7 +100,10 @@ def select(
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
-    must_include: Annotated[list[str] | None, typer.Option(help="A label that must be picked (repeatable).")] = None,
+    must_include: Annotated[
+        list[str] | None,
+        typer.Option(help="A label (of streamed files a row's number) that must be picked (repeatable)."),
+    ] = None,
     must_exclude: Annotated[list[str] | None, typer.Option(help="A label that must not (repeatable).")] = None,
     time_limit: TimeLimit = 60.0,
     gap: Annotated[float, typer.Option(help="Stop within this relative distance of the best.")] = 0.0,
@@ -121,14 +125,20 @@ def select(
                     "--columns": columns,
                     "--label": label,
                     "--drop-missing": drop_missing,
-                    "--must-include": must_include,
-                    "--must-exclude": must_exclude,
                     "--report": report,
-                    "--method": method != "two-stage",
                 }
             )
-            with streamed(file, standardize, k, scheduler) as source:
-                picked = ip.select(source, c=c, time_limit=time_limit, gap=gap)
+            with streamed(file, standardize, k, scheduler) as source, Watch(time_limit) as watch:
+                picked = ip.select(
+                    source,
+                    c=c,
+                    method=method,
+                    include=row_numbers(must_include, "--must-include"),
+                    exclude=row_numbers(must_exclude, "--must-exclude"),
+                    time_limit=time_limit,
+                    gap=gap,
+                    callback=watch,
+                )
             answer: dict[str, Any] = {"file": str(file), "picks": "samples", **picked.as_dict()}
             if output is not None:
                 save_json(output, answer)
@@ -138,6 +148,8 @@ def select(
                 typer.echo(json.dumps(answer, indent=2))
             else:
                 show_selection(picked, answer["notes"])
+            if picked.search.status == "interrupted":
+                raise typer.Exit(stopped_by[-1])
             return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
         watch = Watch(time_limit, save=None if output is None else Draft(output, matrix, origin, file))

@@ -204,8 +204,9 @@ class Search:
         No subset has a lower loss than this.
     evaluations : int
         How many subsets were evaluated.
-    status : {"optimal", "gap", "time", "nodes", "interrupted", "heuristic"}
-        "optimal": proved. "gap": proved within the gap asked for. Else the bound tells how far.
+    status : {"optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"}
+        "optimal": proved. "gap": proved within the gap asked for. Else the bound tells how far, and the status why:
+        "memory" that of a source's columns too many could not be excluded.
         "heuristic": a method that proves nothing; the bound is the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
@@ -218,7 +219,7 @@ class Search:
     log_loss: float
     lower_bound: float
     evaluations: int
-    status: Literal["optimal", "gap", "time", "nodes", "interrupted", "heuristic"]
+    status: Literal["optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"]
     method: str
     objective: str = "isometry"
     nodes: int = 0

@@ -20,6 +20,7 @@ from isopursuit.matrix import (
     as_indices,
     as_points,
     as_size,
+    name_columns,
     numerical_rank,
     row_space,
     singular_values,
@@ -33,12 +34,14 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
+from isopursuit.search.field import as_column_numbers, replacements
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 
 NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
@@ -79,7 +82,7 @@ def select(
         found and proved. An orthonormal basis present in X is always in that set, and returned if the search finishes.
         "exact" proves the best of all columns. The others are comparisons.
     include, exclude : iterables of column numbers or labels
-        Columns that must or must not be picked.
+        Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
         For the pursuit; see `symmetric_normalize`.
     time_limit : float, optional
@@ -102,9 +105,16 @@ def select(
     (('north', 'east'), 2.005)
     """
     if is_source(X):
-        if method != "two-stage" or include is not None or exclude is not None or labels is not None:
-            raise ParameterError("A source is selected from by method='two-stage', without include, exclude or labels.")
-        return _select_source(as_source(X, k=k), c, normalization, time_limit, gap, callback)
+        if labels is not None:
+            raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
+        columns, c = as_source(X, k=k), as_exponent(c)
+        must, barred = (
+            as_column_numbers(some, columns.shape[1], what)
+            for some, what in ((include, "include"), (exclude, "exclude"))
+        )
+        if method == "two-stage":
+            return _two_stages(columns, c, must, barred, normalization, time_limit, gap, callback)
+        return _select_source(columns, c, method, must, barred, time_limit, gap, callback)
     points, many = as_points(X, labels, wide=k is None)
     D, P = points[0].values.shape
     k = as_size(k, D, min(numerical_rank(singular_values(unit_columns(one.values)), P) for one in points))
@@ -139,26 +149,72 @@ def unknown(method: object) -> ParameterError:
     return ParameterError(f"method={method!r} is not known. Use {', '.join(map(repr, get_args(Method)))}.")
 
 
-def _select_source(
+def _two_stages(
     columns: Columns,
     c: float,
+    must: Indices,
+    barred: Indices,
     normalization: Normalization,
     time_limit: float | None,
     gap: float,
     callback: Callable[[SearchProgress], bool | None] | None,
 ) -> Selection:
-    """Stream the pursuit, bring its tied set home, search there, and name columns by their numbers in the source."""
+    """Stream the pursuit, bring its tied set home, search there."""
     began = time.perf_counter()
     pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=time_limit)
     kept, notes = pursuit.tied, columns.notes
     if len(kept) > MOST_TIED:
         notes += (f"{len(kept)} columns are tied, too many to search: those with weight were.",)
         kept = pursuit.support
-    numbers = kept.tolist()
-    matrix = Matrix(columns.transform.apply(columns.take(kept)), tuple(numbers), notes)
+    both = np.intersect1d(barred, kept)
+    if len(both):
+        raise ParameterError(
+            f"exclude names columns that the pursuit keeps: {name_columns(both.tolist(), None)}. Over a source it "
+            "cannot leave them out; the methods 'exact', 'exchange' and 'greedy' can."
+        )
+    kept = np.union1d(kept, must)
+    matrix = Matrix(columns.transform.apply(columns.take(kept)), None, notes)
     left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
-    search = exact_search(matrix, c, time_limit=left, gap=gap, callback=callback)
-    found = _explain([matrix], c, "two-stage", pursuit, search, [], [], ())
+    place = np.searchsorted(kept, must).tolist()
+    search = exact_search(matrix, c, include=place, time_limit=left, gap=gap, callback=callback)
+    return _in_numbers(matrix, kept, c, "two-stage", pursuit, search, place)
+
+
+def _select_source(
+    columns: Columns,
+    c: float,
+    method: Method,
+    must: Indices,
+    barred: Indices,
+    time_limit: float | None,
+    gap: float,
+    callback: Callable[[SearchProgress], bool | None] | None,
+) -> Selection:
+    """Search all columns in passes, and in one more find what would best replace each that was picked."""
+    if method == "exact":
+        search = exact_search(
+            columns, c, include=must, exclude=barred, time_limit=time_limit, gap=gap, callback=callback
+        )
+    elif method == "exchange":
+        search = exchange_search(columns, c, include=must, exclude=barred, time_limit=time_limit)
+    elif method == "greedy":
+        search = greedy_search(columns, c, include=must, exclude=barred)
+    elif method == "brute":
+        search = brute_search(columns, c)
+    else:
+        raise unknown(method)
+    kept = np.union1d(search.indices, replacements(columns, search.indices, c, barred))
+    matrix = Matrix(columns.transform.apply(columns.take(kept)), None)
+    here = replace(search, indices=np.searchsorted(kept, search.indices))
+    return _in_numbers(matrix, kept, c, method, None, here, np.searchsorted(kept, must).tolist())
+
+
+def _in_numbers(
+    matrix: Matrix, kept: Indices, c: float, method: str, pursuit: Pursuit | None, search: Search, must: list[int]
+) -> Selection:
+    """The selection from the columns `kept`, which are named by their numbers in the source."""
+    numbers = kept.tolist()
+    found = _explain([replace(matrix, labels=tuple(numbers))], c, method, pursuit, search, must, [], ())
     return replace(
         found,
         indices=kept[found.indices],

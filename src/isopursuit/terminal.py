@@ -78,6 +78,18 @@ def refuse_for_streams(given: dict[str, Any]) -> None:
             )
 
 
+def row_numbers(given: list[str] | None, option: str) -> list[int] | None:
+    """Rows of streamed files have numbers, from 0, and no labels."""
+    from isopursuit.errors import ParameterError
+
+    wrong = [one for one in given or () if not one.isdecimal()]
+    if wrong:
+        raise ParameterError(
+            f"{option} {wrong[0]}: rows of files that are streamed are named by their numbers, from 0."
+        )
+    return None if given is None else [int(one) for one in given]
+
+
 @contextmanager
 def streamed(file: Path, standardize: bool, k: int | None, scheduler: str | None) -> Generator[Columns]:
     """The files' rows as a source of columns, read here or by the workers of a Dask cluster."""

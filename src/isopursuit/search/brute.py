@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import BudgetError
+from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.greedy import TIE, lowest
+from isopursuit.sources.columns import is_source
 
 Array = NDArray[np.float64]
 
@@ -53,6 +54,11 @@ def brute_search(
     >>> brute_search(X).optimal
     True
     """
+    if is_source(X):
+        raise ParameterError(
+            "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which "
+            "proves the same answer where it can."
+        )
     candidates = as_candidates(X, include, exclude, labels)
     goal = as_objective(objective, c)
     free = candidates.free.tolist()

@@ -26,7 +26,7 @@ from isopursuit.results import Search
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Status = Literal["optimal", "gap", "time", "nodes", "interrupted", "heuristic"]
+Status = Literal["optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"]
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
+from isopursuit.pursuit.programs import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
+from isopursuit.search.fixing import exact_source
 from isopursuit.search.joint import joint_branch_and_bound
 from isopursuit.search.local import local_search
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
 from isopursuit.search.tree import SearchProgress, branch_and_bound, thread_count
+from isopursuit.sources.columns import is_source
 
 Callback = Callable[[SearchProgress], bool | None]
 
@@ -39,11 +42,13 @@ def exact_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    memory: int = MEMORY,
 ) -> Search:
     """The D columns of least isometry loss, proved: best-first branch and bound on a convex relaxation of the loss.
 
     At many points that share one selection the losses are summed and bounded point by point (joint.py): expect a proof
-    for D = 2 or 3, and a gap beyond.
+    for D = 2 or 3, and a gap beyond. Over a source (`as_source`) passes exclude columns that no better subset contains,
+    and what is left is searched in memory (fixing.py); where that is too much the status is "memory".
 
     Parameters
     ----------
@@ -60,6 +65,8 @@ def exact_search(
         Threads; one for each processor by default (one in all for many points).
     callback : callable, optional
         Called about ten times a second with a `SearchProgress`; return True to stop with status "interrupted".
+    memory : int
+        For a source: bytes that columns brought home may take.
 
     Returns
     -------
@@ -92,6 +99,8 @@ def exact_search(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
             "Use exchange_search beyond that."
         )
+    if is_source(X):
+        return exact_source(X, c, time_limit, gap, node_limit, workers, callback, include, exclude, labels, memory)
     candidates = as_candidates(X, include, exclude, labels)
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")

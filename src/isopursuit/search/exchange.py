@@ -10,10 +10,13 @@ import numpy as np
 from isopursuit.errors import ParameterError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
+from isopursuit.pursuit.programs import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.joint import floors
 from isopursuit.search.local import local_search
+from isopursuit.search.streamed import exchange_source
+from isopursuit.sources.columns import is_source
 
 
 def exchange_search(
@@ -27,6 +30,7 @@ def exchange_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    memory: int = MEMORY,
 ) -> Search:
     """Multistart exchange, greedy first: often the best, without a proof.
 
@@ -42,12 +46,15 @@ def exchange_search(
         Seconds after which no further kick is made.
     rng : numpy.random.Generator or int, optional
         For the random starts and kicks. Without it the answer is always the same, whatever the order of the columns.
+    memory : int
+        For a source: bytes that columns brought home may take.
 
     Returns
     -------
     Search
         Its bound is the trivial one: no D columns have a loss below D. For many points it is the sum of what each
-        point's own best columns must cost.
+        point's own best columns must cost. Over a source a note says whether passes have shown that no single swap with
+        any of its columns improves the answer.
 
     Examples
     --------
@@ -58,6 +65,9 @@ def exchange_search(
     """
     if starts < 1 or kicks < 0:
         raise ParameterError(f"Need starts ≥ 1 and kicks ≥ 0; got {starts} and {kicks}.")
+    if is_source(X):
+        draws = np.random.default_rng(0 if rng is None else rng)
+        return exchange_source(X, as_exponent(c), starts, kicks, time_limit, draws, include, exclude, labels, memory)
     goal = as_objective("isometry", c)
     candidates = as_candidates(X, include, exclude, labels).ordered()
     found = local_search(

@@ -15,6 +15,8 @@ from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, as_candidates
+from isopursuit.search.field import greedy_source
+from isopursuit.sources.columns import is_source
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -37,8 +39,9 @@ def greedy_search(
 
     Parameters
     ----------
-    X : array_like (D, P), data frame, or a list of such matrices of one shape
-        Columns are candidates; D of them are picked. Several matrices share one selection: losses are summed.
+    X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
+        Columns are candidates; D of them are picked. Several matrices share one selection: losses are summed. Over a
+        source (`as_source`) each column takes one pass, and the answer is the array's.
     c : float
         The paper's exponent.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
@@ -61,10 +64,14 @@ def greedy_search(
     >>> greedy_search(X).indices.tolist()
     [0, 1]
     """
-    candidates = as_candidates(X, include, exclude, labels)
-    goal = as_objective(objective, c)
     if starts < 1:
         raise ParameterError(f"starts={starts} must be at least 1.")
+    if is_source(X):
+        if objective != "isometry" or starts > 1:
+            raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
+        return greedy_source(X, as_exponent(c), include, exclude, labels)
+    candidates = as_candidates(X, include, exclude, labels)
+    goal = as_objective(objective, c)
     k = candidates.k
     firsts = [list(candidates.include)]
     evaluations = 0

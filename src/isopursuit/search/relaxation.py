@@ -24,7 +24,11 @@ __all__ = [
     "Relaxation",
     "curvature",
     "eigenvalue_loss",
+    "eigenvalue_of_loss",
+    "loss_above",
+    "loss_below",
     "relax",
+    "stiffness",
 ]
 
 LARGEST_LOG = 600.0  # log-losses above this leave no room in float64 for bounds
@@ -79,9 +83,9 @@ def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxatio
         Largest possible trace of M: the sum of the D largest squared column lengths.
     """
     # λ_min of a better subset has h(λ) < incumbent; the factor keeps the tangent below it steep.
-    low = _eigenvalue_of_loss(4 * max(incumbent, 5.0), c) ** -1.0
+    low = eigenvalue_of_loss(4 * max(incumbent, 5.0), c) ** -1.0
     # λ_max of a better subset has h(λ) + (D − 1) < incumbent, and no eigenvalue exceeds the trace.
-    high = min(_eigenvalue_of_loss(max(incumbent - dimension + 1, 1.0) * (1 + 1e-9), c), trace) * (1 + 1e-9)
+    high = min(eigenvalue_of_loss(max(incumbent - dimension + 1, 1.0) * (1 + 1e-9), c), trace) * (1 + 1e-9)
     high = max(high, 2 * low)
     flattest = _flattest(c)
     rows = [_row(kappa, c, low, high, flattest) for kappa in _kappa_grid(c, incumbent, flattest)]
@@ -91,6 +95,36 @@ def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxatio
 def eigenvalue_loss(eigenvalue: float, c: float) -> float:
     """One eigenvalue's share of the loss, ``h(λ) = (e^{λ^{c/2}} + e^{λ^{−c/2}}) / 2e``."""
     return _value(eigenvalue, c, 0.0)
+
+
+def loss_below(eigenvalues: NDArray[np.float64], c: float) -> NDArray[np.float64]:
+    """``h₋``: ``h − 1`` below one and 0 above, convex and falling."""
+    with np.errstate(divide="ignore", over="ignore"):
+        u = np.clip(eigenvalues, 0.0, 1.0) ** (c / 2)
+        return (np.exp(u) + np.exp(1 / u)) / (2 * math.e) - 1
+
+
+def loss_above(eigenvalues: NDArray[np.float64], c: float) -> NDArray[np.float64]:
+    """``h₊``: ``h − 1`` above one and 0 below, rising."""
+    return loss_below(1 / np.maximum(eigenvalues, 1.0), c)
+
+
+def stiffness(c: float, excess: float) -> float:
+    """An m with ``h(λ) ≥ 1 + m (λ − 1)²`` wherever ``h(λ) ≤ 1 + excess``.
+
+    Hence ``l(S) ≥ D + m ‖G_S − I‖²`` in the Frobenius norm, for every subset S of loss at most D + excess: a bound
+    made of pairs, whatever c. Near 1 the ratio is c²/4; beyond, h is monotone on either side of 1, so that the ends of
+    an interval bound it inside.
+    """
+    last = eigenvalue_of_loss(1 + excess, c) * (1 + 1e-9)
+    near, ratio = 1e-4, 1.001
+
+    def least(farthest: float, loss: Callable[[NDArray[np.float64], float], NDArray[np.float64]], sign: int) -> float:
+        steps = math.ceil(math.log(farthest / near) / math.log(ratio)) if farthest > near else 0
+        ends: NDArray[np.float64] = near * ratio ** np.arange(steps, dtype=np.float64)
+        return float(np.min(loss(1 + sign * ends, c) / (ends * ratio) ** 2, initial=np.inf))
+
+    return min(0.99 * c * c / 4, least(last - 1, loss_above, 1), least(1 - 1 / last, loss_below, -1))
 
 
 def curvature(eigenvalue: float, c: float) -> float:
@@ -112,7 +146,7 @@ def _slope(eigenvalue: float, c: float, kappa: float) -> float:
     return (c / 2 * (u * math.exp(u) - math.exp(1 / u) / u) / (2 * math.e) + kappa) / eigenvalue
 
 
-def _eigenvalue_of_loss(loss: float, c: float) -> float:
+def eigenvalue_of_loss(loss: float, c: float) -> float:
     """The λ ≥ 1 with ``h(λ) = loss``; its inverse has the same loss."""
     # log of e^u + e^{1/u} = 2e·loss; u ≤ log(2e·loss) since e^u ≤ 2e·loss
     target = math.log(2 * loss) + 1
@@ -120,7 +154,9 @@ def _eigenvalue_of_loss(loss: float, c: float) -> float:
     def excess(u: float) -> float:
         return u + math.log1p(math.exp(1 / u - u)) - target
 
-    u = _root(excess, 1.0, target) if excess(1.0) < 0 < excess(target) else target
+    if excess(1.0) >= 0:
+        return 1.0
+    u = _root(excess, 1.0, target) if excess(target) > 0 else target
     return u ** (2 / c)
 
 

@@ -29,6 +29,7 @@ from isopursuit.search.local import swap_descent
 from isopursuit.search.relaxation import relax
 
 Status = Literal["optimal", "gap", "time", "nodes", "interrupted"]
+Roots = Sequence[tuple[int, NDArray[np.int32]]]
 
 _TOLERANCE = 5e-10  # the kernel's: bounds this close to the incumbent close a node
 _LARGEST = 1e280  # losses above this are treated as this: the search works with the loss, not its logarithm
@@ -88,6 +89,8 @@ def branch_and_bound(
     node_limit: int | None = None,
     workers: int | None = None,
     callback: Callable[[SearchProgress], bool | None] | None = None,
+    roots: Roots | None = None,
+    below: float = math.inf,
 ) -> Proof:
     """Find the D columns of least isometry loss and prove it.
 
@@ -111,12 +114,17 @@ def branch_and_bound(
         Number of threads, by default one for each processor.
     callback : callable, optional
         Called about ten times a second with a `SearchProgress`; the search stops when it returns True.
+    roots : pairs of a column and candidates, optional
+        Search only among subsets of `include`, one of these columns and its candidates.
+    below : float, optional
+        Search only for losses below this, which takes the place of the start's loss. Where there is none the proof's
+        loss is this, and its indices are the start's.
 
     Returns
     -------
     Proof
     """
-    search = _Search(X, c, start, include, gap, node_limit)
+    search = _Search(X, c, start, include, gap, node_limit, roots, below)
     if search.trees:
         search.run(thread_count(workers), time_limit, callback)
     return search.proof()
@@ -156,6 +164,8 @@ class _Search:
         include: Sequence[int] | NDArray[np.integer],
         gap: float,
         node_limit: int | None,
+        roots: Roots | None,
+        below: float,
     ) -> None:
         self.columns = np.ascontiguousarray(X.T)
         self.c = c
@@ -163,7 +173,7 @@ class _Search:
         self.node_limit = math.inf if node_limit is None else node_limit
         self.include = np.asarray(include, np.int32)
         self.best = self._include_first(np.asarray(start, np.int32))
-        self.loss = self._loss(self.best)
+        self.loss = min(self._loss(self.best), below)
         self.kernel = self._kernel()
         self.changed = Condition()
         self.over = Event()
@@ -172,7 +182,9 @@ class _Search:
         self.nodes = self.ties = 0
         self.evaluations = 1
         self.started = time.monotonic()
-        self.trees = [self._root()] if len(self.include) < X.shape[0] else []
+        self.trees: list[_Tree] = []
+        if len(self.include) < X.shape[0]:
+            self.trees = [self._root()] if roots is None else self._forest(roots)
 
     def run(
         self, workers: int, time_limit: float | None, callback: Callable[[SearchProgress], bool | None] | None
@@ -311,6 +323,22 @@ class _Search:
         tree = _Tree(0)
         tree.heap.append(_Node(float(dimension), 0, self.include, candidates, weights, 1))
         return tree
+
+    def _forest(self, roots: Roots) -> list[_Tree]:
+        """The same for each of many columns and what may go with it; both rules race from here."""
+        dimension = self.columns.shape[1]
+        missing = dimension - len(self.include) - 1
+        nodes: list[_Node] = []
+        for column, candidates in roots:
+            self.ties -= 1
+            chosen = np.append(self.include, np.int32(column)).astype(np.int32)
+            weights = np.full(len(candidates), missing / max(len(candidates), 1), np.float32)
+            nodes.append(_Node(float(dimension), self.ties, chosen, candidates, weights, 1))
+        trees = [_Tree(0), _Tree(1)]
+        for tree in trees:
+            tree.heap.extend(nodes)
+            heapq.heapify(tree.heap)
+        return trees
 
     def _lower_bound(self) -> float:
         bound = max((tree.bound() for tree in self.trees), default=math.inf)

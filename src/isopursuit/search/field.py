@@ -1,0 +1,204 @@
+"""The columns of a source as a search sees them: passes, a few columns at home, and the greedy search over all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.loss import as_objective
+from isopursuit.matrix import Matrix, as_numbers, name_columns, numerical_rank, spectrum, unit_columns
+from isopursuit.results import Search
+from isopursuit.search._swap import best_column
+from isopursuit.search.candidates import Candidates, Status
+from isopursuit.search.passes import Addition, Additions, Best, tied
+from isopursuit.sources.columns import Columns, as_source
+from isopursuit.sources.tasks import Pile, Screen, Task
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+HOME = 1024  # columns drawn by lot that a search begins with
+
+
+class OutOfTimeError(Exception):
+    """The next pass would end after the time limit."""
+
+
+class Field:
+    """A source's columns, those that must be picked and those that must not, and what has come home.
+
+    `home` is (D, m), the columns of numbers `numbers`: first those that must be picked. The first pass refuses entries
+    that are not finite, counts zero columns, and draws the others by lot.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        include: Iterable[Any] | None,
+        exclude: Iterable[Any] | None,
+        labels: object = None,
+        time_limit: float | None = None,
+    ) -> None:
+        if labels is not None:
+            raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
+        self.began = time.perf_counter()
+        self.deadline = np.inf if time_limit is None else self.began + time_limit
+        self.columns = as_source(X)
+        self.k, self.count = self.columns.shape
+        self.include, barred = (
+            as_column_numbers(some, self.count, what) for some, what in ((include, "include"), (exclude, "exclude"))
+        )
+        both = np.intersect1d(self.include, barred)
+        if len(both):
+            raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
+        if len(self.include) > self.k:
+            raise ParameterError(f"include names {len(self.include)} columns, but only {self.k} are picked.")
+        self.barred = np.union1d(barred, self.include)  # those that must be picked are in already
+        self.seconds: list[float] = []
+        self.notes = self.columns.notes
+        self.numbers, self.home = self.include, self.taken(self.include)
+        self._open(len(barred))
+
+    def _open(self, excluded: int) -> None:
+        D = self.k
+        everything = Screen(np.eye(D), None, self.columns.transform, HOME, band=1.0)
+        began = time.perf_counter()
+        found = self.columns.screen(everything)
+        self.seconds.append(time.perf_counter() - began)
+        if found.zero:
+            self.notes += (f"{found.zero} columns are zero and cannot be picked.",)
+        if self.count - found.zero - excluded < D:
+            raise ShapeError(
+                f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
+                "needed. Exclude fewer columns, or pass a smaller k to `select`."
+            )
+        unit = unit_columns(self.home)
+        if np.linalg.matrix_rank(unit) < len(self.include):
+            raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
+        self.join(found.drawn)
+
+    def taken(self, numbers: Indices) -> Array:
+        """These columns after the transform, (D, m)."""
+        if len(numbers) == 0:
+            return np.zeros((self.k, 0))
+        return self.columns.transform.apply(self.columns.take(numbers))
+
+    def arrived(self, pile: Pile) -> tuple[Indices, Array]:
+        """What came home: numbers and columns (D, m), ascending, without those barred."""
+        numbers = np.concatenate([part[0] for part in pile.parts])
+        values = np.concatenate([part[2] for part in pile.parts]).T.astype(np.float64)
+        order = np.argsort(numbers)
+        order = order[~np.isin(numbers[order], self.barred)]
+        return numbers[order], self.columns.transform.apply(values[:, order])
+
+    def join(self, pile: Pile) -> None:
+        """Keep at home what came."""
+        self.keep(*self.arrived(pile))
+
+    def keep(self, numbers: Indices, values: Array) -> None:
+        """Keep these columns at home."""
+        new = ~np.isin(numbers, self.numbers)
+        self.numbers = np.concatenate([self.numbers, numbers[new]])
+        self.home = np.concatenate([self.home, values[:, new]], axis=1)
+
+    def ask(self, task: Task) -> Any:
+        """One pass, unless it would end after the deadline."""
+        if time.perf_counter() + self.seconds[-1] > self.deadline:
+            raise OutOfTimeError
+        began = time.perf_counter()
+        answer = self.columns.source.fold(task)
+        self.seconds.append(time.perf_counter() - began)
+        return answer
+
+    @property
+    def left(self) -> float | None:
+        """Seconds before the deadline, None where there is none."""
+        return None if self.deadline == np.inf else max(self.deadline - time.perf_counter(), 0.0)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        return time.perf_counter() - self.began
+
+    def place(self, numbers: Indices) -> NDArray[np.int32]:
+        """Where these columns stand at home."""
+        order = np.argsort(self.numbers)
+        return order[np.searchsorted(self.numbers, numbers, sorter=order)].astype(np.int32)
+
+    def answer(
+        self,
+        subset: Indices,
+        c: float,
+        method: str,
+        status: Status,
+        evaluations: int,
+        *,
+        notes: tuple[str, ...] = (),
+        **known: Any,
+    ) -> Search:
+        """The result for columns at home, given by their numbers."""
+        values = self.home[:, self.place(subset)]
+        passes = f"{len(self.seconds)} passes over {self.count:,} columns."
+        matrix = Matrix(values, None, (*self.notes, *notes, passes))
+        candidates = Candidates(matrix, values[None], subset, (), self.began)
+        goal = as_objective("isometry", c)
+        return candidates.answer(range(self.k), goal, method, status, evaluations, **known)
+
+
+def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
+    """The paper's greedy search over all columns, one pass for each column it adds: numbers, and columns seen.
+
+    The best of those at home sets the limit for the pass; what is picked comes home.
+    """
+    subset, seen = field.include, 0
+    while len(subset) < field.k:
+        others = field.home[:, field.place(subset)].T.copy()
+        chosen = np.arange(len(others), dtype=np.int32)
+        rest = ~np.isin(field.numbers, subset)
+        _, value = best_column(np.ascontiguousarray(np.concatenate([others, field.home[:, rest].T])), chosen, c)
+        limit = tied(value) if np.isfinite(value) else np.inf
+        asked = Addition(others, c, field.columns.transform, np.union1d(field.barred, subset), limit)
+        best: Best = field.ask(asked)
+        seen += best.columns
+        if best.index < 0 or best.values is None:
+            break
+        field.keep(np.array([best.index]), best.values[:, None])
+        subset = np.append(subset, best.index)
+    rank = numerical_rank(spectrum(unit_columns(field.home[:, field.place(subset)])), field.k)
+    if rank < field.k:
+        raise RankError(
+            f"The columns have {field.k} rows but those that can be picked have rank {rank}, so every subset has "
+            f"infinite loss. Pass k={rank} to `select` for their {rank}-dimensional row space, or drop dependent rows."
+        )
+    return subset, seen
+
+
+def greedy_source(
+    X: Any, c: float, include: Iterable[Any] | None, exclude: Iterable[Any] | None, labels: object
+) -> Search:
+    """`greedy_search` on a source: the same columns as for the same array in memory."""
+    field = Field(X, include, exclude, labels)
+    subset, seen = greedy_field(field, c)
+    return field.answer(subset, c, "greedy", "heuristic", seen)
+
+
+def replacements(columns: Columns, picked: Indices, c: float, barred: Indices) -> Indices:
+    """The numbers of the columns that would best take each picked column's place, over all columns: one pass."""
+    values = columns.transform.apply(columns.take(picked)).T
+    out = np.union1d(picked, barred)
+    each = [Addition(np.delete(values, i, axis=0), c, columns.transform, out) for i in range(len(picked))]
+    found: tuple[Best, ...] = columns.source.fold(Additions(tuple(each)))
+    return np.unique([best.index for best in found if best.index >= 0]).astype(np.intp)
+
+
+def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:
+    """The numbers of a source's columns, sorted and without repeats."""
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    given = np.atleast_1d(np.asarray(columns if isinstance(columns, str | int) else list(columns)))
+    return np.unique(as_numbers(given if given.size else np.zeros(0, dtype=np.intp), P, what))

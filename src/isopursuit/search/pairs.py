@@ -1,0 +1,103 @@
+"""Which of many columns can be together in a subset better than the incumbent: a graph, and what it leaves.
+
+For every subset S of D columns whose loss is at most D + excess, with μ = `relaxation.stiffness`,
+
+    l(S) ≥ D + μ ‖G_S − I‖² = D + μ Σ_{p∈S} [(‖x_p‖² − 1)² + Σ_{q∈S, q≠p} (x_pᵀx_q)²]        (Frobenius norm)
+
+since tr (G − I)² is the sum over the eigenvalues. So with ρ = (incumbent − D)/μ the squares of a better subset add up
+to less than ρ. Two columns are *compatible* if their own squares, with the least that the others can cost, do; a column
+stays if its cheapest D − 1 compatible partners do. Near an orthonormal basis little stays, and cheaply: one product and
+one comparison a pair.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ROWS = 256  # columns compared with all others at once
+WIDTH = 2**14
+EDGES = 8_000_000  # compatible pairs kept at most
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Compatible pairs, ordered by the first and by what the second costs: (E,) each."""
+
+    one: NDArray[np.int32]
+    other: NDArray[np.int32]
+    cost: NDArray[np.float32]
+
+    def roots(self, count: int) -> list[tuple[int, NDArray[np.int32]]]:
+        """Every column with its compatible ones among those after it, columns of few partners first."""
+        degree = np.bincount(self.one, minlength=count)
+        order = np.argsort(degree, kind="stable")
+        rank = np.empty(count, dtype=np.int64)
+        rank[order] = np.arange(count)
+        later = rank[self.other] > rank[self.one]
+        one, other = self.one[later], self.other[later]
+        starts = np.searchsorted(one, np.arange(count + 1))
+        return [(int(p), other[starts[p] : starts[p + 1]]) for p in order[degree[order] > 0]]
+
+
+def compatible(X: Array, own: Array, base: float, budget: float, missing: int, deadline: float) -> Graph | None:
+    """The graph of the columns X (D, N), pruned, or None where it has too many edges or takes too long.
+
+    A subset's squares are `base`, `own` (N,) for each column, and twice the squared inner product for each pair;
+    `missing` columns are wanted, and their squares must stay below `budget`.
+    """
+    rest = base + float(np.sort(own)[: missing - 2].sum())
+    ones: list[NDArray[np.int32]] = []
+    others: list[NDArray[np.int32]] = []
+    squares: list[NDArray[np.float32]] = []
+    edges, N = 0, len(own)
+    columns = np.ascontiguousarray(X.T)
+    for first, start in ((a, b) for a in range(0, N, ROWS) for b in range(a, N, WIDTH)):
+        some = slice(first, min(first + ROWS, N))
+        inner = columns[some] @ X[:, start : start + WIDTH]
+        inner *= inner
+        inner *= 2
+        good = inner + own[start : start + WIDTH] < (budget - rest - own[some])[:, None]
+        edges += int(np.count_nonzero(good))
+        if edges > EDGES or time.perf_counter() > deadline:
+            return None
+        i, j = np.nonzero(good)
+        after = np.flatnonzero(j + start > i + first)
+        i, j = i[after], j[after]
+        ones.append((i + first).astype(np.int32))
+        others.append((j + start).astype(np.int32))
+        squares.append((inner[i, j] * (1 - 1e-6)).astype(np.float32))
+    one, other, square = np.concatenate(ones), np.concatenate(others), np.concatenate(squares)
+    return _pruned(one, other, square, own, base, budget, missing)
+
+
+def _pruned(
+    one: NDArray[np.int32],
+    other: NDArray[np.int32],
+    square: NDArray[np.float32],
+    own: Array,
+    base: float,
+    budget: float,
+    missing: int,
+) -> Graph:
+    """Drop columns whose cheapest partners cost too much, until all that are left could stay."""
+    count = len(own)
+    one, other = np.concatenate([one, other]), np.concatenate([other, one])
+    cost = np.concatenate([square, square]) + (own * (1 - 1e-6)).astype(np.float32)[other]
+    order = np.lexsort((cost, one))
+    one, other, cost = one[order], other[order], cost[order]
+    while True:
+        starts = np.searchsorted(one, np.arange(count))
+        cheapest = np.arange(len(one)) - starts[one] < missing - 1
+        star = np.bincount(one[cheapest], cost[cheapest], count)
+        enough = np.bincount(one, minlength=count) >= missing - 1
+        stays = enough & (base + own + star < budget)
+        edges = stays[one] & stays[other]
+        if edges.all():
+            return Graph(one, other, cost)
+        one, other, cost = one[edges], other[edges], cost[edges]
