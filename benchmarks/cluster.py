@@ -1,12 +1,15 @@
 """Two Dask workers against one on a chunked 128 × 2,000,000, and the same answer.
 
-    python benchmarks/cluster.py [--columns 2000000] [--passes 3]
+    python benchmarks/cluster.py [--columns 2000000] [--passes 3] [--pursue]
 
-Blocks are made on the workers and kept there. Times passes (the part that workers share), then a pursuit.
+Blocks are made on the workers and kept there. Times passes, the part that workers share. With --pursue it also compares
+pursuits: in memory, by one worker, by two, and by two of which one is killed in the middle.
 """
 
 import argparse
 import os
+import signal
+import threading
 import time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -27,11 +30,27 @@ def block(columns, block_info=None):
     return rng.standard_normal((columns, D), dtype=np.float32).T / np.float32(np.sqrt(D))
 
 
-def measure(workers, columns, passes, pursue):
-    chunk = 50_000
+CHUNK = 50_000
+
+
+def in_memory(columns):
+    x = np.empty((columns, D), dtype=np.float32)
+    for first in range(0, columns, CHUNK):
+        x[first : first + CHUNK] = block(CHUNK, {None: {"array-location": [(0, D), (first, first + CHUNK)]}}).T
+    return ip.as_source(x, vectors="rows")
+
+
+def pursued(source):
+    began = time.perf_counter()
+    found = ip.isometry_pursuit(source, tol=1e-5)
+    return found, time.perf_counter() - began
+
+
+def measure(workers, columns, passes, pursue, kill=False):
+    chunk = CHUNK
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster),
+        Client(cluster) as client,
     ):
         x = da.map_blocks(block, chunk, chunks=((D,), (chunk,) * (columns // chunk)), dtype=np.float32).persist()
         wait(x)
@@ -43,7 +62,10 @@ def measure(workers, columns, passes, pursue):
         for _ in range(passes):
             source.screen(screen)
         each = (time.perf_counter() - began) / passes
-        found = ip.isometry_pursuit(source, tol=1e-3) if pursue else None
+        if kill:
+            victim = next(iter(client.run(os.getpid).values()))
+            threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
+        found = pursued(source) if pursue else None
     return each, found
 
 
@@ -58,7 +80,15 @@ def main():
     print(f"128 × {options.columns:,} float32, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     print(f"one worker {one:.2f} s a pass, two workers {two:.2f} s a pass: speed-up {one / two:.2f}")
     if options.pursue:
-        print(f"same support: {np.array_equal(first.support, second.support)}; gap {second.certificate.gap:.1e}")
+        reference, alone = pursued(in_memory(options.columns))
+        killed = measure(2, options.columns, 1, pursue=True, kill=True)[1]
+        print(
+            f"in memory: {alone:.1f} s, gap {reference.certificate.gap:.1e}, "
+            f"{len(reference.support)} columns with weight"
+        )
+        for who, (found, seconds) in {"one worker": first, "two": second, "two, one killed after 1 s": killed}.items():
+            same = np.array_equal(found.support, reference.support)
+            print(f"{who}: {seconds:.1f} s, gap {found.certificate.gap:.1e}, same support as in memory: {same}")
 
 
 if __name__ == "__main__":

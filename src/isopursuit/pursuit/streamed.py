@@ -38,7 +38,8 @@ from isopursuit.sources.tasks import Listed, Screen, Screened
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-MEMORY = 2**29, 2**31  # bytes that columns brought home take, by default: at least and at most
+MEMORY = 2**29  # bytes that columns brought home may take, by default
+MORE = 2**31  # and that they may where many rows need many columns
 SPANNING = 1.25  # times D(D + 1): so many columns of random directions have a multiple of the identity in their hull
 COARSE = 1e-3  # the gap that a sample is solved to
 FINE = 1e-7  # and the longest columns, as if they were equally long
@@ -111,7 +112,7 @@ class Stream:
         D = columns.shape[0]
         # two piles; stored, transformed, in the kernel twice, and once more on the way: six numbers for each entry
         many = SPANNING * D * (D + 1)
-        memory = int(np.clip(48 * D * many, *MEMORY)) if memory is None else memory
+        memory = int(np.clip(48 * D * many, MEMORY, MORE)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
         self.band = 2 * COARSE
         self.seconds: list[float] = []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
-from isopursuit.pursuit.programs import MEMORY
+from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates

@@ -10,7 +10,7 @@ import numpy as np
 from isopursuit.errors import ParameterError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
-from isopursuit.pursuit.programs import MEMORY
+from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.joint import floors
