@@ -1,6 +1,7 @@
 # make demo   set everything up and run the main job on the embedded Wine data
 # make test   set everything up and run the tests
 # make lint   style, types, layering        make bench   speed against peers, in one run
+# make peers  beside other libraries, in an environment of their own: writes docs/peers.md
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ FETCH := $(PIP) wheel --wheel-dir "$(WHEELS)"
 # small kernels are fastest on one BLAS thread; the searches bring their own threads
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench peers clean
 demo: $(VENV)/installed
 	@$(BIN)/python examples/wine.py
 
@@ -33,6 +34,9 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run.py
+
+peers: $(VENV)/installed
+	$(BIN)/python -m benchmarks.peers
 
 clean:
 	rm -rf $(VENV) build output

@@ -97,7 +97,7 @@ def exact_search(
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
     # many points take few kicks, but more where those found nothing that bounds can be computed for
-    for starts, kicks in ((3, 15 if len(candidates.X) == 1 else 2), (8, 15)):
+    for starts, kicks in ((3, 40 if len(candidates.X) == 1 else 4), (8, 60)):
         start = local_search(
             candidates.X,
             c,

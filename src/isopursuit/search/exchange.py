@@ -1,11 +1,14 @@
-"""Exchange search: swap single columns while the loss falls, then kick a few out and swap again; several starts."""
+"""Exchange search: swaps, kicks, pairs at once, and at last the best subset of the columns that did well."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError
 from isopursuit.loss import as_objective
@@ -13,7 +16,15 @@ from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.joint import floors
-from isopursuit.search.local import local_search
+from isopursuit.search.local import Found, local_search, pair_descent, swap_descent
+from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
+from isopursuit.search.tree import branch_and_bound
+
+Array = NDArray[np.float64]
+
+SHARE = 0.7  # of the time, for kicks
+MOST_PAIRED = 5_000  # columns among which pairs are exchanged: the time grows with their square
+POOL, NODES = 90, 400  # columns that are recombined, and how long that may take
 
 
 def exchange_search(
@@ -21,14 +32,18 @@ def exchange_search(
     c: float = 1.0,
     *,
     starts: int = 4,
-    kicks: int = 15,
+    kicks: int = 150,
     time_limit: float | None = None,
     rng: np.random.Generator | int | None = None,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
 ) -> Search:
-    """Multistart exchange, greedy first: often the best, without a proof.
+    """The best of many subsets that no exchange of one or two columns improves: often the best of all, without a proof.
+
+    Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again,
+    many times; then pairs are exchanged, each by the best pair of all; and the columns of the best subsets met are
+    recombined by a short exact search.
 
     Parameters
     ----------
@@ -37,9 +52,9 @@ def exchange_search(
     starts : int
         Starting subsets: the greedy one, the one of greedily largest volume (pivoted QR), then random ones.
     kicks : int
-        How often each is shaken, by replacing two to four columns, and improved again.
+        How often the best is shaken, by replacing two to four columns, and improved again.
     time_limit : float, optional
-        Seconds after which no further kick is made.
+        Seconds after which the best so far is returned.
     rng : numpy.random.Generator or int, optional
         For the random starts and kicks. Without it the answer is always the same, whatever the order of the columns.
 
@@ -60,6 +75,7 @@ def exchange_search(
         raise ParameterError(f"Need starts ≥ 1 and kicks ≥ 0; got {starts} and {kicks}.")
     goal = as_objective("isometry", c)
     candidates = as_candidates(X, include, exclude, labels).ordered()
+    deadline = np.inf if time_limit is None else candidates.began + time_limit
     found = local_search(
         candidates.X,
         as_exponent(c),
@@ -67,14 +83,47 @@ def exchange_search(
         starts=starts,
         kicks=kicks,
         rng=np.random.default_rng(0 if rng is None else rng),
-        time_limit=time_limit,
+        time_limit=None if time_limit is None else SHARE * time_limit,
     )
+    known = SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT and found.log_loss < LARGEST_LOG  # to the bounds
+    if kicks and known and len(candidates.X) == 1 and not found.interrupted:
+        found = _recombine(candidates.X[0], as_exponent(c), found, candidates.include, deadline)
     status = "interrupted" if found.interrupted else "heuristic"
     bound = None
     if len(candidates.X) > 1 and not found.interrupted:
-        deadline = np.inf if time_limit is None else candidates.began + time_limit
         try:
             bound = float(floors(candidates.X, as_exponent(c), candidates.include, deadline).sum())
         except KeyboardInterrupt:
             status = "interrupted"
     return candidates.answer(found.indices.tolist(), goal, "exchange", status, found.descents, lower_bound=bound)
+
+
+def _recombine(X: Array, c: float, found: Found, include: Sequence[int], deadline: float) -> Found:
+    """Exchange pairs, then search the columns met first for their best subset, until neither improves."""
+    columns, fixed = np.ascontiguousarray(X.T), np.array(include, np.int32)
+    best = np.concatenate([fixed, np.setdiff1d(found.indices, fixed)]).astype(np.int32)
+    loss, seen = found.log_loss, found.seen
+    try:
+        while time.perf_counter() < deadline:
+            trial = best
+            if len(columns) <= MOST_PAIRED:
+                trial, _ = pair_descent(columns, best, len(fixed), c, loss, deadline)
+            some = np.union1d(trial, np.array(seen[:POOL], np.int32))
+            left = None if deadline == np.inf else max(deadline - time.perf_counter(), 0.0)
+            short = branch_and_bound(
+                np.ascontiguousarray(X[:, some]),
+                c,
+                np.searchsorted(some, trial),
+                include=np.searchsorted(some, fixed),
+                node_limit=NODES,
+                time_limit=left,
+                workers=1,
+            )
+            trial = np.concatenate([fixed, np.setdiff1d(some[short.indices], fixed)]).astype(np.int32)
+            trial, value = swap_descent(columns, trial, range(len(fixed), len(trial)), c, deadline)
+            if value > loss - 1e-9:
+                break
+            best, loss = trial, value
+    except KeyboardInterrupt:
+        return replace(found, indices=np.sort(best).astype(np.intp), log_loss=loss, interrupted=True)
+    return replace(found, indices=np.sort(best).astype(np.intp), log_loss=loss)
