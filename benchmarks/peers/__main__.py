@@ -17,18 +17,15 @@ from threading import Lock, Thread
 import numpy as np
 
 from . import environment, record
-from .methods import LIBRARIES, METHODS, PATIENT
+from .methods import LIBRARIES, LIMIT, METHODS, PATIENT
 from .page import write_page
 from .problems import Problem, write_problems
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "output" / "peers"
-LIMIT = 10.0  # seconds a peer may take for one selection
 GRACE = 20.0  # more for the searches that stop by themselves
 SLOWEST_FIRST = ("CVXPY", "isopursuit", "scikit-learn", "skglm", "apricot")
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 def main() -> None:
@@ -104,7 +101,9 @@ def library_rows(python: Path, name: str, core: int, problems: list[Problem], kn
                     file, limit = WORK / "problems" / problem.file, LIMIT
                     if name == "isopursuit":
                         limit = PATIENT + GRACE
-                    print(json.dumps({"method": method, "file": str(file), "limit": limit}), file=worker.stdin, flush=True)
+                    print(
+                        json.dumps({"method": method, "file": str(file), "limit": limit}), file=worker.stdin, flush=True
+                    )
                     answer = json.loads(worker.stdout.readline())
                     if "error" in answer:
                         stopped.append(problem)

@@ -45,7 +45,7 @@ def quality_against_k(record: Record, pyplot):
     for axes, data in zip(panels, ("breast cancer", "digits", "tokens"), strict=True):
         whole = max((row.P for row in record.rows if row.data == data), default=0)
         for method in SHOWN:
-            rows = [r for r in _answered(record, method) if r.data == data and r.P == whole and r.scaling == "unit"]
+            rows = [r for r in _answered(record, method) if r.data == data and whole == r.P and r.scaling == "unit"]
             if rows:
                 rows.sort(key=lambda row: row.k)
                 y = np.minimum(_ratios(record, rows), HIGHEST)
@@ -59,12 +59,12 @@ def quality_against_k(record: Record, pyplot):
 def time_against_columns(record: Record, pyplot):
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     for method in SHOWN:
-        rows = [
-            row for row in _answered(record, method) if (row.data, row.k, row.scaling) == ("tokens", 16, "unit")
-        ]
+        rows = [row for row in _answered(record, method) if (row.data, row.k, row.scaling) == ("tokens", 16, "unit")]
         if rows:
             rows.sort(key=lambda row: row.P)
-            axes.plot([r.P for r in rows], [r.seconds for r in rows], _style(method), color=_color(method), label=method)
+            axes.plot(
+                [r.P for r in rows], [r.seconds for r in rows], _style(method), color=_color(method), label=method
+            )
     axes.set(xscale="log", yscale="log", xlabel="P, columns (tokens, k = 16, unit)", ylabel="seconds")
     _legend(figure, [axes])
     return figure

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+LIMIT = 10.0  # seconds a peer may take for one selection
 ANYTIME = 5.0  # seconds for searches that stop when told to and keep the best so far
 PATIENT = 60.0  # the exact search where the issue asks for a proof: k ≤ 10
 SMALL_LAMBDA = 1e-3  # of the smallest λ at which nothing is picked
@@ -19,7 +20,7 @@ USED = 1e-6  # a column is in a solution's support if its row is longer than thi
 
 @dataclass(frozen=True)
 class Picked:
-    """The columns, and what is proved about them: "optimal", "among N" (columns that a pursuit left), a gap, or "none"."""
+    """The columns, and what is proved: "optimal", "among N" (columns that a pursuit left), a gap, or "none"."""
 
     indices: Any
     proof: str = "none"
@@ -46,7 +47,9 @@ class Library:
 
 LIBRARIES = {
     "isopursuit": Library("isopursuit", ("isopursuit",), "as orthonormal as possible, with proofs"),
-    "scipy": Library("scipy.linalg.interpolative", ("scipy",), "pivoted QR and interpolative decomposition: large volume"),
+    "scipy": Library(
+        "scipy.linalg.interpolative", ("scipy",), "pivoted QR and interpolative decomposition: large volume"
+    ),
     "teneva": Library("teneva", ("teneva",), "maxvol: locally largest volume"),
     "scikit-matter": Library("skmatter.sample_selection", ("skmatter",), "leverage (CUR), farthest points"),
     "pyversity": Library("pyversity", ("pyversity",), "diversify search results"),
@@ -189,7 +192,7 @@ def cone(**options: Any) -> Callable[[np.ndarray, int], Picked]:
 
         D, P = X.shape
         B = cp.Variable((P, D))
-        cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [X @ B == np.eye(D)]).solve(**options)
+        cp.Problem(cp.Minimize(cp.sum(cp.norm(B, 2, axis=1))), [np.eye(D) == X @ B]).solve(**options)
         if B.value is None:
             raise ArithmeticError("the solver gave no solution")
         return B.value

@@ -4,11 +4,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from string import Template
 
 import numpy as np
 
 from .figures import draw
-from .methods import ANYTIME, LIBRARIES, METHODS, OURS, PATIENT
+from .methods import ANYTIME, LIBRARIES, LIMIT, METHODS, OURS, PATIENT
 from .problems import Problem
 from .record import Record, Row
 
@@ -78,93 +79,57 @@ def excess(record: Record, method: str, scaling: str) -> list[float]:
 
 
 def page(record: Record) -> str:
-    """The verdict in Markdown."""
+    """The verdict in Markdown: page.md, filled."""
     machine = record.environment
-    problems = record.problems()
-    proved = [row for row in record.rows if row.method == "exact" and row.proof == "optimal"]
-    small = [row for row in record.rows if row.method == "exact" and row.k <= 10]
-    parts = [
-        "# Beside the peers",
-        f"Written by `make peers` from benchmarks/recorded/peers.jsonl, {len(record.rows):,} rows. "
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['jobs']} libraries at a time with one core each; Python "
-        f"{machine['python']}, {machine['date']}; load at the start {machine['load']:.1f}"
-        + (f"; {record.minutes:.0f} minutes." if record.minutes else "."),
-        "## What is compared",
-        f"A problem is a matrix of k rows and P columns, of which everybody picks k: {len(problems)} problems from Iris, "
-        "Wine, breast cancer, digits, one frame of ethanol's torsions, 61 words on seven axes, and the 30,522 token "
-        "vectors of all-MiniLM-L6-v2. Where a data set has more than k rows its columns are given to everybody by their "
-        "coordinates in the leading k-dimensional row space, as `select(X, k)` does by itself. *Raw* columns have the "
-        "data's own lengths (standardized features; breast cancer, digits and tokens divided by their median length), "
-        "*unit* columns have length 1, so that nobody is handicapped by lengths it ignores.",
-        "One judge for all: l_1 of the k × k matrix of the picked columns, with its log-volume, extreme singular values "
-        "and worst coherence (largest |cosine| of a pair). l_1 = k is an orthonormal set; it is isopursuit's objective "
-        "and nobody else's, so the other columns are there for those who want something else: by volume maxvol wins, "
-        "where it does, in the same table.",
-        "Each peer is called as its documentation says, for diversity alone (no relevance), on one core, warm; random "
-        "ones five times, the median counts. The convex solvers (lasso at small λ, CVXPY) solve the paper's program and get "
-        f"*our* second stage on the columns they leave, so their rows compare solvers. A peer may take {10:g} s, then "
-        f"it is stopped and not asked for larger problems of that data; our own searches are told to stop after {ANYTIME:g} "
-        f"s, the exact one after {PATIENT:g} s where k ≤ 10.",
-        "## Verdict",
-        *verdict(record, len(proved), small),
-        "## By method",
-        "How many times the best l_1 known, median over the problems and worst; on how many of them the best; seconds and "
-        "peak memory of the process, medians.",
-        summary(record),
-        "![quality against time](peers/time.svg)",
-        "*Median over all problems that a method answered.*",
-        "![quality against k](peers/k.svg)",
-        "![time against the number of columns](peers/columns.svg)",
-        "## By problem",
-        "The best peer, beside our exchange and exact search; bold where one is better than the other by more than a "
-        "relative 1e-6.",
-        by_problem(record),
-        "All rows with all columns are in [peers/table.md](peers/table.md).",
-        "## By library",
-        libraries(record),
-        "Installed size counts what pip brings along, NumPy included. A first call compiles where there is a just-in-time "
-        "compiler (skglm once, apricot at every call).",
-        *missing(record),
-    ]
-    return "\n\n".join(parts) + "\n"
+    took = f"; {record.minutes:.0f} minutes in all" if record.minutes else "; not finished"
+    return Template(Path(__file__).with_name("page.md").read_text(encoding="utf-8")).substitute(
+        rows=f"{len(record.rows):,}",
+        cpu=machine["cpu"],
+        cores=machine["cores"],
+        jobs=machine["jobs"],
+        python=machine["python"],
+        date=machine["date"],
+        load=f"{machine['load']:.1f}{took}",
+        count=len(record.problems()),
+        data="; ".join(dict.fromkeys(problem.data for problem in record.problems())),
+        limit=f"{LIMIT:g}",
+        anytime=f"{ANYTIME:g}",
+        patient=f"{PATIENT:g}",
+        verdict="\n\n".join(verdict(record)),
+        summary=summary(record),
+        by_problem=by_problem(record),
+        libraries=libraries(record),
+        missing=missing(record),
+    )
 
 
-def verdict(record: Record, proved: int, small: list[Row]) -> list[str]:
+def verdict(record: Record) -> list[str]:
+    """Where we lose, where we prove, and who is as good and faster."""
     parts = []
     for ours in ("exchange", "exact"):
         lost = list(losses_to_peers(record, ours))
         total = sum(row.method == ours for row in record.rows)
         if lost:
             parts.append(f"On {len(lost)} of {total} problems a peer's l_1 is lower than that of our {ours} search:")
-            parts.append(
-                table(
-                    ("problem", f"{ours}", "peer", "its l_1"),
-                    ((name(a.problem), number(a.loss), b.method, number(b.loss)) for a, b in lost),
-                )
-            )
+            cells = ((name(a.problem), number(a.loss, 7), b.method, number(b.loss, 7)) for a, b in lost)
+            parts.append(table(("problem", ours, "peer", "its l_1"), cells))
         else:
             parts.append(f"On none of {total} problems is a peer's l_1 lower than that of our {ours} search.")
-    unproved = [row for row in small if row.proof != "optimal"]
-    told = ", ".join(f"{name(row.problem)} ({row.proof})" for row in unproved)
+    exact = [row for row in record.rows if row.method == "exact"]
+    small = [row for row in exact if row.k <= 10]
+    unproved = [f"{name(row.problem)} ({row.error or row.proof})" for row in small if row.proof != "optimal"]
     parts.append(
-        f"The exact search proved {proved} of its answers optimal. Where k ≤ 10 it proved {len(small) - len(unproved)} of "
-        f"{len(small)}" + (f"; not {told}." if unproved else ".") + " No peer proves anything about l_1."
+        f"The exact search proved {sum(row.proof == 'optimal' for row in exact)} of its {len(exact)} answers optimal; "
+        f"where k ≤ 10, {len(small) - len(unproved)} of {len(small)}"
+        + (f", not {'; '.join(unproved)}." if unproved else ".")
+        + " No peer proves anything about l_1."
     )
     fast = list(faster_equals(record))
     if fast:
-        parts.append(f"On {len(fast)} problems a peer gave as low an l_1 as our exchange and was more than twice as fast:")
-        parts.append(
-            table(
-                ("problem", "l_1", "exchange, s", "peer", "its time, s"),
-                ((name(a.problem), number(a.loss), number(a.seconds), b.method, number(b.seconds)) for a, b in fast),
-            )
-        )
-        parts.append(
-            "The exchange search does not stop at a good answer, because nothing tells it that an answer is good: it kicks "
-            "150 times, tries pairs and recombines before it gives up. `exchange_search(X, starts=2, kicks=0)` descends "
-            "from the greedy and the pivoted-QR answers alone. A convex solver with our second stage is as good where its "
-            "support happens to hold the best subset; our own two-stage is the one to compare it with."
-        )
+        parts.append(f"On {len(fast)} problems a peer's l_1 is as low as our exchange's, in less than half the time:")
+        cells = ((name(a.problem), number(a.loss, 7), number(a.seconds), b.method, number(b.seconds)) for a, b in fast)
+        parts.append(table(("problem", "l_1", "exchange, s", "peer", "its time, s"), cells))
+        parts.append(Path(__file__).with_name("faster.md").read_text(encoding="utf-8").strip())
     return parts
 
 
@@ -255,12 +220,12 @@ def libraries(record: Record) -> str:
     return table(heads, cells)
 
 
-def missing(record: Record) -> list[str]:
+def missing(record: Record) -> str:
     broken = {library: known["error"] for library, known in record.libraries.items() if "error" in known}
     if not broken:
-        return ["Every peer installed on this Python."]
+        return "Every peer installed on this Python."
     lines = [f"- {library}: {reason}" for library, reason in broken.items()]
-    return ["Not installed, with pip's reason:", "\n".join(lines)]
+    return "\n".join(["Not installed, with pip's reason:", "", *lines])
 
 
 def readme_table(record: Record) -> str:

@@ -1,7 +1,7 @@
 """One library in one process: imported and warmed up once, then a forked child for every row.
 
-Started by the command with the library's name; requests are lines of JSON on standard input, answers on standard output.
-A child has its own time limit, memory limit and peak.
+Started by the command with the library's name; requests are lines of JSON on standard input, answers on
+standard output. A child has its own time limit, memory limit and peak.
 """
 
 import json

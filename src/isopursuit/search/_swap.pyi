@@ -33,9 +33,7 @@ class Columns:
     def price(self, subset: NDArray[np.int32], log_loss: float) -> None:
         """Find out, for `replace`, which columns may do better than which of a subset of D columns."""
 
-    def replace(
-        self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float
-    ) -> tuple[int, float]:
+    def replace(self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float) -> tuple[int, float]:
         """The best other column in one place of the subset priced last, as `best_column`."""
 
     def add(self, subset: NDArray[np.int32], log_limit: float, besides: int) -> tuple[int, float]:

@@ -25,6 +25,7 @@ from isopursuit.search.tree import SearchProgress, branch_and_bound, thread_coun
 Callback = Callable[[SearchProgress], bool | None]
 
 FEW = 2000  # subsets that are evaluated faster than a search is set up
+FAR = 12  # columns picked beyond which a proof within seconds is not to be expected
 
 
 def exact_search(
@@ -96,8 +97,9 @@ def exact_search(
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
-    # many points take few kicks, but more where those found nothing that bounds can be computed for
-    for starts, kicks in ((3, 40 if len(candidates.X) == 1 else 4), (8, 60)):
+    # many points take few kicks, but more where those found nothing that bounds can be computed for; one point takes
+    # many where a proof is far, for the answer is then the start's
+    for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 40 if candidates.k <= FAR else 200), (8, 60)):
         start = local_search(
             candidates.X,
             c,
@@ -105,7 +107,7 @@ def exact_search(
             starts=starts,
             kicks=kicks,
             rng=np.random.default_rng(0),
-            time_limit=None if time_limit is None else 0.2 * time_limit,
+            time_limit=None if time_limit is None else 0.3 * time_limit,
         )
         if start.interrupted or start.log_loss < LARGEST_LOG:
             break

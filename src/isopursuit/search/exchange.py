@@ -21,18 +21,20 @@ from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST
 from isopursuit.search.tree import branch_and_bound
 
 Array = NDArray[np.float64]
+Subset = NDArray[np.int32]
 
 SHARE = 0.7  # of the time, for kicks
-MOST_PAIRED = 5_000  # columns among which pairs are exchanged: the time grows with their square
-POOL, NODES = 90, 400  # columns that are recombined, and how long that may take
+FEW = 2_000  # columns among which pairs are exchanged, and that are all searched: the time grows with their square
+POOL = 90  # columns that are recombined
+NODES, WORK = 2_000, 200_000  # a short exact search ends after so many nodes, or so many divided by D² if that is less
 
 
 def exchange_search(
     X: Any,
     c: float = 1.0,
     *,
-    starts: int = 4,
-    kicks: int = 150,
+    starts: int = 6,
+    kicks: int = 60,
     time_limit: float | None = None,
     rng: np.random.Generator | int | None = None,
     include: Iterable[Any] | None = None,
@@ -42,15 +44,15 @@ def exchange_search(
     """The best of many subsets that no exchange of one or two columns improves: often the best of all, without a proof.
 
     Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again,
-    many times; then pairs are exchanged, each by the best pair of all; and the columns of the best subsets met are
-    recombined by a short exact search.
+    many times; then pairs are exchanged, each by the best pair of all; and the columns of the best subsets met, and
+    all columns where they are few, are given to a short exact search.
 
     Parameters
     ----------
     X, c, include, exclude, labels
         As in `greedy_search`.
     starts : int
-        Starting subsets: the greedy one, the one of greedily largest volume (pivoted QR), then random ones.
+        Starting subsets: the greedy one, one of locally largest volume (pivoted QR, then maxvol), then random ones.
     kicks : int
         How often the best is shaken, by replacing two to four columns, and improved again.
     time_limit : float, optional
@@ -99,31 +101,38 @@ def exchange_search(
 
 
 def _recombine(X: Array, c: float, found: Found, include: Sequence[int], deadline: float) -> Found:
-    """Exchange pairs, then search the columns met first for their best subset, until neither improves."""
+    """Exchange pairs, then give the columns met first, and where there are few all of them, to a short exact search;
+    again while that helps.
+    """
     columns, fixed = np.ascontiguousarray(X.T), np.array(include, np.int32)
     best = np.concatenate([fixed, np.setdiff1d(found.indices, fixed)]).astype(np.int32)
-    loss, seen = found.log_loss, found.seen
+    few = len(columns) <= FEW
+    pools = [np.array(found.seen[:POOL], np.int32), *([np.arange(len(columns), dtype=np.int32)] if few else [])]
+    loss, before, interrupted = found.log_loss, np.inf, False
     try:
-        while time.perf_counter() < deadline:
-            trial = best
-            if len(columns) <= MOST_PAIRED:
-                trial, _ = pair_descent(columns, best, len(fixed), c, loss, deadline)
-            some = np.union1d(trial, np.array(seen[:POOL], np.int32))
-            left = None if deadline == np.inf else max(deadline - time.perf_counter(), 0.0)
-            short = branch_and_bound(
-                np.ascontiguousarray(X[:, some]),
-                c,
-                np.searchsorted(some, trial),
-                include=np.searchsorted(some, fixed),
-                node_limit=NODES,
-                time_limit=left,
-                workers=1,
-            )
-            trial = np.concatenate([fixed, np.setdiff1d(some[short.indices], fixed)]).astype(np.int32)
-            trial, value = swap_descent(columns, trial, range(len(fixed), len(trial)), c, deadline)
-            if value > loss - 1e-9:
-                break
-            best, loss = trial, value
+        while loss < before - 1e-9 and time.perf_counter() < deadline:
+            before = loss
+            if few:
+                best, loss = pair_descent(columns, best, len(fixed), c, loss, deadline)
+            for pool in pools:
+                best, loss = _best_among(X, np.union1d(pool, best), best, fixed, c, deadline)
     except KeyboardInterrupt:
-        return replace(found, indices=np.sort(best).astype(np.intp), log_loss=loss, interrupted=True)
-    return replace(found, indices=np.sort(best).astype(np.intp), log_loss=loss)
+        interrupted = True
+    return replace(found, indices=np.sort(best).astype(np.intp), log_loss=loss, interrupted=interrupted)
+
+
+def _best_among(
+    X: Array, some: Subset, start: Subset, fixed: Subset, c: float, deadline: float
+) -> tuple[Subset, float]:
+    """The best of what a short exact search of some columns finds, improved by swaps with all."""
+    short = branch_and_bound(
+        np.ascontiguousarray(X[:, some]),
+        c,
+        np.searchsorted(some, start),
+        include=np.searchsorted(some, fixed),
+        node_limit=max(1, min(NODES, WORK // len(X) ** 2)),
+        time_limit=None if deadline == np.inf else max(deadline - time.perf_counter(), 0.0),
+        workers=1,
+    )
+    found = np.concatenate([fixed, np.setdiff1d(some[short.indices], fixed)]).astype(np.int32)
+    return swap_descent(np.ascontiguousarray(X.T), found, range(len(fixed), len(found)), c, deadline)

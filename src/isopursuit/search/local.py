@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
 
 MARGIN = 1e-10  # by which a logarithm must fall to count as lower
-PATIENCE = 20  # kicks without success before another start is tried
+GROWTH = 1.01  # of the volume, that makes a swap for it worth while
+PATIENCE = 10  # kicks without success before another start is tried
 PAIR_STEPS, PAIR_TOLERANCE = 8, 0.05  # Newton steps for the bound of a pair, as for a node of the exact search
 
 
@@ -50,8 +51,8 @@ def local_search(
     """Descend from several starts, then kick the best while that helps, then start again, on X (D, P), or (n, D, P);
     Ctrl-C returns the best so far.
 
-    The deadline is looked at before every swap. The start of largest volume takes no time, so that there always is an
-    answer; of it and the greedy one the better is improved first.
+    The deadline is looked at before every swap. The start of large volume takes little time, so that there always is
+    an answer; of it and the greedy one, which may take a third of the time, the better is improved first.
     """
     X = X.reshape(-1, *X.shape[-2:])
     columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
@@ -61,23 +62,28 @@ def local_search(
     swaps = Columns(columns, c)
     volume = _volume_start(X, include, None)
     met = [(swaps.loss(volume), volume)]
+    if len(X) == 1:
+        volume = _larger_volume(X[0], volume, len(include), deadline)
+        met.append((swaps.loss(volume), volume))
     descents = 0
     interrupted = False
     try:
-        greedy = greedy_subset(columns, c, include, deadline)
+        soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
+        greedy = greedy_subset(columns, c, include, soon)
         waiting = [volume] if greedy is None else sorted([greedy, volume], key=swaps.loss)
-        waiting = (waiting + [_volume_start(X, include, rng) for _ in range(starts - 2)])[:starts]
-        current, fruitless = met[0], 0
-        for kick in range(-len(waiting), kicks if count > dimension and len(free) else 0):
+        current, fruitless = min(met, key=_loss), 0
+        more = kicks if count > dimension and len(free) else 0
+        for turn in range(starts + more):
             if time.perf_counter() > deadline:
                 break
-            if kick < 0:
-                trial = waiting[kick]
-            elif fruitless < PATIENCE:
-                trial = _kick(current[1], free, count, rng)
+            if turn < starts or fruitless >= PATIENCE:
+                trial = _volume_start(X, include, rng) if turn >= len(waiting) else waiting[turn]
+                current, fruitless = (min(met, key=_loss) if turn < starts else (np.inf, trial)), 0
             else:
-                trial = _volume_start(X, include, rng)
-                current, fruitless = (np.inf, trial), 0
+                trial = _kick(current[1], free, count, rng)
+            # where columns are many and of like lengths, a large volume is near the best
+            if len(X) == 1 and turn >= len(waiting) and turn % 2:
+                trial = _larger_volume(X[0], trial, len(include), deadline)
             trial, loss = swap_descent(swaps, trial, free, c, deadline)
             met.append((loss, trial))
             descents += 1
@@ -172,6 +178,29 @@ def _volume_start(X: Array, include: Sequence[int], rng: np.random.Generator | N
         direction = direction / np.maximum(lengths, np.finfo(np.float64).tiny)
         residuals -= np.swapaxes(direction, 1, 2) @ (direction @ residuals)
     return np.array(subset, np.int32)
+
+
+def _larger_volume(X: Array, subset: Subset, fixed: int, deadline: float) -> Subset:
+    """Swap single columns while that multiplies the volume by more than GROWTH (maxvol); the first `fixed` ones stay.
+
+    With S the picked columns, exchanging the i-th for x_p multiplies det S by entry (i, p) of S⁻¹X.
+    """
+    subset = subset.copy()
+    try:
+        ratios = np.linalg.solve(X[:, subset], X)
+    except np.linalg.LinAlgError:
+        return subset
+    for _ in range(2 * len(X) if fixed < len(X) else 0):
+        row, column = np.unravel_index(np.abs(ratios[fixed:]).argmax(), ratios[fixed:].shape)
+        position = fixed + int(row)
+        pivot = ratios[position, column]
+        if abs(pivot) < GROWTH or time.perf_counter() > deadline:
+            break
+        subset[position] = column
+        change = ratios[:, column].copy()
+        change[position] -= 1
+        ratios -= np.outer(change, ratios[position] / pivot)
+    return subset
 
 
 def _kick(subset: Subset, free: Sequence[int], count: int, rng: np.random.Generator) -> Subset:
