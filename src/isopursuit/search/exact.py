@@ -99,7 +99,8 @@ def exact_search(
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
     # many points take few kicks, but more where those found nothing that bounds can be computed for; one point takes
     # many where a proof is far, for the answer is then the start's
-    for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 40 if candidates.k <= FAR else 200), (8, 60)):
+    far = candidates.k > FAR
+    for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 300 if far else 40), (8, 60)):
         start = local_search(
             candidates.X,
             c,
@@ -107,7 +108,7 @@ def exact_search(
             starts=starts,
             kicks=kicks,
             rng=np.random.default_rng(0),
-            time_limit=None if time_limit is None else 0.3 * time_limit,
+            time_limit=None if time_limit is None else (0.5 if far else 0.2) * time_limit,
         )
         if start.interrupted or start.log_loss < LARGEST_LOG:
             break

@@ -187,19 +187,19 @@ def _larger_volume(X: Array, subset: Subset, fixed: int, deadline: float) -> Sub
     """
     subset = subset.copy()
     try:
-        ratios = np.linalg.solve(X[:, subset], X)
+        ratios: Array = np.asarray(np.linalg.solve(X[:, subset], X), np.float64)
     except np.linalg.LinAlgError:
         return subset
     for _ in range(2 * len(X) if fixed < len(X) else 0):
         row, column = np.unravel_index(np.abs(ratios[fixed:]).argmax(), ratios[fixed:].shape)
         position = fixed + int(row)
-        pivot = ratios[position, column]
+        pivot = float(ratios[position, column])
         if abs(pivot) < GROWTH or time.perf_counter() > deadline:
             break
         subset[position] = column
         change = ratios[:, column].copy()
         change[position] -= 1
-        ratios -= np.outer(change, ratios[position] / pivot)
+        ratios -= change[:, None] * (ratios[position] / pivot)
     return subset
 
 
