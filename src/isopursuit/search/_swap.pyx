@@ -321,6 +321,8 @@ cdef int best_of(const double* columns, int n, int P, int D, int* subset, int co
     # Least bound first, then the others in turn; of equal columns the lowest index.
     cdef int j, least = 0, turn, found = -1, size = count + 1
     cdef double value, margin = 0
+    if at.tried == 0:
+        return -1
     bound_additions(columns, n, P, D, subset, count, c, best[0], at)
     for j in range(1, at.tried):
         if at.bounds[j] < at.bounds[least]:

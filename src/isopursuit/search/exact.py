@@ -25,7 +25,7 @@ from isopursuit.search.tree import SearchProgress, branch_and_bound, thread_coun
 Callback = Callable[[SearchProgress], bool | None]
 
 FEW = 2000  # subsets that are evaluated faster than a search is set up
-FAR = 12  # columns picked beyond which a proof within seconds is not to be expected
+FAR, WIDE = 12, 1000  # columns to pick, or to pick from, beyond which a proof within seconds is not to be expected
 
 
 def exact_search(
@@ -99,7 +99,7 @@ def exact_search(
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
     # many points take few kicks, but more where those found nothing that bounds can be computed for; one point takes
     # many where a proof is far, for the answer is then the start's
-    far = candidates.k > FAR
+    far = candidates.k > FAR or len(candidates.free) > WIDE
     for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 300 if far else 40), (8, 60)):
         start = local_search(
             candidates.X,

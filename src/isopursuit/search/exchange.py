@@ -16,15 +16,15 @@ from isopursuit.matrix import Label, as_exponent
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.joint import floors
-from isopursuit.search.local import Found, local_search, pair_descent, swap_descent
+from isopursuit.search.local import MANY, Found, local_search, pair_descent, swap_descent
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
 from isopursuit.search.tree import branch_and_bound
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
 
-SHARE = 0.7  # of the time, for kicks
-FEW = 2_000  # columns among which pairs are exchanged, and that are all searched: the time grows with their square
+SHARE, LARGE_SHARE = 0.7, 0.95  # of the time, for kicks: where many columns are picked a short search finds little
+FEW = 500_000  # P D² up to which pairs are exchanged and all columns searched: beyond, that takes too long
 POOL = 90  # columns that are recombined
 NODES, WORK = 2_000, 200_000  # a short exact search ends after so many nodes, or so many divided by D² if that is less
 
@@ -34,7 +34,7 @@ def exchange_search(
     c: float = 1.0,
     *,
     starts: int = 6,
-    kicks: int = 60,
+    kicks: int = 300,
     time_limit: float | None = None,
     rng: np.random.Generator | int | None = None,
     include: Iterable[Any] | None = None,
@@ -85,7 +85,7 @@ def exchange_search(
         starts=starts,
         kicks=kicks,
         rng=np.random.default_rng(0 if rng is None else rng),
-        time_limit=None if time_limit is None else SHARE * time_limit,
+        time_limit=None if time_limit is None else (SHARE if candidates.k <= MANY else LARGE_SHARE) * time_limit,
     )
     known = SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT and found.log_loss < LARGEST_LOG  # to the bounds
     if kicks and known and len(candidates.X) == 1 and not found.interrupted:
@@ -106,7 +106,7 @@ def _recombine(X: Array, c: float, found: Found, include: Sequence[int], deadlin
     """
     columns, fixed = np.ascontiguousarray(X.T), np.array(include, np.int32)
     best = np.concatenate([fixed, np.setdiff1d(found.indices, fixed)]).astype(np.int32)
-    few = len(columns) <= FEW
+    few = X.size * len(X) <= FEW
     pools = [np.array(found.seen[:POOL], np.int32), *([np.arange(len(columns), dtype=np.int32)] if few else [])]
     loss, before, interrupted = found.log_loss, np.inf, False
     try:

@@ -21,7 +21,8 @@ Subset = NDArray[np.int32]
 
 MARGIN = 1e-10  # by which a logarithm must fall to count as lower
 GROWTH = 1.01  # of the volume, that makes a swap for it worth while
-PATIENCE = 10  # kicks without success before another start is tried
+MANY = 16  # columns beyond which a kick is repaired where it was made, lest it undo the rest
+PATIENCE = 100  # kicks without success before another start is tried
 PAIR_STEPS, PAIR_TOLERANCE = 8, 0.05  # Newton steps for the bound of a pair, as for a node of the exact search
 
 
@@ -76,15 +77,18 @@ def local_search(
         for turn in range(starts + more):
             if time.perf_counter() > deadline:
                 break
-            if turn < starts or fruitless >= PATIENCE:
-                trial = _volume_start(X, include, rng) if turn >= len(waiting) else waiting[turn]
-                current, fruitless = (min(met, key=_loss) if turn < starts else (np.inf, trial)), 0
+            order, begin = list(free), turn < len(waiting) or (turn < starts and time.perf_counter() < soon)
+            if begin or fruitless >= PATIENCE:
+                trial = waiting[turn] if turn < len(waiting) else _volume_start(X, include, rng)
+                current, fruitless = (min(met, key=_loss) if begin else (np.inf, trial)), 0
             else:
                 trial = _kick(current[1], free, count, rng)
+                if dimension > MANY:
+                    order.sort(key=lambda position: trial[position] == current[1][position])
             # where columns are many and of like lengths, a large volume is near the best
             if len(X) == 1 and turn >= len(waiting) and turn % 2:
                 trial = _larger_volume(X[0], trial, len(include), deadline)
-            trial, loss = swap_descent(swaps, trial, free, c, deadline)
+            trial, loss = swap_descent(swaps, trial, order, c, deadline)
             met.append((loss, trial))
             descents += 1
             fruitless = 0 if loss < current[0] - MARGIN else fruitless + 1
