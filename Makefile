@@ -3,6 +3,7 @@
 # make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run
 # make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there
+# make peers  beside other libraries, in an environment of their own: writes docs/peers.md
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 
 PYTHON ?= python3
@@ -22,7 +23,7 @@ BUILD := --no-index --no-deps --no-build-isolation
 # small kernels are fastest on one BLAS thread; the searches bring their own threads
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test docs lint bench dist clean
+.PHONY: demo test docs lint bench peers dist clean
 demo: $(SMALL)/installed
 	@$(SMALL)/bin/python examples/wine.py
 
@@ -53,6 +54,9 @@ dist: $(SMALL)/ready
 	  dist/clean/bin/python -I tools/smoke.py "$$($(PYTHON) tools/version.py)" && echo "$$made works" || exit 1; \
 	done
 	@rm -rf dist/clean dist/log
+
+peers: $(VENV)/installed
+	$(BIN)/python -m benchmarks.peers
 
 clean:
 	rm -rf .venv .venv-demo build build-demo dist output docs/_build docs/gallery examples/output

@@ -1,11 +1,12 @@
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from isopursuit.search._swap import best_column, log_loss_of
-from isopursuit.search.local import local_search, swap_descent
+from isopursuit.search._swap import Columns, best_column, log_loss_of
+from isopursuit.search.local import local_search, pair_descent, swap_descent
 
 
 def log_loss(X: NDArray[np.float64], c: float) -> float:
@@ -75,3 +76,45 @@ def test_kicks_repeat_with_the_same_generator() -> None:
     first, second = (local_search(X, 1.0, starts=3, kicks=5, rng=np.random.default_rng(1)) for _ in range(2))
     assert first.indices.tolist() == second.indices.tolist()
     assert first.log_loss == second.log_loss
+
+
+@pytest.mark.parametrize("c", [0.5, 1.0, 2.0, 10.0])
+def test_in_a_priced_subset_the_best_replacement_is_the_best_of_all(c: float) -> None:
+    rng = np.random.default_rng(round(10 * c))
+    for _ in range(30):
+        dimension = int(rng.integers(2, 8))
+        columns = rng.standard_normal((30, dimension)) * np.exp(rng.uniform(-1, 1, (30, 1)))
+        subset = rng.permutation(30)[:dimension].astype(np.int32)
+        swaps, loss = Columns(columns, c), log_loss(columns[subset].T, c)
+        swaps.price(subset, loss)
+        for position in range(dimension):
+            outside = np.setdiff1d(np.arange(30), subset)
+            values = [log_loss(columns[np.where(np.arange(dimension) == position, p, subset)].T, c) for p in outside]
+            found, value = swaps.replace(subset, position, loss, loss)
+            if min(values) < loss - 1e-9:
+                assert value == pytest.approx(min(values), rel=1e-9)
+                assert found == outside[int(np.argmin(values))]
+            else:
+                assert found == -1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_pairs_were_exchanged_no_pair_improves(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_normal((16, 4)) * np.exp(rng.uniform(-1, 1, (16, 1)))
+    subset = rng.permutation(16)[:4].astype(np.int32)
+    final, value = pair_descent(columns, subset, 1, 1.0, log_loss(columns[subset].T, 1.0), math.inf)
+    assert final[0] == subset[0]
+    assert value == pytest.approx(log_loss(columns[final].T, 1.0), rel=1e-10)
+    for kept in combinations(final[1:], 1):
+        for pair in combinations(np.setdiff1d(np.arange(16), [final[0], *kept]), 2):
+            assert log_loss(columns[[final[0], *kept, *pair]].T, 1.0) >= value - 1e-8
+
+
+def test_a_start_that_no_swap_can_leave_is_left_by_pairs() -> None:
+    best = math.inf
+    for seed in range(30):
+        columns = np.random.default_rng(seed).standard_normal((30, 3))
+        stuck, loss = swap_descent(columns, np.array([0, 1, 2], np.int32), range(3), 1.0)
+        best = min(best, pair_descent(columns, stuck, 0, 1.0, loss, math.inf)[1] - loss)
+    assert best < -1e-3

@@ -22,3 +22,19 @@ def best_column(
     Of equal columns the lowest index. Returns −1 and `log_limit` when no column but the others and `besides` leads to
     less than `log_limit`.
     """
+
+class Columns:
+    """The columns of one problem with the memory that swaps among them need; one thread at a time."""
+
+    def __init__(self, columns: NDArray[np.float64], c: float) -> None: ...
+    def loss(self, subset: NDArray[np.int32]) -> float:
+        """As `log_loss_of`."""
+
+    def price(self, subset: NDArray[np.int32], log_loss: float) -> None:
+        """Find out, for `replace`, which columns may do better than which of a subset of D columns."""
+
+    def replace(self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float) -> tuple[int, float]:
+        """The best other column in one place of the subset priced last, as `best_column`."""
+
+    def add(self, subset: NDArray[np.int32], log_limit: float, besides: int) -> tuple[int, float]:
+        """As `best_column`."""

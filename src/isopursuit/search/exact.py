@@ -28,6 +28,7 @@ from isopursuit.sources.columns import is_source
 Callback = Callable[[SearchProgress], bool | None]
 
 FEW = 2000  # subsets that are evaluated faster than a search is set up
+FAR, WIDE = 12, 1000  # columns to pick, or to pick from, beyond which a proof within seconds is not to be expected
 
 
 def exact_search(
@@ -105,8 +106,10 @@ def exact_search(
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
-    # many points take few kicks, but more where those found nothing that bounds can be computed for
-    for starts, kicks in ((3, 15 if len(candidates.X) == 1 else 2), (8, 15)):
+    # many points take few kicks, but more where those found nothing that bounds can be computed for; one point takes
+    # many where a proof is far, for the answer is then the start's
+    far = candidates.k > FAR or len(candidates.free) > WIDE
+    for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 300 if far else 40), (8, 60)):
         start = local_search(
             candidates.X,
             c,
@@ -114,7 +117,7 @@ def exact_search(
             starts=starts,
             kicks=kicks,
             rng=np.random.default_rng(0),
-            time_limit=None if time_limit is None else 0.2 * time_limit,
+            time_limit=None if time_limit is None else (0.5 if far else 0.2) * time_limit,
         )
         if start.interrupted or start.log_loss < LARGEST_LOG:
             break

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from isopursuit.errors import ParameterError
 from isopursuit.search._node import NodeKernel, Outcome
 from isopursuit.search._swap import log_loss_of
-from isopursuit.search.local import swap_descent
-from isopursuit.search.relaxation import relax
+from isopursuit.search.local import node_kernel, swap_descent
 
 Status = Literal["optimal", "gap", "time", "nodes", "interrupted"]
 Roots = Sequence[tuple[int, NDArray[np.int32]]]
@@ -309,11 +308,7 @@ class _Search:
         return math.exp(logarithm) if logarithm < math.log(_LARGEST) else math.inf
 
     def _kernel(self) -> NodeKernel:
-        dimension = self.columns.shape[1]
-        incumbent = min(self.loss, _LARGEST)
-        squares = np.sort(np.einsum("pd,pd->p", self.columns, self.columns))
-        relaxation = relax(self.c, dimension, incumbent, float(squares[-dimension:].sum()))
-        return NodeKernel(self.columns, self.c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
+        return node_kernel(self.columns, self.c, min(self.loss, _LARGEST))
 
     def _root(self) -> _Tree:
         """Nothing chosen but what must be, and the relaxation starting from the incumbent."""

@@ -1,0 +1,1 @@
+"""isopursuit beside what its users would pick instead: `make peers`, or `python -m benchmarks.peers`."""

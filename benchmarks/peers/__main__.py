@@ -1,0 +1,140 @@
+"""Run the comparison and write its page: `python -m benchmarks.peers`, or `make peers`.
+
+First the record, benchmarks/recorded/peers.jsonl, row by row; then, from that file alone, docs/peers.md with its table
+and pictures, and the README's table.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock, Thread
+
+import numpy as np
+
+from . import environment, record
+from .methods import LIBRARIES, LIMIT, METHODS, PATIENT
+from .page import write_page
+from .problems import Problem, write_problems
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / "output" / "peers"
+GRACE = 20.0  # more for the searches that stop by themselves
+SLOWEST_FIRST = ("CVXPY", "isopursuit", "scikit-learn", "skglm", "apricot")
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="*", help="these data sets only")
+    parser.add_argument("--record", type=Path, default=record.RECORD)
+    parser.add_argument("--resume", action="store_true", help="keep the rows that are in the record")
+    parser.add_argument("--page", action="store_true", help="write the page from the record as it is")
+    parser.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))), help="one library each")
+    options = parser.parse_args()
+    if not options.page:
+        run(options)
+    write_page(record.read(options.record), ROOT)
+    print("wrote docs/peers.md, docs/peers and the README's table")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Fill the record."""
+    began = time.monotonic()
+    python, failures = environment.install(WORK / "venv")
+    print(f"environment ready after {time.monotonic() - began:.0f} s")
+    problems = write_problems(WORK / "problems", set(options.data or ()))
+    if not options.resume or not options.record.exists():
+        options.record.unlink(missing_ok=True)
+        record.write(options.record, "environment", machine(options.jobs))
+    done = record.read(options.record)
+    for name in LIBRARIES:
+        if name not in done.libraries:
+            record.write(options.record, "library", environment.describe(python, name, failures))
+    broken = {name for name, one in record.read(options.record).libraries.items() if "error" in one}
+    order = [*SLOWEST_FIRST, *(name for name in LIBRARIES if name not in SLOWEST_FIRST)]
+    waiting, lock = [name for name in order if name not in broken], Lock()
+    known = {(one.problem, one.method): one for one in done.rows}
+    cores = sorted(os.sched_getaffinity(0))
+
+    def serve(core: int) -> None:
+        while True:
+            with lock:
+                if not waiting:
+                    return
+                name = waiting.pop(0)
+            for kind, content in library_rows(python, name, core, problems, known):
+                with lock:
+                    record.write(options.record, kind, content)
+                    if kind == "row":
+                        print(f"{time.monotonic() - began:5.0f} s  {told(content)}", flush=True)
+
+    threads = [Thread(target=serve, args=(cores[i % len(cores)],)) for i in range(options.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    record.write(options.record, "finished", {"seconds": time.monotonic() - began, "load": os.getloadavg()[0]})
+
+
+def library_rows(python: Path, name: str, core: int, problems: list[Problem], known: dict):
+    """Ask a library's worker for the rows that are missing; what it was too slow for once it is not asked again."""
+    command = [str(python), "-m", "benchmarks.peers.worker", name, str(core)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **ONE_THREAD}, text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as worker:  # fmt: skip
+        yield "first calls", {"name": name, "seconds": json.loads(worker.stdout.readline())}
+        for method in (one for one in METHODS if METHODS[one].library == name):
+            stopped: list[Problem] = []
+            for problem in problems:
+                if (problem, method) in known:
+                    continue
+                smaller = next((one for one in stopped if _harder(problem, one)), None)
+                if smaller is not None:
+                    answer = {"error": f"not tried: stopped at {smaller.k} × {smaller.P}"}
+                else:
+                    file, limit = WORK / "problems" / problem.file, LIMIT
+                    if name == "isopursuit":
+                        limit = PATIENT + GRACE
+                    print(
+                        json.dumps({"method": method, "file": str(file), "limit": limit}), file=worker.stdin, flush=True
+                    )
+                    answer = json.loads(worker.stdout.readline())
+                    if "error" in answer:
+                        stopped.append(problem)
+                yield "row", record.row(problem, method, answer, np.load(WORK / "problems" / problem.file))
+
+
+def _harder(problem: Problem, stopped: Problem) -> bool:
+    same = problem.data == stopped.data and problem.scaling == stopped.scaling
+    return same and problem.k >= stopped.k and problem.P >= stopped.P
+
+
+def machine(jobs: int) -> dict:
+    cpu = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.machine(),
+    )
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "jobs": jobs,
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+
+
+def told(one: record.Row) -> str:
+    what = one.error or f"l_1 {one.loss:.6g}, {one.seconds:.3g} s, {one.proof}"
+    return f"{one.data} {one.k} × {one.P} {one.scaling}, {one.method}: {what}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The matrices that everybody gets: k rows, P columns, of which k are to be picked."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from isopursuit.datasets import load_iris, load_wine, load_words
+from isopursuit.embedding import token_matrix
+from isopursuit.manifold.ethanol import load_ethanol
+from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.matrix import row_space, unit_columns
+
+SCALINGS = ("raw", "unit")
+SIZES = {  # data: k; where k is below the number of rows, the leading k-dimensional row space
+    "ethanol": (2,),
+    "iris": (4,),
+    "words": (4, 7),
+    "wine, 6 features": (4, 6),
+    "wine": (4, 8, 13),
+    "breast cancer, 10 features": (10,),
+    "breast cancer": (4, 8, 16, 30),
+    "digits": (4, 8, 16, 32, 61),
+    "tokens": (4, 8, 16, 32, 64),
+}
+SERIES = (500, 1000, 2000, 4000, 8000, 16000)  # tokens drawn at random, at k = 16: time against P
+SERIES_K = 16
+
+
+class Problem(NamedTuple):
+    """`k` of `P` columns of a data set, with their own lengths ("raw") or at length 1 ("unit")."""
+
+    data: str
+    k: int
+    P: int
+    scaling: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.data.replace(', ', '-').replace(' ', '-')}-{self.k}x{self.P}-{self.scaling}.npy"
+
+
+def write_problems(folder: Path, only: set[str] | None = None) -> list[Problem]:
+    """Save all of them, the small before the large; `only` names data sets."""
+    folder.mkdir(parents=True, exist_ok=True)
+    problems: list[Problem] = []
+    for data, sizes in SIZES.items():
+        if only and data not in only:
+            continue
+        X = load(data)
+        for k in sizes:
+            Z = _scaled(data, row_space(X, k) if k < len(X) else X)
+            problems += [_save(folder, data, Z, scaling) for scaling in SCALINGS]
+        if data == "tokens":
+            Z, order = row_space(X, SERIES_K), np.random.default_rng(0).permutation(X.shape[1])
+            problems += [_save(folder, data, Z[:, np.sort(order[:P])], "unit") for P in SERIES]
+    return problems
+
+
+def load(data: str) -> np.ndarray:
+    """X (D, P): standardized features of samples, a frame's torsions, or a dictionary of tokens."""
+    if data == "ethanol":
+        return torsion_matrices(load_ethanol(), np.array([0]), neighbours=1000).matrices[0]
+    if data == "tokens":
+        return token_matrix()[0]
+    name, _, features = data.partition(", ")
+    own = {"iris": load_iris, "words": load_words, "wine": load_wine}
+    if name in own:
+        return own[name]().matrix(int(features.split()[0]) if features else None)
+    from sklearn import datasets
+
+    values = getattr(datasets, f"load_{name.replace(' ', '_')}")().data
+    values = values[:, values.std(axis=0) > 0][:, : int(features.split()[0]) if features else None]
+    return ((values - values.mean(axis=0)) / values.std(axis=0)).T
+
+
+def _scaled(data: str, Z: np.ndarray) -> np.ndarray:
+    """The paper's own matrices as they are; the others divided by one number, so that their median length is 1."""
+    if data in ("breast cancer", "digits", "tokens"):
+        return Z / np.median(np.linalg.norm(Z, axis=0))
+    return Z
+
+
+def _save(folder: Path, data: str, Z: np.ndarray, scaling: str) -> Problem:
+    Z = np.ascontiguousarray(unit_columns(Z) if scaling == "unit" else Z)
+    problem = Problem(data, *Z.shape, scaling)
+    np.save(folder / problem.file, Z)
+    return problem

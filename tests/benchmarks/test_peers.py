@@ -1,0 +1,87 @@
+"""The page beside the peers says what its record says, and the judge is right."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peers import page
+from peers.methods import METHODS, OURS
+from peers.problems import Problem
+from peers.record import RECORD, Row, judge, read, row, write
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def record():
+    return read()
+
+
+def test_the_page_in_the_documentation_is_that_of_its_record(record):
+    assert page.page(record) == (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
+    assert page.complete_table(record) == (ROOT / "docs" / "peers" / "table.md").read_text(encoding="utf-8")
+    assert page.readme_table(record) in (ROOT / "README.md").read_text(encoding="utf-8")
+    for picture in ("time", "k", "columns"):
+        assert (ROOT / "docs" / "peers" / f"{picture}.svg").exists()
+
+
+def test_every_method_was_asked_for_every_problem(record):
+    known = {name for name in METHODS if "error" not in record.libraries[METHODS[name].library]}
+    for problem in record.problems():
+        assert set(record.at(problem)) == known
+
+
+def test_no_peer_is_below_a_proved_optimum(record):
+    for proved in (one for one in record.rows if one.method == "exact" and one.proof == "optimal"):
+        for other in record.at(proved.problem).values():
+            assert other.log_loss >= proved.log_loss - 1e-8, (other, proved)
+
+
+def test_the_judge_agrees_with_the_definition():
+    Z = np.random.default_rng(0).normal(size=(4, 9))
+    picked = Z[:, [1, 3, 5, 8]]
+    s = np.sqrt(np.linalg.eigvalsh(picked.T @ picked))
+    found = judge(Z, [1, 3, 5, 8])
+    assert math.exp(found["log_loss"]) == pytest.approx(float((np.exp(s) + np.exp(1 / s)).sum() / (2 * math.e)))
+    assert found["log_volume"] == pytest.approx(math.log(abs(np.linalg.det(picked))))
+    assert (found["smallest"], found["largest"]) == pytest.approx((s.min(), s.max()))
+    assert found["coherence"] == pytest.approx(coherence(picked))
+
+
+def coherence(picked):
+    return max(
+        abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
+        for i, a in enumerate(picked.T)
+        for b in picked.T[:i]
+    )
+
+
+def test_of_random_runs_the_median_counts_and_wrong_answers_are_no_answers(tmp_path):
+    Z = np.random.default_rng(1).normal(size=(2, 6))
+    problem = Problem("iris", 2, 6, "raw")
+    runs = [[[0, 1], "none"], [[2, 3], "none"], [[4, 5], "none"]]
+    answer = {"runs": runs, "seconds": 0.5, "peak_mb": 10.0}
+    losses = sorted(judge(Z, indices)["log_loss"] for indices, _ in runs)
+    found = row(problem, "k-DPP", answer, Z)
+    assert found.log_loss == losses[1]
+    assert row(problem, "k-DPP", {**answer, "runs": [[[1, 1], "none"]]}, Z).error == "gave 1 columns"
+    write(tmp_path / "record.jsonl", "row", found)
+    assert read(tmp_path / "record.jsonl").rows == (found,)
+
+
+def test_a_lost_row_is_told(tmp_path):
+    file = tmp_path / "record.jsonl"
+    key = {"data": "iris", "k": 4, "P": 150, "scaling": "unit"}
+    for method, log_loss in (("exchange", 2.0), ("exact", 1.5), ("maxvol", 1.9)):
+        write(file, "row", Row(**key, method=method, indices=(0, 1, 2, 3), log_loss=log_loss, seconds=1.0, peak_mb=1.0))
+    small = read(file)
+    ((ours, peer),) = page.losses_to_peers(small, "exchange")
+    assert (ours.method, peer.method) == ("exchange", "maxvol")
+    assert list(page.losses_to_peers(small, "exact")) == []
+    assert "| iris, 4 × 150, unit | 7.389056 | maxvol | 6.685894 |" in "\n".join(page.verdict(small))
+
+
+def test_the_record_is_the_repositorys_own():
+    assert RECORD == ROOT / "benchmarks" / "recorded" / "peers.jsonl"
+    assert set(OURS) < set(METHODS)
