@@ -301,8 +301,8 @@ class Fixing:
                 continue
             self.lower = max(self.lower, target * (1 - PROVED))
             self._pause()
-            if self.loss - self.lower <= self.gap * self.loss:
-                self.status = "gap"
+            if self.closed:
+                self.status = "optimal" if self.lower >= self.limit else "gap"
                 return
             if target >= top:
                 break
