@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -12,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.loss import as_objective
+from isopursuit.loss import as_objective, to_loss
 from isopursuit.matrix import Label, as_exponent
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
-from isopursuit.search.candidates import as_candidates
+from isopursuit.search.candidates import Candidates, as_candidates
 from isopursuit.search.fixing import exact_source
 from isopursuit.search.joint import joint_branch_and_bound
 from isopursuit.search.local import local_search
@@ -109,6 +110,7 @@ def exact_search(
     # many points take few kicks, but more where those found nothing that bounds can be computed for; one point takes
     # many where a proof is far, for the answer is then the start's
     far = candidates.k > FAR or len(candidates.free) > WIDE
+    tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
     for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 300 if far else 40), (8, 60)):
         start = local_search(
             candidates.X,
@@ -118,6 +120,7 @@ def exact_search(
             kicks=kicks,
             rng=np.random.default_rng(0),
             time_limit=None if time_limit is None else (0.5 if far else 0.2) * time_limit,
+            watch=None if tell is None else partial(_before_the_tree, tell, candidates),
         )
         if start.interrupted or start.log_loss < LARGEST_LOG:
             break
@@ -130,7 +133,6 @@ def exact_search(
             f"{candidates.median_length:.4g}."
         )
     left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
-    tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
     common: dict[str, Any] = {
         "include": candidates.include,
         "gap": gap,
@@ -151,6 +153,14 @@ def exact_search(
         lower_bound=proof.lower_bound,
         nodes=proof.nodes,
     )
+
+
+def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, subset: NDArray[np.int32]) -> bool | None:
+    """Tell the callback where the local search stands: no subset has a loss below D, at any point."""
+    loss, bound = to_loss(log_loss), float(candidates.k * len(candidates.X))
+    seconds = time.perf_counter() - candidates.began
+    gap = (loss - bound) / loss if loss < np.inf else np.inf
+    return tell(SearchProgress(seconds, loss, bound, gap, 0, 0, subset.astype(np.intp)))
 
 
 def _in_callers_columns(callback: Callback, columns: NDArray[np.intp]) -> Callback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -48,12 +48,14 @@ def local_search(
     kicks: int,
     rng: np.random.Generator,
     time_limit: float | None = None,
+    watch: Callable[[float, Subset], bool | None] | None = None,
 ) -> Found:
     """Descend from several starts, then kick the best while that helps, then start again, on X (D, P), or (n, D, P);
     Ctrl-C returns the best so far.
 
     The deadline is looked at before every swap. The start of large volume takes little time, so that there always is
-    an answer; of it and the greedy one, which may take a third of the time, the better is improved first.
+    an answer; of it and the greedy one, which may take a third of the time, the better is improved first. `watch` is
+    told the best log-loss and subset after every descent, and ends the search by returning True.
     """
     X = X.reshape(-1, *X.shape[-2:])
     columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
@@ -93,6 +95,8 @@ def local_search(
             descents += 1
             fruitless = 0 if loss < current[0] - MARGIN else fruitless + 1
             current = min(current, met[-1], key=_loss)
+            if watch is not None and watch(*min(met, key=_loss)):
+                break
     except KeyboardInterrupt:
         interrupted = True
     met.sort(key=_loss)
