@@ -127,21 +127,33 @@ def select(
     if method == "two-stage":
         second = partial(exact_search, gap=gap, callback=callback)
         pursuit, search = two_stage(reduced, c, second, normalization, must, barred, time_limit, many=many)
-    elif method == "exact":
-        search = exact_search(
-            reduced, c, include=wanted, exclude=unwanted, time_limit=time_limit, gap=gap, callback=callback
-        )
-    elif method == "exchange":
-        search = exchange_search(reduced, c, include=wanted, exclude=unwanted, time_limit=time_limit)
-    elif method == "greedy":
-        search = greedy_search(reduced, c, include=wanted, exclude=unwanted)
-    elif method == "brute":
-        search = brute_search(reduced, c, include=wanted, exclude=unwanted)
     else:
-        raise unknown(method)
+        search = _searched(method, reduced, c, wanted, unwanted, time_limit, gap, callback)
     told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
     picked = _explain(reduced, c, method, pursuit, search, must, barred, told)
     return picked if many else replace(picked, matrix=picked.matrix[0])
+
+
+def _searched(
+    method: Method,
+    X: Any,
+    c: float,
+    include: Iterable[Any],
+    exclude: Iterable[Any],
+    time_limit: float | None,
+    gap: float,
+    callback: Callable[[SearchProgress], bool | None] | None,
+) -> Search:
+    """The answer of a search that has one stage."""
+    if method == "exact":
+        return exact_search(X, c, include=include, exclude=exclude, time_limit=time_limit, gap=gap, callback=callback)
+    if method == "exchange":
+        return exchange_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
+    if method == "greedy":
+        return greedy_search(X, c, include=include, exclude=exclude)
+    if method == "brute":
+        return brute_search(X, c, include=include, exclude=exclude)
+    raise unknown(method)
 
 
 def unknown(method: object) -> ParameterError:
@@ -191,18 +203,7 @@ def _select_source(
     callback: Callable[[SearchProgress], bool | None] | None,
 ) -> Selection:
     """Search all columns in passes, and in one more find what would best replace each that was picked."""
-    if method == "exact":
-        search = exact_search(
-            columns, c, include=must, exclude=barred, time_limit=time_limit, gap=gap, callback=callback
-        )
-    elif method == "exchange":
-        search = exchange_search(columns, c, include=must, exclude=barred, time_limit=time_limit)
-    elif method == "greedy":
-        search = greedy_search(columns, c, include=must, exclude=barred)
-    elif method == "brute":
-        search = brute_search(columns, c)
-    else:
-        raise unknown(method)
+    search = _searched(method, columns, c, must, barred, time_limit, gap, callback)
     kept = np.union1d(search.indices, replacements(columns, search.indices, c, barred))
     matrix = Matrix(columns.transform.apply(columns.take(kept)), None)
     here = replace(search, indices=np.searchsorted(kept, search.indices))

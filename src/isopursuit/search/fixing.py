@@ -308,7 +308,9 @@ class Fixing:
                 break
             target = self.field.k + rung * (target - self.field.k)
         if top < self.limit:
-            self._give_up(f"{len(numbers):,} columns came home, and memory has no room for the others")
+            self._give_up(
+                f"{len(numbers):,} columns came home, and memory has no room for the others: more memory= helps"
+            )
         else:
             self.status = "optimal"
 
@@ -377,9 +379,7 @@ class Fixing:
 
     def _give_up(self, why: str) -> None:
         self.status = "memory"
-        self.notes += (
-            f"not proved: {why}. A tighter scale of the columns, fewer of them, or more memory= would help.",
-        )
+        self.notes += (f"not proved: {why}. Fewer columns, or lengths nearer 1, would help.",)
 
     def _search(self, numbers: Indices, values: Array, target: float, workers: int, node_limit: int | None) -> bool:
         """Pairs, then dives and the tree, for a subset below the target; False where that could not be finished."""
