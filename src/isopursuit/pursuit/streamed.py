@@ -158,6 +158,7 @@ class Stream:
             lengths = np.linalg.norm(self.design.x[0], axis=1)
             unit = self.at_hand(replace(self.design, x=self.design.x / np.maximum(lengths, LEAST)[:, None]))
             descend_on(unit, self.weights, FINE, self.watch, warm=False)
+            self.band = 100 * FINE
             self.weights = np.divide(self.weights, lengths**2, out=self.weights, where=lengths > LEAST)
         else:
             solve(self.design, self.weights, COARSE, self.watch, warm=False, nested=True)

@@ -125,6 +125,8 @@ def exact_search(
         if start.interrupted or start.log_loss < LARGEST_LOG:
             break
     if start.interrupted:
+        if tell is not None:
+            _before_the_tree(tell, candidates, start.log_loss, start.indices)
         return candidates.answer(start.indices.tolist(), goal, "exact", "interrupted", start.descents)
     if not start.log_loss < LARGEST_LOG:
         raise RangeError(
@@ -155,7 +157,7 @@ def exact_search(
     )
 
 
-def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, subset: NDArray[np.int32]) -> bool | None:
+def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, subset: NDArray[Any]) -> bool | None:
     """Tell the callback where the local search stands: no subset has a loss below D, at any point."""
     loss, bound = to_loss(log_loss), float(candidates.k * len(candidates.X))
     seconds = time.perf_counter() - candidates.began
