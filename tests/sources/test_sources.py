@@ -1,5 +1,7 @@
 """Every source gives the answer that the plain array gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -239,3 +241,30 @@ def test_where_too_many_are_tied_to_come_home_the_answer_is_still_certified():
     assert found.solution == "interior"
     assert len(found.tied) == 40_000
     assert np.linalg.norm(X @ found.coefficients - np.eye(4)) < 1e-9
+
+
+@pytest.mark.parametrize(("spread", "mean"), [(0.0, 0.0), (0.4, 0.0), (0.2, 0.5)])
+def test_a_stream_that_begins_with_the_longest_columns_ends_where_the_array_does(spread, mean):
+    rng = np.random.default_rng(8)
+    X = (rng.normal(size=(18, 6000)) + mean) / np.sqrt(18) * np.exp(spread * rng.normal(size=6000))
+    source = ip.as_source(X)
+    passes = []
+    plain = source.source.fold
+    found = ip.isometry_pursuit(replace(source, source=Counted(source.source, plain, passes)), tol=1e-8)
+    reference = ip.isometry_pursuit(X, tol=1e-10)
+    assert found.certificate.gap <= 1e-8
+    assert found.objective == pytest.approx(reference.objective, rel=1e-8)
+    assert set(reference.support) <= set(found.tied)
+    np.testing.assert_array_equal(passes[0].K, np.eye(18))  # the pass for the longest
+
+
+class Counted:
+    """A source that keeps what was asked of it."""
+
+    def __init__(self, source, fold, asked):
+        self.source, self.plain, self.asked = source, fold, asked
+        self.shape, self.dtype, self.take = source.shape, source.dtype, source.take
+
+    def fold(self, task):
+        self.asked.append(task)
+        return self.plain(task)
