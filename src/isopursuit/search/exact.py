@@ -19,17 +19,19 @@ from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import Candidates, as_candidates
-from isopursuit.search.fixing import exact_source
+from isopursuit.search.exchange import CLOSED, NODES, improve
+from isopursuit.search.fixing import exact_source, prove
 from isopursuit.search.joint import joint_branch_and_bound
-from isopursuit.search.local import local_search
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.search.tree import SearchProgress, branch_and_bound, thread_count
+from isopursuit.search.tree import SearchProgress, thread_count
 from isopursuit.sources.columns import is_source
 
 Callback = Callable[[SearchProgress], bool | None]
 
 FEW = 2000  # subsets that are evaluated faster than a search is set up
-FAR, WIDE = 12, 1000  # columns to pick, or to pick from, beyond which a proof within seconds is not to be expected
+START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 16  # of the time, for the subset to be proved; more where over FAR are picked
+# starts and kicks for one point, for many points, and for those where that found nothing bounds can be computed for
+ONE, MANY, HARD = (6, 300), (3, 4), (8, 60)
 
 
 def exact_search(
@@ -46,11 +48,15 @@ def exact_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """The D columns of least isometry loss, proved: best-first branch and bound on a convex relaxation of the loss.
+    """The D columns of least isometry loss, proved.
+
+    It begins as `exchange_search` does. Then cuts exclude columns that no better subset contains, targets above D are
+    shown to be missed by all subsets (fixing.py), and where that says no more best-first branch and bound on a convex
+    relaxation of the loss decides (tree.py).
 
     At many points that share one selection the losses are summed and bounded point by point (joint.py): expect a proof
-    for D = 2 or 3, and a gap beyond. Over a source (`as_source`) passes exclude columns that no better subset contains,
-    and what is left is searched in memory (fixing.py); where that is too much the status is "memory".
+    for D = 2 or 3, and a gap beyond. Over a source (`as_source`) passes exclude columns, and what is left is searched
+    in memory; where that is too much the status is "memory".
 
     Parameters
     ----------
@@ -61,8 +67,8 @@ def exact_search(
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     node_limit : int, optional
-        Stop after so many nodes of the tree, with status "nodes": with workers=1, and no time limit, at the same place
-        every time.
+        Stop after so many nodes of the tree (100 of the cheap ones of a dive count as one), with status "nodes": with
+        workers=1, and no time limit, at the same place every time. Short searches before the last one are not counted.
     workers : int, optional
         Threads; one for each processor by default (one in all for many points).
     callback : callable, optional
@@ -107,45 +113,35 @@ def exact_search(
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
     candidates, goal = candidates.ordered(), as_objective("isometry", c)
-    # many points take few kicks, but more where those found nothing that bounds can be computed for; one point takes
-    # many where a proof is far, for the answer is then the start's
-    far = candidates.k > FAR or len(candidates.free) > WIDE
     tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
-    for starts, kicks in ((3, 4 if len(candidates.X) > 1 else 300 if far else 40), (8, 60)):
-        start = local_search(
-            candidates.X,
-            c,
-            include=candidates.include,
-            starts=starts,
-            kicks=kicks,
-            rng=np.random.default_rng(0),
-            time_limit=None if time_limit is None else (0.5 if far else 0.2) * time_limit,
-            watch=None if tell is None else partial(_before_the_tree, tell, candidates),
-        )
-        if start.interrupted or start.log_loss < LARGEST_LOG:
-            break
+    watch = None if tell is None else partial(_before_the_tree, tell, candidates)
+    shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
+    share = START_SHARE if candidates.k <= FAR else FAR_SHARE
+    until = np.inf if time_limit is None else candidates.began + share * time_limit
+    nodes = NODES if node_limit is None else min(NODES, node_limit)
+    one = len(candidates.X) == 1
+    prover = partial(prove, candidates.X[0], c, workers=workers, **shared) if one else None
+    begin = partial(improve, candidates.X, c, candidates.include)
+    start, proof = begin(*(ONE if one else MANY), np.random.default_rng(0), until, prover, nodes, watch)
+    if not one and not start.interrupted and not start.log_loss < LARGEST_LOG:
+        start, proof = begin(*HARD, np.random.default_rng(0), until, prover, nodes, watch)
     if start.interrupted:
-        if tell is not None:
+        if tell is not None and proof is None:
             _before_the_tree(tell, candidates, start.log_loss, start.indices)
-        return candidates.answer(start.indices.tolist(), goal, "exact", "interrupted", start.descents)
+        bound = None if proof is None else proof.lower_bound
+        return candidates.answer(
+            start.indices.tolist(), goal, "exact", "interrupted", start.descents, lower_bound=bound
+        )
     if not start.log_loss < LARGEST_LOG:
         raise RangeError(
             f"The best loss known is e^{start.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
             "exchange_search, which compares logarithms, a smaller c, or divide X by its median length "
             f"{candidates.median_length:.4g}."
         )
-    left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
-    common: dict[str, Any] = {
-        "include": candidates.include,
-        "gap": gap,
-        "time_limit": left,
-        "node_limit": node_limit,
-        "callback": tell,
-    }
-    if len(candidates.X) > 1:
-        proof = joint_branch_and_bound(candidates.X, c, start.indices, **common)
-    else:
-        proof = branch_and_bound(candidates.X[0], c, start.indices, workers=workers, **common)
+    if proof is None or proof.status not in CLOSED:
+        left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
+        search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
+        proof = search(start.indices, time_limit=left, node_limit=node_limit)
     return candidates.answer(
         proof.indices.tolist(),
         goal,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,23 +14,29 @@ from numpy.typing import NDArray
 from isopursuit.errors import ParameterError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
+from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
+from isopursuit.search.fixing import prove
 from isopursuit.search.joint import floors
-from isopursuit.search.local import MANY, Found, local_search, pair_descent, swap_descent
+from isopursuit.search.local import Found, Watch, local_search, pair_descent, swap_descent
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
 from isopursuit.search.streamed import exchange_source
-from isopursuit.search.tree import branch_and_bound
+from isopursuit.search.tree import Proof, branch_and_bound
 from isopursuit.sources.columns import is_source
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
 
-SHARE, LARGE_SHARE = 0.7, 0.95  # of the time, for kicks: where many columns are picked a short search finds little
+QUICK = (3, 30)  # starts and kicks before the first attempt at a proof
+SHARE, MANY, LARGE_SHARE = 0.8, 16, 0.95  # of the time, for kicks; more where over MANY columns are picked
 FEW = 500_000  # P D² up to which pairs are exchanged and all columns searched: beyond, that takes too long
+SEVERAL, PRUNED_SHARE = 10_000_000, 0.2  # up to which isometry pursuit gives a start too, and of the time for it
 POOL = 90  # columns that are recombined
 NODES, WORK = 2_000, 200_000  # a short exact search ends after so many nodes, or so many divided by D² if that is less
+CLOSED = ("optimal", "gap")
+PROOF_SHARE = 0.7  # of the time, for the first attempt at a proof
 
 
 def exchange_search(
@@ -45,11 +52,13 @@ def exchange_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """The best of many subsets that no exchange of one or two columns improves: often the best of all, without a proof.
+    """The best of many subsets that no exchange of one or two columns improves: often the best of all.
 
-    Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again,
-    many times; then pairs are exchanged, each by the best pair of all; and the columns of the best subsets met, and
-    all columns where they are few, are given to a short exact search.
+    Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again.
+    Where columns are few a short exact search follows: if that proves the subset best of all the search ends, with
+    status "optimal". If not, the columns that isometry pursuit leaves are searched, as the paper does, and there are
+    many more kicks; then pairs are exchanged, each by the best pair of all, and the columns of the best subsets met,
+    and all columns where they are few, are given to the short exact search again.
 
     Parameters
     ----------
@@ -58,7 +67,7 @@ def exchange_search(
     starts : int
         Starting subsets: the greedy one, one of locally largest volume (pivoted QR, then maxvol), then random ones.
     kicks : int
-        How often the best is shaken, by replacing two to four columns, and improved again.
+        How often the best is shaken, by replacing a few columns, and improved again. With 0 nothing is proved either.
     time_limit : float, optional
         Seconds after which the best so far is returned.
     rng : numpy.random.Generator or int, optional
@@ -69,9 +78,9 @@ def exchange_search(
     Returns
     -------
     Search
-        Its bound is the trivial one: no D columns have a loss below D. For many points it is the sum of what each
-        point's own best columns must cost. Over a source a note says whether passes have shown that no single swap with
-        any of its columns improves the answer.
+        Unless the subset is proved its bound is the trivial one: no D columns have a loss below D. For many points it
+        is the sum of what each point's own best columns must cost. Over a source a note says whether passes have shown
+        that no single swap with any of its columns improves the answer.
 
     Examples
     --------
@@ -85,64 +94,145 @@ def exchange_search(
     if is_source(X):
         draws = np.random.default_rng(0 if rng is None else rng)
         return exchange_source(X, as_exponent(c), starts, kicks, time_limit, draws, include, exclude, labels, memory)
-    goal = as_objective("isometry", c)
+    goal, c = as_objective("isometry", c), as_exponent(c)
     candidates = as_candidates(X, include, exclude, labels).ordered()
     deadline = np.inf if time_limit is None else candidates.began + time_limit
-    found = local_search(
-        candidates.X,
-        as_exponent(c),
-        include=candidates.include,
-        starts=starts,
-        kicks=kicks,
-        rng=np.random.default_rng(0 if rng is None else rng),
-        time_limit=None if time_limit is None else (SHARE if candidates.k <= MANY else LARGE_SHARE) * time_limit,
-    )
-    known = SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT and found.log_loss < LARGEST_LOG  # to the bounds
-    if kicks and known and len(candidates.X) == 1 and not found.interrupted:
-        found = _recombine(candidates.X[0], as_exponent(c), found, candidates.include, deadline)
-    status = "interrupted" if found.interrupted else "heuristic"
+    draws = np.random.default_rng(0 if rng is None else rng)
+    one, bounded = len(candidates.X) == 1, SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
+    prover = partial(prove, candidates.X[0], c, include=candidates.include, workers=1) if one and bounded else None
+    found, proof = improve(candidates.X, c, candidates.include, starts, kicks, draws, deadline, prover)
+    status = "interrupted" if found.interrupted else "heuristic" if proof is None else proof.status
+    status = "heuristic" if status in ("time", "nodes") else status
     bound = None
-    if len(candidates.X) > 1 and not found.interrupted:
+    if not one and not found.interrupted:
         try:
-            bound = float(floors(candidates.X, as_exponent(c), candidates.include, deadline).sum())
+            bound = float(floors(candidates.X, c, candidates.include, deadline).sum())
         except KeyboardInterrupt:
             status = "interrupted"
     return candidates.answer(found.indices.tolist(), goal, "exchange", status, found.descents, lower_bound=bound)
 
 
-def _recombine(X: Array, c: float, found: Found, include: Sequence[int], deadline: float) -> Found:
+def improve(
+    X: Array,
+    c: float,
+    include: Sequence[int],
+    starts: int,
+    kicks: int,
+    rng: np.random.Generator,
+    deadline: float,
+    prover: Callable[..., Proof] | None,
+    nodes: int = NODES,
+    watch: Watch | None = None,
+) -> tuple[Found, Proof | None]:
+    """The exchange search on X (n, D, P), with which the exact one begins: the subset, and the last try to prove it.
+
+    `prover` is `prove` for these columns, to be told a start and limits, at most `nodes`; without it, or kicks, nothing
+    is proved.
+    """
+    began = time.perf_counter()
+    _, D, P = X.shape
+
+    def kicked(starts: int, kicks: int, begin: NDArray[np.intp] | None = None) -> Found:
+        share = SHARE if D <= MANY else LARGE_SHARE
+        limit = None if deadline == np.inf else max(began + share * (deadline - began) - time.perf_counter(), 0.0)
+        return local_search(
+            X, c, include=include, starts=starts, kicks=kicks, rng=rng, time_limit=limit, watch=watch, begin=begin
+        )
+
+    prover, few, nodes = prover if kicks else None, P * D**2 <= FEW, max(1, min(nodes, WORK // D**2))
+    early = (min(starts, QUICK[0]), min(kicks, QUICK[1])) if prover else (starts, kicks)
+    found, proof = kicked(*early), None
+    if prover is None or found.interrupted or not found.log_loss < LARGEST_LOG:
+        return found, None
+    if few:
+        found, proof = _tried(found, prover, nodes, began + PROOF_SHARE * (deadline - began))
+        if found.interrupted or proof.status in CLOSED:
+            return found, proof
+    try:
+        if P * D**2 <= SEVERAL and time.perf_counter() < deadline:
+            found = _with_pursuit(X[0], c, found, include, kicks // 3, deadline)
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True), proof
+    more = kicked(starts - early[0], kicks - early[1], found.indices)
+    found = replace(more, descents=found.descents + more.descents, seen=more.seen + found.seen)
+    if found.interrupted:
+        return found, proof
+    return _recombined(X[0], c, found, include, prover if few else None, nodes, deadline)
+
+
+def _with_pursuit(X: Array, c: float, found: Found, include: Sequence[int], kicks: int, deadline: float) -> Found:
+    """Search among the columns to which isometry pursuit gives weight, the paper's way, then swap with all."""
+    pursuit = isometry_pursuit(X, c)
+    most = len(X) * (len(X) + 1) // 2
+    some = np.union1d(pursuit.tied if len(pursuit.tied) <= most else pursuit.support, include).astype(np.intp)
+    fixed = np.array(include, np.int32)
+    inside = np.searchsorted(some, fixed).tolist()
+    limit = None if deadline == np.inf else PRUNED_SHARE * max(deadline - time.perf_counter(), 0.0)
+    pruned = np.ascontiguousarray(X[:, some])
+    if np.linalg.matrix_rank(pruned) < len(X):
+        return found
+    best = local_search(
+        pruned, c, include=inside, starts=QUICK[0], kicks=kicks, rng=np.random.default_rng(0), time_limit=limit
+    )
+    if best.interrupted:
+        raise KeyboardInterrupt
+    met = replace(best, indices=some[best.indices], seen=tuple(some[list(best.seen)].tolist()))
+    swapped = swap_descent(np.ascontiguousarray(X.T), _behind(fixed, met), range(len(fixed), len(X)), c, deadline)
+    seen, descents = found.seen + met.seen, found.descents + met.descents
+    return _better(replace(found, seen=seen, descents=descents), *swapped)
+
+
+def _recombined(
+    X: Array,
+    c: float,
+    found: Found,
+    include: Sequence[int],
+    prover: Callable[..., Proof] | None,
+    nodes: int,
+    deadline: float,
+) -> tuple[Found, Proof | None]:
     """Exchange pairs, then give the columns met first, and where there are few all of them, to a short exact search;
     again while that helps.
     """
     columns, fixed = np.ascontiguousarray(X.T), np.array(include, np.int32)
-    best = np.concatenate([fixed, np.setdiff1d(found.indices, fixed)]).astype(np.int32)
-    few = X.size * len(X) <= FEW
-    pools = [np.array(found.seen[:POOL], np.int32), *([np.arange(len(columns), dtype=np.int32)] if few else [])]
-    loss, before, interrupted = found.log_loss, np.inf, False
+    before, proof = np.inf, None
     try:
-        while loss < before - 1e-9 and time.perf_counter() < deadline:
-            before = loss
-            if few:
-                best, loss = pair_descent(columns, best, len(fixed), c, loss, deadline)
-            for pool in pools:
-                best, loss = _best_among(X, np.union1d(pool, best), best, fixed, c, deadline)
+        while found.log_loss < before - 1e-9 and time.perf_counter() < deadline:
+            before = found.log_loss
+            if prover is not None:
+                best, loss = pair_descent(columns, _behind(fixed, found), len(fixed), c, before, deadline)
+                found = _better(found, best, loss)
+            some = np.union1d(found.seen[:POOL], found.indices).astype(np.intp)
+            place = partial(np.searchsorted, some)
+            search = partial(branch_and_bound, np.ascontiguousarray(X[:, some]), c, include=place(fixed), workers=1)
+            among, _ = _tried(replace(found, indices=place(found.indices)), search, nodes, deadline)
+            found = replace(among, indices=some[among.indices])
+            found = _better(
+                found, *swap_descent(columns, _behind(fixed, found), range(len(fixed), len(X)), c, deadline)
+            )
+            if prover is not None and not found.interrupted:
+                found, proof = _tried(found, prover, nodes, deadline)
+            if found.interrupted or (proof is not None and proof.status in CLOSED):
+                break
     except KeyboardInterrupt:
-        interrupted = True
-    return replace(found, indices=np.sort(best).astype(np.intp), log_loss=loss, interrupted=interrupted)
+        found = replace(found, interrupted=True)
+    return found, proof
 
 
-def _best_among(
-    X: Array, some: Subset, start: Subset, fixed: Subset, c: float, deadline: float
-) -> tuple[Subset, float]:
-    """The best of what a short exact search of some columns finds, improved by swaps with all."""
-    short = branch_and_bound(
-        np.ascontiguousarray(X[:, some]),
-        c,
-        np.searchsorted(some, start),
-        include=np.searchsorted(some, fixed),
-        node_limit=max(1, min(NODES, WORK // len(X) ** 2)),
-        time_limit=None if deadline == np.inf else max(deadline - time.perf_counter(), 0.0),
-        workers=1,
-    )
-    found = np.concatenate([fixed, np.setdiff1d(some[short.indices], fixed)]).astype(np.int32)
-    return swap_descent(np.ascontiguousarray(X.T), found, range(len(fixed), len(found)), c, deadline)
+def _tried(found: Found, search: Callable[..., Proof], nodes: int, until: float) -> tuple[Found, Proof]:
+    """A short exact search from the subset found, and the better of both."""
+    limit = None if until == np.inf else max(until - time.perf_counter(), 0.0)
+    proof = search(found.indices, node_limit=nodes, time_limit=limit)
+    found = replace(found, interrupted=proof.status == "interrupted")
+    return _better(found, proof.indices, float(np.log(proof.loss))), proof
+
+
+def _better(found: Found, subset: NDArray[np.integer], log_loss: float) -> Found:
+    if log_loss >= found.log_loss:
+        return found
+    return replace(found, indices=np.sort(subset).astype(np.intp), log_loss=log_loss)
+
+
+def _behind(fixed: Subset, found: Found) -> Subset:
+    """The subset, with the columns that must be in first."""
+    return np.concatenate([fixed, np.setdiff1d(found.indices, fixed)]).astype(np.int32)

@@ -37,32 +37,43 @@ class Field:
     """
 
     def __init__(
-        self,
+        self, columns: Columns, include: Indices, barred: Indices, time_limit: float | None = None, began: float = 0.0
+    ) -> None:
+        self.began = began or time.perf_counter()
+        self.deadline = np.inf if time_limit is None else self.began + time_limit
+        self.columns = columns
+        self.k, self.count = columns.shape
+        self.include = include
+        self.barred = np.union1d(barred, include)  # those that must be picked are in already
+        self.seconds: list[float] = []
+        self.notes = columns.notes
+        self.numbers, self.home = include, self.taken(include)
+        self._open(len(np.setdiff1d(barred, include)))
+
+    @classmethod
+    def over(
+        cls,
         X: Any,
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: object = None,
         time_limit: float | None = None,
-    ) -> None:
+    ) -> Field:
+        """The columns of a source, as a caller names those to include and to exclude."""
         if labels is not None:
             raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
-        self.began = time.perf_counter()
-        self.deadline = np.inf if time_limit is None else self.began + time_limit
-        self.columns = as_source(X)
-        self.k, self.count = self.columns.shape
-        self.include, barred = (
-            as_column_numbers(some, self.count, what) for some, what in ((include, "include"), (exclude, "exclude"))
+        began = time.perf_counter()
+        columns = as_source(X)
+        k, count = columns.shape
+        must, barred = (
+            as_column_numbers(some, count, what) for some, what in ((include, "include"), (exclude, "exclude"))
         )
-        both = np.intersect1d(self.include, barred)
+        both = np.intersect1d(must, barred)
         if len(both):
             raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
-        if len(self.include) > self.k:
-            raise ParameterError(f"include names {len(self.include)} columns, but only {self.k} are picked.")
-        self.barred = np.union1d(barred, self.include)  # those that must be picked are in already
-        self.seconds: list[float] = []
-        self.notes = self.columns.notes
-        self.numbers, self.home = self.include, self.taken(self.include)
-        self._open(len(barred))
+        if len(must) > k:
+            raise ParameterError(f"include names {len(must)} columns, but only {k} are picked.")
+        return cls(columns, must, barred, time_limit, began)
 
     def _open(self, excluded: int) -> None:
         D = self.k
@@ -182,7 +193,7 @@ def greedy_source(
     X: Any, c: float, include: Iterable[Any] | None, exclude: Iterable[Any] | None, labels: object
 ) -> Search:
     """`greedy_search` on a source: the same columns as for the same array in memory."""
-    field = Field(X, include, exclude, labels)
+    field = Field.over(X, include, exclude, labels)
     subset, seen = greedy_field(field, c)
     return field.answer(subset, c, "greedy", "heuristic", seen)
 

@@ -1,37 +1,26 @@
-"""The best subset of all columns of a source: most are excluded where they are, the rest is searched at home.
+"""The best subset of all columns: most are excluded by cuts, then targets are raised from D until one is met.
 
-**Cuts.** Every bound here is a sum over the columns of a subset S ⊇ S' (S' must be picked, m are missing):
-
-    l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
-
-Hence base + (the m smallest scores of all) is a lower bound over all columns, and p is in no better subset if base +
-(the m − 1 smallest) + score_p is not below the incumbent. One pass gives the scores of all columns. There are three:
-
-- *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (relaxation.py): score xᵀKx with
-  K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the relaxation of the
-  columns at home; columns of low score come home and it is solved again, until the bound over all stops rising. Where
-  the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this cut then says nothing.
-- *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
-  h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.
-- *frame* (pairs.py): μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²], for what is not orthogonal to S'.
-
-The mean of tangent and pinched is a cut as well.
+**Cuts** (cuts.py) exclude columns that no better subset contains, wherever they are. The tangent cut comes from the
+relaxation of the columns at home; those of low score come home and it is solved again, until the bound over all columns
+stops rising.
 
 **Targets.** What cannot be excluded grows with the incumbent's loss above D, and among millions of columns without
-structure it is nearly everything. So the question at home is asked for a target first, lower than the incumbent: is
-there a subset below it? Columns whose bound is not below the target do not matter, nor do pairs whose inner product is
-too large (pairs.py); from each column that is left its compatible ones are searched, by dives (_dive.pyx) and where
-those take too long by the tree. A subset found is the best of all; where there is none the target is a lower bound over
-all columns, and the next one is higher. An orthonormal basis among a million columns is found and proved this way,
-though no swap leads to it. Where memory, pairs or time run out the answer says so, with the last target as its bound.
+structure it is nearly everything. So the question is asked for a target first, lower than the incumbent: is there a
+subset below it? Columns whose bound is not below the target do not matter, nor do pairs whose inner product is too
+large (pairs.py); from each column that is left its compatible ones are searched, by dives (_dive.pyx) and where those
+take too long by the tree. A subset found is the best of all; where there is none the target is a lower bound over all
+columns, and the next one is higher. An orthonormal basis among a million columns is found and proved this way, though
+no swap leads to it. Where nearly all pairs are compatible targets say nothing more, and the tree (tree.py) searches all
+columns that are left, if they are not too many to be at home. Where memory or time run out the answer says so, with the
+last bound.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -39,205 +28,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import RangeError
-from isopursuit.matrix import namespace, on_host
 from isopursuit.results import Search
 from isopursuit.search._dive import seek
 from isopursuit.search._node import NodeKernel
+from isopursuit.search._swap import log_loss_of
+from isopursuit.search.cuts import Cuts, Sift, Sifted
 from isopursuit.search.field import Field, OutOfTimeError, greedy_field
-from isopursuit.search.pairs import compatible
-from isopursuit.search.passes import alive, beside, pieces
-from isopursuit.search.relaxation import LARGEST_LOG, Relaxation, loss_below, relax, stiffness
+from isopursuit.search.pairs import EDGES, compatible
+from isopursuit.search.relaxation import LARGEST_LOG, relax, stiffness
 from isopursuit.search.streamed import Exchange
-from isopursuit.search.tree import Roots, SearchProgress, branch_and_bound
-from isopursuit.sources.tasks import Pile, Transform
+from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound
+from isopursuit.sources.arrays import ArraySource
+from isopursuit.sources.columns import Columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Callback = Callable[[SearchProgress], bool | None]
 
 PROVED = 5e-10  # the tree's: a bound this close to the incumbent, relative to it, closes
-ROUNDING = 1e-12  # of a cut, relative to its terms
 ROUNDS = 8  # of solving the relaxation and screening all columns
 STEPS = 200  # Newton steps for the relaxation
 SHARE = 0.02  # of the distance to the incumbent: when the bound over all columns has come this close, it is done
 WANTED = 1024  # columns of the lowest scores that come home in a round
 FEW = 150  # columns that the tree takes as they are
 DENSE = 0.3  # of all pairs: a graph that says too little
-MOST = 5000  # and the most that it takes where the graph of pairs is too dense
+MOST = 5000  # and the most that it takes of a source, where the graph of pairs is too dense
 ROOM = 2048  # columns that come home however little memory there is
 EASY = 200  # columns that the first target leaves
+PARTNERS, SAMPLE = 128, 256  # or compatible ones of a column, on average over so many
 RUNG = 2.0  # times the excess over D from target to target
 SHORTEST = 1.2  # and not less
 WORTH = 0.7  # of the excess over D: a subset found below this share of the target's starts the target anew
 DIVES = 200_000  # nodes of a dive from one root, before the tree takes over
+CHEAP = 100  # of them take as long as one of the tree's
 TOLD = 0.1  # seconds between two calls of the callback
 BATCH = 4_000_000  # candidates of the roots searched at once
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """The cuts' rows: pinched, frame, then for each tangent itself and its mean with the pinched one.
-
-    `bases` and `least` (J,) are the bases and the sums of the m − 1 smallest scores, −∞ where those are not known yet.
-    """
-
-    relaxation: Relaxation
-    stiffness: float
-    included: Array  # (k, D)
-    complement: Array  # (D − k, D)
-    bases: Array
-    least: Array
-    tangents: tuple[Array, ...] = ()
-
-    @classmethod
-    def around(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
-        """The two that need no w; their scores are not negative, which is a first bound on the least."""
-        k, D = included.shape
-        _, s, vt = np.linalg.svd(included) if k else (None, np.zeros(0), np.eye(D))
-        e, c = s**2, relaxation.c
-        gram = included @ included.T - np.eye(k)
-        below, above = loss_below(e * (1 + 1e-12), c), _plus(e * (1 - 1e-12), relaxation, np)
-        bases = np.array([D + float(below.sum() + above.sum()), D + stiffness * float((gram**2).sum())])
-        return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2))
-
-    def with_tangent(self, w: Array, home: Array, row: int) -> Cuts:
-        """With the tangent at the weights w of the columns `home`, in the last place."""
-        relaxation, E = self.relaxation, self.complement
-        weighted = (home * w) @ home.T
-        e, V = np.linalg.eigh(weighted + self.included.T @ self.included)
-        values, slopes = np.array([relaxation.envelope(float(one), row) for one in e]).T
-        K = (V * slopes) @ V.T
-        magnitude = float(np.abs(values).sum() + np.abs(slopes * e).sum())
-        base = float(values.sum())
-        kappa = float(relaxation.rows[row, 0])
-        if kappa > 0:
-            N = E @ weighted @ E.T
-            logs = np.linalg.slogdet(N)[1] + np.linalg.slogdet(self.included @ self.included.T)[1]
-            base -= kappa * float(logs)
-            K -= kappa * E.T @ np.linalg.solve(N, E)
-            magnitude += abs(kappa * float(logs)) + kappa * len(E)
-        K = (K + K.T) / 2
-        base -= float(np.einsum("ij,ij->", K, weighted)) + ROUNDING * magnitude
-        kept = self.tangents[-1:]
-        old = slice(2 + 2 * (len(self.tangents) - len(kept)), None)
-        bases = np.concatenate([self.bases[:2], self.bases[old], [base, (base + self.bases[0]) / 2]])
-        least = np.concatenate([self.least[:2], self.least[old], [-np.inf, -np.inf]])
-        return replace(self, bases=bases, least=least, tangents=(*kept, K))
-
-    def bounds(self, values: Array) -> Array:
-        """The best known bound on the loss of a subset with each of these columns."""
-        known = np.isfinite(self.least)
-        return (self.bases[known, None] + self.least[known, None] + self.scores(values)[known]).max(axis=0)
-
-    def scores(self, z: Any) -> Array:
-        """The scores of columns (D, m), one row a cut."""
-        xp, c = namespace(z), self.relaxation.c
-        squares = xp.einsum("dp,dp->p", z, z)
-        off, along = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in (self.complement, self.included)))
-        u = xp.clip(off * (1 + 1e-12), self.relaxation.low, 1.0) ** (c / 2)
-        pinched = (xp.exp(u) + xp.exp(1 / u)) / (2 * np.e) - 1 + _plus(squares * (1 - 1e-12), self.relaxation, xp)
-        rows = [pinched, self.stiffness * ((squares - 1) ** 2 + 2 * along)]
-        for K in self.tangents:
-            score = xp.einsum("dp,dp->p", z, beside(K, z) @ z)
-            rows += [score, (score + pinched) / 2]
-        return on_host(xp.stack(rows))
-
-
-def _plus(squares: Any, relaxation: Relaxation, xp: Any) -> Any:
-    """The convex envelope of h₊: q_0 − 1 above one, constant where no better subset reaches."""
-    _, left, right, value, slope = relaxation.rows[0].tolist()
-    inside = xp.clip(squares, 1.0, relaxation.high)
-    u = inside ** (relaxation.c / 2)
-    above = (xp.exp(u) + xp.exp(1 / u)) / (2 * np.e)
-    if left <= right:
-        above = xp.where((inside >= left) & (inside <= right), value + slope * (inside - left), above)
-    return xp.clip(above - 1, 0.0, None)
-
-
-@dataclass(frozen=True)
-class Sifted:
-    """What one pass found: the m smallest scores of every cut (J, m), the columns no cut excludes and how many they
-    are, and those of the lowest scores for the last tangent.
-    """
-
-    least: Array
-    kept: Pile
-    survivors: int
-    wanted: Pile
-
-
-@dataclass(frozen=True)
-class Sift:
-    """One pass with cuts. A column stays if no cut of known `least` takes it to the limit."""
-
-    cuts: Cuts
-    missing: int
-    limit: float
-    transform: Transform
-    barred: Indices
-    room: int
-    wanted: int = 0
-    bars: tuple[float, float] = (-np.inf, -np.inf)
-
-    def __call__(self, block: Any, first: int) -> Sifted:
-        """Sift one block."""
-        known = np.isfinite(self.cuts.least)
-        start_from = (self.cuts.bases + self.cuts.least)[known, None]
-        least = np.full((len(known), self.missing), np.inf)
-        bounds: list[Array] = []
-        last: list[Array] = []
-        for start, z in pieces(block, self.transform):
-            scores = self.cuts.scores(z)
-            squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
-            scores[:, ~alive(squares, first + start, self.barred)] = np.inf
-            least = smallest(least, scores, self.missing)
-            bounds.append((start_from + scores[known]).max(axis=0))
-            last.append(scores[-2 if self.cuts.tangents else -1])
-        bound, score = np.concatenate(bounds), np.concatenate(last)
-        stay = np.flatnonzero(bound < self.limit)
-        low = np.flatnonzero(score < np.inf)
-        kept = Pile.pick(block, first, stay, -bound[stay], self.room, self.bars[0])
-        wanted = Pile.pick(block, first, low, -score[low], self.wanted, self.bars[1])
-        return Sifted(least, kept, len(stay), wanted)
-
-    def merge(self, one: Sifted, other: Sifted) -> Sifted:
-        """Both blocks in one."""
-        return Sifted(
-            smallest(one.least, other.least, self.missing),
-            one.kept.joined(other.kept),
-            one.survivors + other.survivors,
-            one.wanted.joined(other.wanted),
-        )
-
-    def after(self, answer: Sifted) -> Sift:
-        """Columns below all that fill the room stay behind; they are counted all the same."""
-        bars = max(self.bars[0], answer.kept.bar), max(self.bars[1], answer.wanted.bar)
-        return replace(self, bars=bars)
-
-
-def smallest(one: Array, other: Array, count: int) -> Array:
-    """The `count` smallest of both, row by row."""
-    both = np.concatenate([one, other], axis=1)
-    return np.partition(both, count - 1, axis=1)[:, :count]
+class OutOfNodesError(Exception):
+    """As many nodes as the caller allowed."""
 
 
 class Fixing:
-    """The exact search over a source, once an incumbent is known."""
+    """The exact search over columns wherever they are, once an incumbent is known.
+
+    `room` is how many columns may come home, `most` how many of them the tree takes where pairs say nothing.
+    """
 
     def __init__(
-        self, field: Field, c: float, exchange: Exchange, gap: float, memory: int, callback: Callback | None
+        self,
+        field: Field,
+        c: float,
+        subset: Indices,
+        log_loss: float,
+        *,
+        gap: float,
+        room: int,
+        most: int,
+        node_limit: int | None,
+        workers: int,
+        callback: Callback | None,
     ) -> None:
-        self.field, self.c, self.gap, self.callback = field, c, gap, callback
-        self.subset, self.loss = exchange.subset, float(np.exp(exchange.log_loss))
+        self.field, self.c, self.gap, self.room, self.most = field, c, gap, room, most
+        self.node_limit, self.workers, self.callback = node_limit, workers, callback
+        self.subset, self.loss = subset, float(np.exp(log_loss))
         self.missing = field.k - len(field.include)
-        self.room = max(ROOM, memory // (96 * field.k))
-        self.lower, self.nodes, self.evaluations = float(field.k), 0, exchange.descents
+        self.lower, self.nodes, self.dived, self.evaluations = float(field.k), 0, 0, 0
         self.status: Any = "heuristic"
         self.again = False
         self.notes: tuple[str, ...] = ()
         relaxation = relax(c, field.k, self.loss, np.inf)
         included = np.ascontiguousarray(field.home[:, : len(field.include)].T)
         self.cuts = Cuts.around(included, relaxation, stiffness(c, max(self.loss - field.k, 0.0)), self.missing)
+
+    def finish(self) -> None:
+        """Run until the subset is proved or something is spent: `status` tells."""
+        try:
+            self._run()
+        except OutOfTimeError:
+            self.status = "time"
+        except OutOfNodesError:
+            self.status = "nodes"
+        except KeyboardInterrupt:
+            self.status = "interrupted"
 
     @property
     def limit(self) -> float:
@@ -249,7 +122,12 @@ class Fixing:
         """Whether the bound has come close enough to the incumbent."""
         return self.lower >= self.limit or self.loss - self.lower <= self.gap * self.loss
 
-    def run(self, workers: int, node_limit: int | None) -> None:
+    @property
+    def spent(self) -> int:
+        """Nodes of the tree, and what dives amount to."""
+        return self.nodes + self.dived // CHEAP
+
+    def _run(self) -> None:
         """Raise the bound, exclude columns, and search what is left."""
         self._pause()
         if not self.closed and (len(self.field.include) == 0 or self.missing > 3):
@@ -267,31 +145,30 @@ class Fixing:
         numbers, values = field.arrived(kept)
         bounds = before.bounds(values)
         top = self.limit if found.survivors <= self.room else min(-kept.left, self.limit)
-        self._climb(numbers, values, bounds, top, workers, node_limit)
+        self._climb(numbers, values, bounds, top)
 
-    def _climb(
-        self, numbers: Indices, values: Array, bounds: Array, top: float, workers: int, node_limit: int | None
-    ) -> None:
+    def _climb(self, numbers: Indices, values: Array, bounds: Array, top: float) -> None:
         """Is there a subset below a target? Targets rise until one is found, or none is left below the incumbent.
 
         A target leaves only the columns whose bound is below it, and fewer pairs. If the tree finds a subset it is the
         best of all; if not, the target is a lower bound over all columns.
         """
-        ordered = np.sort(bounds)
-        target = float(ordered[EASY]) if len(ordered) > EASY else top
-        target = max(target, self.lower + 1e-9 * (top - self.lower))
-        rung = RUNG
+        D, rung = self.field.k, RUNG
+        target = max(self._first_target(values, bounds), self.lower + 1e-9 * (top - self.lower))
         while True:
             target = min(target, top)
             some = np.flatnonzero(bounds < target)
-            if len(some) >= self.missing and not self._search(
-                numbers[some], values[:, some], target, workers, node_limit
-            ):
-                if self.status != "memory" or rung < SHORTEST or self.lower <= self.field.k:
+            last = bool(target >= top or np.count_nonzero(bounds < top) <= self.most)
+            if len(some) >= self.missing and not self._search(numbers[some], values[:, some], target, last):
+                if self.status == "heuristic":
+                    # nearly all pairs are compatible: no target between helps
+                    self._grow(*self._with_incumbent(numbers, values), None, top)
+                    return
+                if self.status != "memory" or rung < SHORTEST or self.lower <= D:
                     return
                 # too many pairs: try a lower target
                 rung, self.status, self.notes = rung**0.5, "heuristic", self.notes[:-1]
-                target = self.field.k + rung * (self.lower - self.field.k)
+                target = D + rung * (self.lower - D)
                 continue
             if self.loss < target:
                 # once more from what was found, with fewer columns and pairs, unless that was the end
@@ -306,13 +183,31 @@ class Fixing:
                 return
             if target >= top:
                 break
-            target = self.field.k + rung * (target - self.field.k)
+            target = D + rung * (target - D)
         if top < self.limit:
             self._give_up(
                 f"{len(numbers):,} columns came home, and memory has no room for the others: more memory= helps"
             )
         else:
             self.status = "optimal"
+
+    def _first_target(self, values: Array, bounds: Array) -> float:
+        """One that few columns, or few pairs, can meet."""
+        if len(bounds) <= max(EASY, self.missing):
+            return np.inf
+        own, base = self._squares(values)
+        few = np.linspace(0, len(own) - 1, min(SAMPLE, len(own))).astype(np.intp)
+        pairs = 2 * (values[:, few].T @ values) ** 2 + own + own[few][:, None]
+        pairs[np.arange(len(few)), few] = np.inf
+        partners = min(PARTNERS, EDGES // (2 * len(own)), len(own) // 4)
+        cheap = float(np.partition(pairs, partners * len(few), axis=None)[partners * len(few)])
+        rest = base + float(np.sort(own)[: max(self.missing - 2, 0)].sum())
+        return max(float(np.partition(bounds, EASY)[EASY]), self.field.k + stiffness(self.c, 0.0) * (cheap + rest))
+
+    def _squares(self, values: Array) -> tuple[Array, float]:
+        """What columns add to ‖G − I‖² by themselves and beside the included ones, and what those cost."""
+        cuts = self.cuts
+        return cuts.scores(values)[1] / cuts.stiffness, float((cuts.bases[1] - self.field.k) / cuts.stiffness)
 
     def _raise_bound(self) -> None:
         """Column generation: solve the relaxation at home, screen all columns, take in those of low score."""
@@ -359,62 +254,62 @@ class Fixing:
         self.lower = max(self.lower, float((self.cuts.bases + least.sum(axis=1)).max()))
         self._pause()
 
-    def _tell(
-        self, loss: float | None = None, subset: Indices | None = None, nodes: int = 0, open_nodes: int = 0
-    ) -> bool:
+    def _tell(self, loss: float, subset: Indices, lower: float, nodes: int = 0, open_nodes: int = 0) -> bool:
         """Progress for the caller; whether they want to stop."""
         if self.callback is None:
             return False
-        loss, subset = loss or self.loss, self.subset if subset is None else subset
-        lower = min(self.lower, loss)
-        gap = (loss - lower) / loss
-        indices = np.sort(subset)
-        return bool(
-            self.callback(SearchProgress(self.field.elapsed, loss, lower, gap, self.nodes + nodes, open_nodes, indices))
+        lower = min(lower, loss)
+        told = SearchProgress(
+            self.field.elapsed, loss, lower, (loss - lower) / loss, self.spent + nodes, open_nodes, np.sort(subset)
         )
+        return bool(self.callback(told))
 
     def _pause(self) -> None:
-        if self._tell():
+        if self._tell(self.loss, self.subset, self.lower):
             raise KeyboardInterrupt
 
     def _give_up(self, why: str) -> None:
         self.status = "memory"
         self.notes += (f"not proved: {why}. Fewer columns, or lengths nearer 1, would help.",)
 
-    def _search(self, numbers: Indices, values: Array, target: float, workers: int, node_limit: int | None) -> bool:
-        """Pairs, then dives and the tree, for a subset below the target; False where that could not be finished."""
-        field, cuts = self.field, self.cuts
-        must = len(field.include)
-        # the tree starts from the incumbent, whose own columns may be excluded
-        extra = ~np.isin(self.subset, np.concatenate([field.include, numbers]))
-        incumbent = field.home[:, field.place(self.subset[extra])]
-        X = np.ascontiguousarray(np.concatenate([field.home[:, :must], values, incumbent], axis=1))
-        names = np.concatenate([field.include, numbers, self.subset[extra]])
+    def _with_incumbent(self, numbers: Indices, values: Array) -> tuple[Array, Indices]:
+        """The columns with those included before and the incumbent's after them, which may be excluded; and numbers."""
+        field, must = self.field, len(self.field.include)
+        extra = self.subset[~np.isin(self.subset, np.concatenate([field.include, numbers]))]
+        X = np.concatenate([field.home[:, :must], values, field.home[:, field.place(extra)]], axis=1)
+        return np.ascontiguousarray(X), np.concatenate([field.include, numbers, extra])
+
+    def _search(self, numbers: Indices, values: Array, target: float, last: bool) -> bool:
+        """Pairs, then dives and the tree, for a subset below the target; False where that could not be finished.
+
+        Where pairs say too little and the tree could take all columns at once, it is left to do that: `last`.
+        """
+        field, must = self.field, len(self.field.include)
+        X, names = self._with_incumbent(numbers, values)
         if len(numbers) <= FEW:
-            return self._grow(X, names, None, target, workers, node_limit)
+            return self._grow(X, names, None, target)
         rigid = stiffness(self.c, max(target - field.k, 0.0))
-        own = cuts.scores(values)[1] / cuts.stiffness
-        base = float((cuts.bases[1] - field.k) / cuts.stiffness)
+        own, base = self._squares(values)
         graph = compatible(values, own, base, (target - field.k) / rigid, self.missing, field.deadline)
         if graph is None and time.perf_counter() > field.deadline:
             raise OutOfTimeError
-        if graph is None and len(numbers) > MOST:
+        if graph is None and len(numbers) > self.most:
             told = f"{len(numbers):,} columns may be in a subset of loss below {target:.6g}"
             self._give_up(f"{told}, and too many pairs of them may go together")
             return False
         if graph is None or len(graph.one) > DENSE * len(numbers) ** 2:
-            return self._grow(X, names, None, target, workers, node_limit)
+            return False if last else self._grow(X, names, None, target)
         roots: Roots = [
             (p + must, others + np.int32(must))
             for p, others in graph.roots(len(numbers))
             if len(others) >= self.missing - 1
         ]
-        own = np.concatenate([np.zeros(must), own, np.zeros(int(extra.sum()))])
-        roots = self._dive(X, names, own, base, rigid, roots, target, workers)
-        return self.again or self._grow(X, names, roots, min(target, self.loss), workers, node_limit)
+        own = np.concatenate([np.zeros(must), own, np.zeros(X.shape[1] - must - len(numbers))])
+        roots = self._dive(X, names, own, base, rigid, roots, target)
+        return self.again or self._grow(X, names, roots, min(target, self.loss))
 
     def _dive(
-        self, X: Array, names: Indices, own: Array, base: float, rigid: float, roots: Roots, target: float, workers: int
+        self, X: Array, names: Indices, own: Array, base: float, rigid: float, roots: Roots, target: float
     ) -> Roots:
         """Search from each root by squares alone; returns the roots for which that takes too many nodes."""
         columns = np.ascontiguousarray(X.T)
@@ -429,10 +324,12 @@ class Fixing:
 
         self.again = False
         told = time.perf_counter()
-        pool = ThreadPoolExecutor(workers)
+        pool = ThreadPoolExecutor(self.workers)
+        # one worker dives in turn, so that a node limit ends at the same place every time
+        answers = map(one, roots) if self.workers == 1 else pool.map(one, roots)
         try:
-            for root, (finished, loss, subset, nodes) in zip(roots, pool.map(one, roots), strict=True):
-                self.nodes += nodes
+            for root, (finished, loss, subset, nodes) in zip(roots, answers, strict=True):
+                self.dived += nodes
                 if subset is not None and loss < below:
                     below = loss
                     self.subset, self.loss = names[subset], loss
@@ -442,6 +339,8 @@ class Fixing:
                         break
                 if not finished:
                     hard.append(root)
+                if self.node_limit is not None and self.spent >= self.node_limit:
+                    raise OutOfNodesError
                 if time.perf_counter() > told + TOLD:
                     told = time.perf_counter()
                     self._pause()
@@ -449,26 +348,28 @@ class Fixing:
             pool.shutdown(cancel_futures=True)
         return hard
 
-    def _grow(
-        self, X: Array, names: Indices, roots: Roots | None, target: float, workers: int, limit: int | None
-    ) -> bool:
+    def _grow(self, X: Array, names: Indices, roots: Roots | None, target: float) -> bool:
         """The tree, or a forest by parts that memory holds."""
         place = {int(name): i for i, name in enumerate(names)}
         for part in [None] if roots is None else _parts(roots):
+            whole = part is None and target >= self.limit
             proof = branch_and_bound(
                 X,
                 self.c,
                 np.array([place[int(name)] for name in self.subset]),
                 include=range(len(self.field.include)),
+                gap=self.gap if whole else 0.0,
                 time_limit=self.field.left,
-                node_limit=None if limit is None else max(limit - self.nodes, 1),
-                workers=workers,
-                callback=self._in_numbers(names, target),
+                node_limit=None if self.node_limit is None else max(self.node_limit - self.spent, 1),
+                workers=self.workers,
+                callback=self._in_numbers(names, target, part),
                 roots=part,
                 below=target,
             )
             self.nodes += proof.nodes
             self.evaluations += proof.evaluations
+            if part is None:
+                self.lower = max(self.lower, min(target, proof.lower_bound))
             if proof.loss < min(target, self.loss):
                 self.subset, self.loss, target = names[proof.indices], proof.loss, proof.loss
                 self.field.keep(self.subset, X[:, proof.indices])
@@ -477,20 +378,22 @@ class Fixing:
             if proof.status != "optimal":
                 self.status = proof.status
                 return False
-        if self.loss <= target:
+        if self.loss <= target or target >= self.limit:
             self.lower, self.status = self.loss, "optimal"
         return True
 
-    def _in_numbers(self, names: Indices, target: float) -> Callback:
-        """The caller's callback, in numbers of the source; stops the tree where what it found makes it worth while."""
+    def _in_numbers(self, names: Indices, target: float, roots: Roots | None) -> Callback:
+        """The caller's callback, in numbers of the source; stops a forest where what it found makes it worth while."""
         self.again = False
 
         def tell(progress: SearchProgress) -> bool | None:
             better = progress.incumbent < target
             loss = progress.incumbent if better else self.loss
             subset = names[progress.indices] if better else self.subset
-            stop = self._tell(loss, subset, progress.nodes, progress.open_nodes)
-            self.again = better and not stop and loss - self.field.k < WORTH * (target - self.field.k)
+            lower = self.lower if roots else max(self.lower, min(target, progress.lower_bound))
+            stop = self._tell(loss, subset, lower, progress.nodes, progress.open_nodes)
+            if roots is not None and self.node_limit is None:
+                self.again = better and not stop and loss - self.field.k < WORTH * (target - self.field.k)
             return stop or self.again
 
         return tell
@@ -501,6 +404,37 @@ def _parts(roots: Roots) -> list[Roots]:
     ends = np.cumsum([len(candidates) for _, candidates in roots]) // BATCH
     cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(roots)]
     return [roots[a:b] for a, b in pairwise(cuts) if a < b]
+
+
+def prove(
+    X: Array,
+    c: float,
+    start: Indices,
+    *,
+    include: Sequence[int],
+    gap: float = 0.0,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    workers: int,
+    callback: Callback | None = None,
+) -> Proof:
+    """As `branch_and_bound`, which it ends with, for columns in memory: cuts and targets come first."""
+    if len(X) - len(include) <= 2:
+        return branch_and_bound(
+            X, c, start, include=include, gap=gap, time_limit=time_limit, node_limit=node_limit, workers=workers,
+            callback=callback,
+        )  # fmt: skip
+    count = X.shape[1]
+    must = np.array(include, dtype=np.intp)
+    field = Field(Columns(ArraySource(X, X.dtype, workers)), must, np.zeros(0, np.intp), time_limit)
+    field.keep(start, X[:, start])
+    log_loss = log_loss_of(np.ascontiguousarray(X[:, start].T), np.arange(len(X), dtype=np.int32), c)
+    fixing = Fixing(
+        field, c, start, log_loss, gap=gap, room=count, most=count, node_limit=node_limit, workers=workers,
+        callback=callback,
+    )  # fmt: skip
+    fixing.finish()
+    return Proof(np.sort(fixing.subset), fixing.loss, fixing.lower, fixing.status, fixing.spent, fixing.evaluations)
 
 
 def exact_source(
@@ -517,7 +451,7 @@ def exact_source(
     memory: int,
 ) -> Search:
     """`exact_search` on a source."""
-    field = Field(X, include, exclude, labels, time_limit)
+    field = Field.over(X, include, exclude, labels, time_limit)
     if field.k - len(field.include) <= 1:
         # one pass evaluates them all
         subset, seen = greedy_field(field, c)
@@ -532,20 +466,19 @@ def exact_source(
             f"The best loss known is e^{exchange.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
             "exchange_search, which compares logarithms, a smaller c, or rescale the columns to a median length of 1."
         )
-    fixing = Fixing(field, c, exchange, gap, memory, callback)
-    try:
-        fixing.run(workers, node_limit)
-    except OutOfTimeError:
-        fixing.status = "time"
-    except KeyboardInterrupt:
-        fixing.status = "interrupted"
+    room = max(ROOM, memory // (96 * field.k))
+    fixing = Fixing(
+        field, c, exchange.subset, exchange.log_loss, gap=gap, room=room, most=MOST, node_limit=node_limit,
+        workers=workers, callback=callback,
+    )  # fmt: skip
+    fixing.finish()
     return field.answer(
         fixing.subset,
         c,
         "exact",
         fixing.status,
-        fixing.evaluations,
+        exchange.descents + fixing.evaluations,
         lower_bound=fixing.lower,
-        nodes=fixing.nodes,
+        nodes=fixing.spent,
         notes=fixing.notes,
     )

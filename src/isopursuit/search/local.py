@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from isopursuit.search._node import NodeKernel
 from isopursuit.search._swap import Columns
 from isopursuit.search.greedy import greedy_subset
-from isopursuit.search.relaxation import relax
+from isopursuit.search.relaxation import LARGEST_LOG, relax
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
+Watch = Callable[[float, Subset], bool | None]
 
 MARGIN = 1e-10  # by which a logarithm must fall to count as lower
 GROWTH = 1.01  # of the volume, that makes a swap for it worth while
-MANY = 16  # columns beyond which a kick is repaired where it was made, lest it undo the rest
 PATIENCE = 100  # kicks without success before another start is tried
+DETOUR = 0.05  # by which the loss may rise from kick to kick, relative to what it is above the ideal
 PAIR_STEPS, PAIR_TOLERANCE = 8, 0.05  # Newton steps for the bound of a pair, as for a node of the exact search
 
 
@@ -48,14 +49,21 @@ def local_search(
     kicks: int,
     rng: np.random.Generator,
     time_limit: float | None = None,
-    watch: Callable[[float, Subset], bool | None] | None = None,
+    watch: Watch | None = None,
+    begin: NDArray[np.intp] | None = None,
 ) -> Found:
     """Descend from several starts, then kick the best while that helps, then start again, on X (D, P), or (n, D, P);
     Ctrl-C returns the best so far.
 
     The deadline is looked at before every swap. The start of large volume takes little time, so that there always is
-    an answer; of it and the greedy one, which may take a third of the time, the better is improved first. `watch` is
-    told the best log-loss and subset after every descent, and ends the search by returning True.
+    an answer; of it and the greedy one, which may take a third of the time, the better is improved first. A subset to
+    `begin` with, which no swap improves, takes the place of both. `watch` is told the best log-loss and subset after
+    every descent, and ends the search by returning True.
+
+    There are two kicks. One leaves out a few columns and adds what is then best, one after the other; swaps in those
+    places alone follow, and where they lead back that was no kick. The other, every fourth time, puts random
+    columns in, and swaps for the largest volume: where columns are many and of like lengths, that is near the best. At
+    many points it is every second time, and there is no volume.
     """
     X = X.reshape(-1, *X.shape[-2:])
     columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
@@ -63,40 +71,52 @@ def local_search(
     deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
     free = range(len(include), dimension)
     swaps = Columns(columns, c)
-    volume = _volume_start(X, include, None)
-    met = [(swaps.loss(volume), volume)]
-    if len(X) == 1:
-        volume = _larger_volume(X[0], volume, len(include), deadline)
-        met.append((swaps.loss(volume), volume))
+    soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
+    if begin is None:
+        waiting = [_volume_start(X, include, None)]
+        if len(X) == 1:
+            waiting.append(_larger_volume(X[0], waiting[0], len(include), deadline))
+    else:
+        fixed = np.array(include, np.int32)
+        waiting = [np.concatenate([fixed, np.setdiff1d(begin, fixed)]).astype(np.int32)]
+    met = [(swaps.loss(subset), subset) for subset in waiting]
     descents = 0
     interrupted = False
     try:
-        soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
-        greedy = greedy_subset(columns, c, include, soon)
-        waiting = [volume] if greedy is None else sorted([greedy, volume], key=swaps.loss)
+        if begin is None:
+            greedy = greedy_subset(columns, c, include, soon)
+            waiting = sorted([waiting[-1]] if greedy is None else [waiting[-1], greedy], key=swaps.loss)
+        else:
+            waiting = []
         current, fruitless = min(met, key=_loss), 0
-        more = kicks if count > dimension and len(free) else 0
-        for turn in range(starts + more):
-            if time.perf_counter() > deadline:
-                break
-            order, begin = list(free), turn < len(waiting) or (turn < starts and time.perf_counter() < soon)
-            if begin or fruitless >= PATIENCE:
+        lowest = current[0]
+        turn, left = -1, starts + (kicks if count > dimension and len(free) else 0)
+        while left > 0 and time.perf_counter() <= deadline:
+            turn += 1
+            order, new = list(free), turn < len(waiting) or (turn < starts and time.perf_counter() < soon)
+            if new or fruitless >= PATIENCE:
                 trial = waiting[turn] if turn < len(waiting) else _volume_start(X, include, rng)
-                current, fruitless = (min(met, key=_loss) if begin else (np.inf, trial)), 0
-            else:
+                current, fruitless = (min(met, key=_loss) if new else (np.inf, trial)), 0
+                lowest = current[0]
+            elif turn % (4 if len(X) == 1 else 2) == 1:
                 trial = _kick(current[1], free, count, rng)
-                if dimension > MANY:
-                    order.sort(key=lambda position: trial[position] == current[1][position])
-            # where columns are many and of like lengths, a large volume is near the best
-            if len(X) == 1 and turn >= len(waiting) and turn % 2:
-                trial = _larger_volume(X[0], trial, len(include), deadline)
+                if len(X) == 1:
+                    trial = _larger_volume(X[0], trial, len(include), deadline)
+            else:
+                trial, changed = _rebuilt(swaps, current[1], free, rng)
+                trial, _ = swap_descent(swaps, trial, changed, c, deadline)
+                if np.isin(trial, current[1]).all():
+                    fruitless += 1
+                    continue
+                order.sort(key=lambda place: place not in changed)
             trial, loss = swap_descent(swaps, trial, order, c, deadline)
             met.append((loss, trial))
-            descents += 1
-            fruitless = 0 if loss < current[0] - MARGIN else fruitless + 1
-            current = min(current, met[-1], key=_loss)
+            descents, left = descents + 1, left - 1
+            fruitless = 0 if loss < lowest - MARGIN else fruitless + 1
+            lowest = min(loss, lowest)
+            current = met[-1] if _acceptable(loss, current[0], dimension * len(X)) else current
             if watch is not None and watch(*min(met, key=_loss)):
-                break
+                raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
     met.sort(key=_loss)
@@ -106,6 +126,13 @@ def local_search(
 
 def _loss(one: tuple[float, Subset]) -> float:
     return one[0]
+
+
+def _acceptable(log_loss: float, log_other: float, ideal: int) -> bool:
+    """Whether kicks may go on from this subset instead of the other: its loss above the ideal is hardly higher."""
+    if max(log_loss, log_other) > LARGEST_LOG:
+        return log_loss < log_other
+    return math.exp(log_loss) - ideal < (1 + DETOUR) * (math.exp(log_other) - ideal)
 
 
 def swap_descent(
@@ -218,3 +245,16 @@ def _kick(subset: Subset, free: Sequence[int], count: int, rng: np.random.Genera
     outside = np.setdiff1d(np.arange(count), subset)
     kicked[rng.choice(np.array(free), size, replace=False)] = rng.choice(outside, size, replace=False)
     return kicked
+
+
+def _rebuilt(swaps: Columns, subset: Subset, free: Sequence[int], rng: np.random.Generator) -> tuple[Subset, list[int]]:
+    """Leave out two to six columns, but not all, and add the best one after the other; the places they take."""
+    places = rng.choice(np.array(free), min(int(rng.integers(2, 7)), max(len(free) - 1, 1)), replace=False)
+    rebuilt, kept = subset.copy(), np.delete(subset, places)
+    for place in places:
+        found, _ = swaps.add(kept, np.inf, -1)
+        if found < 0:
+            return subset, []
+        rebuilt[place] = found
+        kept = np.append(kept, np.int32(found))
+    return rebuilt, places.tolist()

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ROWS = 256  # columns compared with all others at once
-WIDTH = 2**14
+ROWS, WIDTH = 64, 2**11  # columns compared at once: as many as a core's cache holds
 EDGES = 8_000_000  # compatible pairs kept at most
+SINGLE = 1e15  # squared lengths beyond which squares may leave single precision
 
 
 @dataclass(frozen=True)
@@ -46,32 +46,44 @@ class Graph:
 
 
 def compatible(X: Array, own: Array, base: float, budget: float, missing: int, deadline: float) -> Graph | None:
-    """The graph of the columns X (D, N), pruned, or None where it has too many edges or takes too long.
+    """The graph of the columns X (D, N), pruned, or None where it has too many edges, or takes too long.
 
     A subset's squares are `base`, `own` (N,) for each column, and twice the squared inner product for each pair;
     `missing` columns are wanted, and their squares must stay below `budget`.
     """
     rest = base + float(np.sort(own)[: missing - 2].sum())
+    longest = float(np.einsum("dp,dp->p", X, X).max())
+    if budget - rest > 2 * longest**2 + 2 * float(own.max()) or longest > SINGLE:
+        return None  # all pairs
     ones: list[NDArray[np.int32]] = []
     others: list[NDArray[np.int32]] = []
     squares: list[NDArray[np.float32]] = []
     edges, N = 0, len(own)
     columns = np.ascontiguousarray(X.T)
+    # most pairs are ruled out in single precision, whose error in an inner product is at most `error`
+    error = (len(X) + 4) * float(np.finfo(np.float32).eps) * longest
+    slack = 2 * error * np.sqrt(2 * max(budget, 0.0)) + 2 * error**2 + 1e-5 * abs(budget)
+    rows, single = (np.sqrt(2) * columns).astype(np.float32), X.astype(np.float32)
+    left, alike = (budget - rest + slack - own).astype(np.float32), not own.any()
     for first, start in ((a, b) for a in range(0, N, ROWS) for b in range(a, N, WIDTH)):
-        some = slice(first, min(first + ROWS, N))
-        inner = columns[some] @ X[:, start : start + WIDTH]
+        some, beside = slice(first, min(first + ROWS, N)), slice(start, start + WIDTH)
+        inner = rows[some] @ single[:, beside]
         inner *= inner
-        inner *= 2
-        good = inner + own[start : start + WIDTH] < (budget - rest - own[some])[:, None]
-        edges += int(np.count_nonzero(good))
-        if edges > EDGES or time.perf_counter() > deadline:
+        if not alike:
+            inner += own[beside].astype(np.float32)
+        i, j = np.nonzero(inner < left[some, None])
+        if time.perf_counter() > deadline:
             return None
-        i, j = np.nonzero(good)
         after = np.flatnonzero(j + start > i + first)
-        i, j = i[after], j[after]
-        ones.append((i + first).astype(np.int32))
-        others.append((j + start).astype(np.int32))
-        squares.append((inner[i, j] * (1 - 1e-6)).astype(np.float32))
+        i, j = i[after] + first, j[after] + start
+        square = 2 * np.einsum("pd,pd->p", columns[i], columns[j]) ** 2
+        good = square + own[j] < budget - rest - own[i]
+        edges += 2 * int(np.count_nonzero(good))
+        if edges > EDGES:
+            return None
+        ones.append(i[good].astype(np.int32))
+        others.append(j[good].astype(np.int32))
+        squares.append((square[good] * (1 - 1e-6)).astype(np.float32))
     one, other, square = np.concatenate(ones), np.concatenate(others), np.concatenate(squares)
     return _pruned(one, other, square, own, base, budget, missing)
 
@@ -89,7 +101,7 @@ def _pruned(
     count = len(own)
     one, other = np.concatenate([one, other]), np.concatenate([other, one])
     cost = np.concatenate([square, square]) + (own * (1 - 1e-6)).astype(np.float32)[other]
-    order = np.lexsort((cost, one))
+    order = np.argsort(one + cost / (cost.max(initial=0.0) * 1.001 + 1e-300))  # by the first, then by cost
     one, other, cost = one[order], other[order], cost[order]
     while True:
         starts = np.searchsorted(one, np.arange(count))

@@ -155,7 +155,7 @@ def exchange_source(
     memory: int,
 ) -> Search:
     """`exchange_search` on a source."""
-    field = Field(X, include, exclude, labels, time_limit)
+    field = Field.over(X, include, exclude, labels, time_limit)
     found = Exchange(field, c, memory, field.include)
     found.run(starts, kicks, rng, field.deadline)
     told = "no single swap with any column improves it: proved."

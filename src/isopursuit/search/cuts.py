@@ -1,0 +1,184 @@
+"""Which columns are in no subset better than the incumbent: cuts, evaluated for all columns in one pass.
+
+Every bound here is a sum over the columns of a subset S ⊇ S' (S' must be picked, m are missing):
+
+    l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
+
+Hence base + (the m smallest scores of all) is a lower bound over all columns, and p is in no better subset if base +
+(the m − 1 smallest) + score_p is not below the incumbent. There are three:
+
+- *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (relaxation.py): score xᵀKx with
+  K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the relaxation of a few
+  columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this cut then says
+  nothing.
+- *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
+  h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.
+- *frame* (pairs.py): μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²], for what is not orthogonal to S'.
+
+The mean of tangent and pinched is a cut as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.matrix import namespace, on_host
+from isopursuit.search.passes import alive, beside, pieces
+from isopursuit.search.relaxation import Relaxation, loss_below
+from isopursuit.sources.tasks import Pile, Transform
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+ROUNDING = 1e-12  # of a cut, relative to its terms
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cuts' rows: pinched, frame, then for each tangent itself and its mean with the pinched one.
+
+    `bases` and `least` (J,) are the bases and the sums of the m − 1 smallest scores, −∞ where those are not known yet.
+    """
+
+    relaxation: Relaxation
+    stiffness: float
+    included: Array  # (k, D)
+    complement: Array  # (D − k, D)
+    bases: Array
+    least: Array
+    tangents: tuple[Array, ...] = ()
+
+    @classmethod
+    def around(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
+        """The two that need no w; their scores are not negative, which is a first bound on the least."""
+        k, D = included.shape
+        _, s, vt = np.linalg.svd(included) if k else (None, np.zeros(0), np.eye(D))
+        e, c = s**2, relaxation.c
+        gram = included @ included.T - np.eye(k)
+        below, above = loss_below(e * (1 + 1e-12), c), _plus(e * (1 - 1e-12), relaxation, np)
+        bases = np.array([D + float(below.sum() + above.sum()), D + stiffness * float((gram**2).sum())])
+        return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2))
+
+    def with_tangent(self, w: Array, home: Array, row: int) -> Cuts:
+        """With the tangent at the weights w of the columns `home`, in the last place."""
+        relaxation, E = self.relaxation, self.complement
+        weighted = (home * w) @ home.T
+        e, V = np.linalg.eigh(weighted + self.included.T @ self.included)
+        values, slopes = np.array([relaxation.envelope(float(one), row) for one in e]).T
+        K = (V * slopes) @ V.T
+        magnitude = float(np.abs(values).sum() + np.abs(slopes * e).sum())
+        base = float(values.sum())
+        kappa = float(relaxation.rows[row, 0])
+        if kappa > 0:
+            N = E @ weighted @ E.T
+            logs = np.linalg.slogdet(N)[1] + np.linalg.slogdet(self.included @ self.included.T)[1]
+            base -= kappa * float(logs)
+            K -= kappa * E.T @ np.linalg.solve(N, E)
+            magnitude += abs(kappa * float(logs)) + kappa * len(E)
+        K = (K + K.T) / 2
+        base -= float(np.einsum("ij,ij->", K, weighted)) + ROUNDING * magnitude
+        kept = self.tangents[-1:]
+        old = slice(2 + 2 * (len(self.tangents) - len(kept)), None)
+        bases = np.concatenate([self.bases[:2], self.bases[old], [base, (base + self.bases[0]) / 2]])
+        least = np.concatenate([self.least[:2], self.least[old], [-np.inf, -np.inf]])
+        return replace(self, bases=bases, least=least, tangents=(*kept, K))
+
+    def bounds(self, values: Array) -> Array:
+        """The best known bound on the loss of a subset with each of these columns."""
+        known = np.isfinite(self.least)
+        return (self.bases[known, None] + self.least[known, None] + self.scores(values)[known]).max(axis=0)
+
+    def scores(self, z: Any) -> Array:
+        """The scores of columns (D, m), one row a cut."""
+        xp, c = namespace(z), self.relaxation.c
+        squares = xp.einsum("dp,dp->p", z, z)
+        off, along = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in (self.complement, self.included)))
+        u = xp.clip(off * (1 + 1e-12), self.relaxation.low, 1.0) ** (c / 2)
+        pinched = (xp.exp(u) + xp.exp(1 / u)) / (2 * np.e) - 1 + _plus(squares * (1 - 1e-12), self.relaxation, xp)
+        rows = [pinched, self.stiffness * ((squares - 1) ** 2 + 2 * along)]
+        for K in self.tangents:
+            score = xp.einsum("dp,dp->p", z, beside(K, z) @ z)
+            rows += [score, (score + pinched) / 2]
+        return on_host(xp.stack(rows))
+
+
+def _plus(squares: Any, relaxation: Relaxation, xp: Any) -> Any:
+    """The convex envelope of h₊: q_0 − 1 above one, constant where no better subset reaches."""
+    _, left, right, value, slope = relaxation.rows[0].tolist()
+    inside = xp.clip(squares, 1.0, relaxation.high)
+    u = inside ** (relaxation.c / 2)
+    above = (xp.exp(u) + xp.exp(1 / u)) / (2 * np.e)
+    if left <= right:
+        above = xp.where((inside >= left) & (inside <= right), value + slope * (inside - left), above)
+    return xp.clip(above - 1, 0.0, None)
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """What one pass found: the m smallest scores of every cut (J, m), the columns no cut excludes and how many they
+    are, and those of the lowest scores for the last tangent.
+    """
+
+    least: Array
+    kept: Pile
+    survivors: int
+    wanted: Pile
+
+
+@dataclass(frozen=True)
+class Sift:
+    """One pass with cuts. A column stays if no cut of known `least` takes it to the limit."""
+
+    cuts: Cuts
+    missing: int
+    limit: float
+    transform: Transform
+    barred: Indices
+    room: int
+    wanted: int = 0
+    bars: tuple[float, float] = (-np.inf, -np.inf)
+
+    def __call__(self, block: Any, first: int) -> Sifted:
+        """Sift one block."""
+        known = np.isfinite(self.cuts.least)
+        start_from = (self.cuts.bases + self.cuts.least)[known, None]
+        least = np.full((len(known), self.missing), np.inf)
+        bounds: list[Array] = []
+        last: list[Array] = []
+        for start, z in pieces(block, self.transform):
+            scores = self.cuts.scores(z)
+            squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
+            scores[:, ~alive(squares, first + start, self.barred)] = np.inf
+            least = smallest(least, scores, self.missing)
+            bounds.append((start_from + scores[known]).max(axis=0))
+            last.append(scores[-2 if self.cuts.tangents else -1])
+        bound, score = np.concatenate(bounds), np.concatenate(last)
+        stay = np.flatnonzero(bound < self.limit)
+        low = np.flatnonzero(score < np.inf)
+        kept = Pile.pick(block, first, stay, -bound[stay], self.room, self.bars[0])
+        wanted = Pile.pick(block, first, low, -score[low], self.wanted, self.bars[1])
+        return Sifted(least, kept, len(stay), wanted)
+
+    def merge(self, one: Sifted, other: Sifted) -> Sifted:
+        """Both blocks in one."""
+        return Sifted(
+            smallest(one.least, other.least, self.missing),
+            one.kept.joined(other.kept),
+            one.survivors + other.survivors,
+            one.wanted.joined(other.wanted),
+        )
+
+    def after(self, answer: Sifted) -> Sift:
+        """Columns below all that fill the room stay behind; they are counted all the same."""
+        bars = max(self.bars[0], answer.kept.bar), max(self.bars[1], answer.wanted.bar)
+        return replace(self, bars=bars)
+
+
+def smallest(one: Array, other: Array, count: int) -> Array:
+    """The `count` smallest of both, row by row."""
+    both = np.concatenate([one, other], axis=1)
+    return np.partition(both, count - 1, axis=1)[:, :count]
