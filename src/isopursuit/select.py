@@ -30,6 +30,7 @@ from isopursuit.matrix import (
 from isopursuit.normalize import Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
+from isopursuit.search._swap import Columns as Swaps
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
@@ -46,7 +47,7 @@ Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 
 NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
 MOST_TIED = 5000  # columns of a source that the search takes on
-BATCH = 64  # swaps evaluated at once
+BATCH = 64  # swaps that set a limit
 SHORTEST = 0.1  # seconds that the second stage may take however long the first took
 
 
@@ -282,10 +283,11 @@ def _explain(
     lengths = np.linalg.norm(values, axis=1).mean(axis=0)
     picked = search.indices
     open_to = np.setdiff1d(np.flatnonzero(lengths > 0), np.concatenate([picked, np.array(barred, dtype=np.intp)]))
+    others = _Rivals(values[:, :, picked], values[:, :, open_to], c)
     choices: list[Choice] = []
     rivals: dict[int, tuple[float, int]] = {}
     for position, index in enumerate(picked.tolist()):
-        swaps = _best_swaps(values, picked, position, open_to, c)
+        swaps = [(log_loss, int(open_to[other])) for log_loss, other in others.best(position)]
         for log_loss, rival in swaps if index not in must else []:
             if rival not in rivals or log_loss < rivals[rival][0]:
                 rivals[rival] = (log_loss, index)
@@ -327,34 +329,43 @@ def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], loss: float) -
     return ("a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",)
 
 
-def _best_swaps(
-    values: Array, picked: NDArray[np.intp], position: int, open_to: NDArray[np.intp], c: float
-) -> list[tuple[float, int]]:
-    """The best replacements for one picked column, (log-loss, column), lowest first.
+class _Rivals:
+    """What could take the place of each picked column, (n, k, k), among the others (n, k, P)."""
 
-    With e, V the eigenpairs of Σ x xᵀ over the other columns and y = Vᵀx, adding x gives λ_min ≤ e_min + y_min² and
-    λ_max ≥ e_max + y_max²: a bound on the loss. Candidates are evaluated in its order until it rules out the rest.
-    """
-    n, k, _ = values.shape
-    others = values[:, :, np.delete(picked, position)]
-    e, V = np.linalg.eigh(others @ np.swapaxes(others, 1, 2))
-    ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ values[:, :, open_to]) ** 2
-    ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
-    ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
-    # the rest of the spectrum costs at least 1 each
-    bounds = log_spectral_loss(np.where(ends > 0, ends, 1e-300), c) if k > 1 else np.full((n, len(open_to)), -np.inf)
-    bound = log_sum(bounds.T)
-    order = np.argsort(bound, kind="stable")
-    found: list[tuple[float, int]] = []
-    batch = max(NEAREST, BATCH // n)
-    for first in range(0, len(order), batch):
-        some = order[first : first + batch]
-        if len(found) >= NEAREST and bound[some[0]] > found[NEAREST - 1][0]:
-            break
-        stack = np.empty((len(some), n, k, k))
-        stack[..., :-1] = others
-        stack[..., -1] = np.moveaxis(values[:, :, open_to[some]], 2, 0)
-        scores = log_sum(log_spectral_loss(spectrum(stack), c))
-        found += [(float(s), int(open_to[p])) for s, p in zip(scores, some, strict=True) if np.isfinite(s)]
-        found.sort()
-    return found[:NEAREST]
+    def __init__(self, picked: Array, others: Array, c: float) -> None:
+        self.picked, self.others, self.c = picked, others, c
+        both = np.concatenate([picked, others], axis=2)
+        self.swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), c)
+        self.subset = np.arange(picked.shape[2], dtype=np.int32)
+        self.log_loss = self.swaps.loss(self.subset)
+        self.swaps.price(self.subset, self.log_loss)
+
+    def best(self, position: int) -> list[tuple[float, int]]:
+        """The best replacements for one picked column, (log-loss, which of the others), lowest first.
+
+        A few that look well set a limit; the kernel finds all below it.
+        """
+        some = self._promising(position)
+        stack = np.repeat(self.picked[None], len(some), axis=0)
+        stack[..., position] = np.moveaxis(self.others[:, :, some], 2, 0)
+        scores = np.sort(log_sum(log_spectral_loss(spectrum(stack), self.c)))
+        limit = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
+        limit += 1e-12 * max(abs(limit), 1.0) if limit < np.inf else 0.0
+        which, values = self.swaps.below(self.subset, position, self.log_loss, limit)
+        found = zip(values.tolist(), (which - len(self.subset)).tolist(), strict=True)
+        return sorted(found)[:NEAREST]
+
+    def _promising(self, position: int) -> Indices:
+        """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
+        y_min² and λ_max ≥ e_max + y_max²: columns of a low bound on the loss.
+        """
+        _, k, count = self.others.shape
+        if count <= BATCH or k == 1:
+            return np.arange(min(count, BATCH), dtype=np.intp)
+        stay = np.delete(self.picked, position, axis=2)
+        e, V = np.linalg.eigh(stay @ np.swapaxes(stay, 1, 2))
+        ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ self.others) ** 2
+        ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
+        ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
+        bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
+        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import isopursuit as ip
+from isopursuit.search.fixing import prove
 from isopursuit.search.local import local_search
 from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
 
@@ -259,3 +260,53 @@ def test_the_callback_sees_the_callers_columns(wine: Matrix) -> None:
     for now in seen:
         assert ip.isometry_loss(X[:, now.indices]) == pytest.approx(now.incumbent, rel=1e-9)
         assert now.lower_bound <= found.loss * (1 + 1e-9)
+
+
+def hidden_basis(D: int, crowd: int, noise: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(D, D)))[0] + noise * rng.normal(size=(D, D))
+    others = rng.normal(size=(D, crowd))
+    return np.hstack([others / np.linalg.norm(others, axis=0), basis])
+
+
+@pytest.mark.parametrize(("D", "crowd", "noise"), [(8, 3000, 0.0), (16, 400, 0.0), (16, 400, 1e-3)])
+def test_a_basis_that_no_swap_leads_to_is_found(D: int, crowd: int, noise: float) -> None:
+    found = ip.exact_search(hidden_basis(D, crowd, noise), time_limit=60)
+    assert (found.status, found.indices.tolist()) == ("optimal", list(range(crowd, crowd + D)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_cuts_targets_and_tree_give_the_best_of_all(seed: int) -> None:
+    """From a poor start, so that targets have something to find; with columns near an orthonormal basis, or not."""
+    rng = np.random.default_rng(seed)
+    D, P = int(rng.integers(3, 5)), 22
+    X = rng.standard_normal((D, P))
+    X *= np.exp(rng.uniform(-0.5, 0.5, P)) / np.linalg.norm(X, axis=0)
+    if seed % 2:
+        X[:, :D] = np.linalg.qr(X[:, :D])[0] + 10 ** -rng.uniform(1, 4) * rng.standard_normal((D, D))
+    c, include = float(rng.choice([0.5, 1.0, 2.0])), [int(rng.integers(P))] if seed % 3 == 0 else []
+    best = ip.brute_search(X, c, include=include)
+    free = np.setdiff1d(np.arange(P), include)
+    starts = [np.array([*include, *rng.permutation(free)[: D - len(include)]]) for _ in range(31)]
+    start = sorted(starts, key=lambda subset: ip.isometry_loss(X[:, subset], c))[10]
+    proof = prove(X, c, start, include=include, workers=1)
+    assert proof.status == "optimal"
+    assert proof.loss == pytest.approx(best.loss, rel=1e-8)
+    assert proof.lower_bound <= best.loss * (1 + 1e-9)
+    wide = prove(X, c, start, include=include, workers=1, gap=0.2)
+    assert wide.status in ("optimal", "gap")
+    assert 0.8 * wide.loss * (1 - 1e-9) <= best.loss <= wide.loss * (1 + 1e-9)
+    assert wide.lower_bound <= best.loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("nodes", [1, 20, 300])
+def test_a_node_limit_ends_at_the_same_place_with_an_honest_bound(nodes: int) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((7, 150))
+    X /= np.linalg.norm(X, axis=0)
+    one, two = (ip.exact_search(X, node_limit=nodes, workers=1) for _ in range(2))
+    assert (one.loss, one.lower_bound, one.nodes) == (two.loss, two.lower_bound, two.nodes)
+    assert (one.status, one.indices.tolist()) == ("nodes", two.indices.tolist())
+    best = ip.exact_search(X)
+    assert best.status == "optimal"
+    assert one.lower_bound <= best.loss * (1 + 1e-9) <= one.loss * (1 + 2e-9)

@@ -52,3 +52,28 @@ def test_a_time_limit_is_kept_and_still_no_worse_than_pivoted_qr():
 def test_no_kicks_means_a_descent_and_nothing_more():
     X = load_wine().matrix(D=6)
     assert ip.exchange_search(X, starts=1, kicks=0).evaluations == 1
+
+
+def test_a_proof_that_comes_easily_is_given():
+    X = load_wine().matrix(D=6)
+    found = ip.exchange_search(X)
+    assert (found.status, found.lower_bound) == ("optimal", found.loss)
+    assert found.loss == pytest.approx(ip.exact_search(X).loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_proof_is_one(seed):
+    rng = np.random.default_rng(seed)
+    D = int(rng.integers(2, 5))
+    X = rng.standard_normal((D, 24)) * np.exp(rng.uniform(-1, 1, 24)) / 2
+    c, include = float(rng.choice([0.5, 1.0, 2.0])), [int(rng.integers(24))] if seed % 3 == 0 else []
+    found = ip.exchange_search(X, c, include=include)
+    best = ip.brute_search(X, c, include=include)
+    assert found.status in ("optimal", "heuristic")
+    assert found.loss >= best.loss * (1 - 1e-12)
+    if found.optimal:
+        assert found.loss == pytest.approx(best.loss, rel=1e-8)
+
+
+def test_nothing_is_proved_where_bounds_are_not_verified():
+    assert ip.exchange_search(load_wine().matrix(D=4), c=50.0).status == "heuristic"

@@ -40,6 +40,28 @@ def test_the_best_swap_is_the_best_of_all(c: float) -> None:
         assert best_column(columns, others, c, min(values) - 1e-6, present)[0] == -1
 
 
+@pytest.mark.parametrize("c", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("points", [1, 3])
+def test_all_swaps_below_a_limit_are_found(c: float, points: int) -> None:
+    rng = np.random.default_rng(round(10 * c) + points)
+    for _ in range(10):
+        columns = rng.standard_normal((points, 30, 4)) / 2
+        subset = rng.permutation(30)[:4].astype(np.int32)
+        position = int(rng.integers(4))
+        swaps = Columns(columns, c)
+        loss = swaps.loss(subset)
+        swaps.price(subset, loss)
+        outside = np.setdiff1d(np.arange(30), subset)
+        values = {}
+        for p in outside.tolist():
+            trial = np.where(np.arange(4) == position, p, subset)
+            values[p] = np.logaddexp.reduce([log_loss(one[trial].T, c) for one in columns])
+        for limit in (np.inf, float(np.quantile(list(values.values()), 0.43))):
+            which, found = swaps.below(subset, position, loss, limit)
+            assert set(which.tolist()) == {p for p, value in values.items() if value < limit}
+            assert found == pytest.approx([values[p] for p in which.tolist()], rel=1e-9)
+
+
 def test_a_descent_ends_where_no_swap_improves_and_keeps_what_is_fixed() -> None:
     rng = np.random.default_rng(4)
     columns = rng.standard_normal((40, 6))

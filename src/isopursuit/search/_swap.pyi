@@ -36,5 +36,10 @@ class Columns:
     def replace(self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float) -> tuple[int, float]:
         """The best other column in one place of the subset priced last, as `best_column`."""
 
+    def below(
+        self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """All other columns that in that place lead to less than `log_limit`, and the log-losses they lead to."""
+
     def add(self, subset: NDArray[np.int32], log_limit: float, besides: int) -> tuple[int, float]:
         """As `best_column`."""

@@ -315,6 +315,14 @@ cdef double diagonal_bound(const Scratch* at, int j, int n, int P, int D, int si
     return total
 
 
+cdef inline bint may_be_below(const Scratch* at, int j, int n, int P, int D, int size, double c,
+                              double limit) noexcept nogil:
+    # The last test before the loss itself
+    if at.cuts.floor > 0:
+        return can_improve(at, at.e + D - size, at.Y + <size_t> j * D + D - size, size, c, limit)
+    return diagonal_bound(at, j, n, P, D, size, c) < limit
+
+
 cdef int best_of(const double* columns, int n, int P, int D, int* subset, int count, double c, double* best,
                  Scratch* at) noexcept nogil:
     # The listed column that with the first `count` of subset has the least log-loss, if below best (updated), or -1.
@@ -332,10 +340,7 @@ cdef int best_of(const double* columns, int n, int P, int D, int* subset, int co
         if not at.bounds[j] < best[0] + margin or at.tried == 0:
             continue
         at.bounds[j] = INFINITY
-        if at.cuts.floor > 0:
-            if not can_improve(at, at.e + D - size, at.Y + <size_t> j * D + D - size, size, c, best[0] + margin):
-                continue
-        elif diagonal_bound(at, j, n, P, D, size, c) >= best[0] + margin:
+        if not may_be_below(at, j, n, P, D, size, c, best[0] + margin):
             continue
         subset[count] = at.listed[j]
         value = joint_log_loss(columns, n, P, subset, size, D, c, best[0] + margin, at.columns)
@@ -419,24 +424,53 @@ cdef class Columns:
 
     def replace(self, const int[::1] subset, int position, double log_loss, double log_limit):
         # The best column in one place of a priced subset
-        cdef int j, p, found, present = subset[position], count = subset.shape[0] - 1
+        cdef int found, count = subset.shape[0] - 1
+        cdef double best = log_limit
+        with nogil:
+            self.list_for(subset, position, log_loss, log_limit)
+            found = best_of(&self.X[0, 0, 0], self.n, self.P, self.D, self.at.listed + self.P, count, self.c, &best,
+                            &self.at)
+        return found, best
+
+    def below(self, const int[::1] subset, int position, double log_loss, double log_limit):
+        # All columns that lead below the limit in one place of a priced subset
+        cdef int j, size = subset.shape[0], found = 0
         cdef int* others = self.at.listed + self.P
-        cdef double best = log_limit, highest = INFINITY
+        cdef int[::1] which = np.empty(self.P, np.intc)
+        cdef double[::1] values = np.empty(self.P)
+        cdef double value
+        with nogil:
+            self.list_for(subset, position, log_loss, log_limit)
+            bound_additions(&self.X[0, 0, 0], self.n, self.P, self.D, others, size - 1, self.c, log_limit, &self.at)
+            for j in range(self.at.tried):
+                if not (self.at.bounds[j] < log_limit and may_be_below(&self.at, j, self.n, self.P, self.D, size, self.c,
+                                                                      log_limit)):
+                    continue
+                others[size - 1] = self.at.listed[j]
+                value = joint_log_loss(&self.X[0, 0, 0], self.n, self.P, others, size, self.D, self.c, log_limit,
+                                       self.at.columns)
+                if value < log_limit:
+                    which[found], values[found] = self.at.listed[j], value
+                    found += 1
+        return np.asarray(which[:found]).copy(), np.asarray(values[:found]).copy()
+
+    cdef void list_for(self, const int[::1] subset, int position, double log_loss, double log_limit) noexcept nogil:
+        # The columns whose price allows them in that place; the others' numbers come after all that are listed
+        cdef int j, p, present = subset[position], count = subset.shape[0] - 1
+        cdef int* others = self.at.listed + self.P
+        cdef double highest = INFINITY
         if self.prices[present] > -INFINITY and log_limit < INFINITY:
             highest = exp(log_limit) - exp(log_loss) + self.prices[present]
             highest += 1e-9 * (exp(log_loss) + fabs(self.prices[present]))
-        with nogil:
-            for j in range(count):
-                others[j] = subset[j if j < position else j + 1]
-            self.block(others, count, present, 1)
-            self.at.tried = 0
-            for p in range(self.P):
-                if not self.blocked[p] and self.prices[p] < highest:
-                    self.at.listed[self.at.tried] = p
-                    self.at.tried += 1
-            self.block(others, count, present, 0)
-            found = best_of(&self.X[0, 0, 0], self.n, self.P, self.D, others, count, self.c, &best, &self.at)
-        return found, best
+        for j in range(count):
+            others[j] = subset[j if j < position else j + 1]
+        self.block(others, count, present, 1)
+        self.at.tried = 0
+        for p in range(self.P):
+            if not self.blocked[p] and self.prices[p] < highest:
+                self.at.listed[self.at.tried] = p
+                self.at.tried += 1
+        self.block(others, count, present, 0)
 
     def add(self, const int[::1] subset, double log_limit, int besides):
         cdef int j, p, found, count = subset.shape[0]

@@ -32,7 +32,8 @@ Subset = NDArray[np.int32]
 QUICK = (3, 30)  # starts and kicks before the first attempt at a proof
 SHARE, MANY, LARGE_SHARE = 0.8, 16, 0.95  # of the time, for kicks; more where over MANY columns are picked
 FEW = 500_000  # P D² up to which pairs are exchanged and all columns searched: beyond, that takes too long
-SEVERAL, PRUNED_SHARE = 10_000_000, 0.2  # up to which isometry pursuit gives a start too, and of the time for it
+SEVERAL, LARGE = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too
+PRUNED_SHARE = 0.2  # of the time, for that
 POOL = 90  # columns that are recombined
 NODES, WORK = 2_000, 200_000  # a short exact search ends after so many nodes, or so many divided by D² if that is less
 CLOSED = ("optimal", "gap")
@@ -149,7 +150,7 @@ def improve(
         if found.interrupted or proof.status in CLOSED:
             return found, proof
     try:
-        if P * D**2 <= SEVERAL and time.perf_counter() < deadline:
+        if P * D**2 <= SEVERAL and D <= LARGE and time.perf_counter() < deadline:
             found = _with_pursuit(X[0], c, found, include, kicks // 3, deadline)
     except KeyboardInterrupt:
         return replace(found, interrupted=True), proof

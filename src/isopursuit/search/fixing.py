@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,12 @@ class Fixing:
         candidates = np.arange(k, len(columns), dtype=np.int32)
         start = np.isin(field.numbers[k:], self.subset).astype(np.float32)
         chosen = np.arange(k, dtype=np.int32)
+        clock = None if field.left is None else Timer(field.left, kernel.stop)
+        if clock is not None:
+            clock.start()
         outcome = kernel.process(chosen, candidates, start, 1, STEPS, 1e-3 * (self.loss - field.k) / (100 * self.loss))
+        if clock is not None:
+            clock.cancel()
         if outcome.closed or outcome.stopped:
             return None
         some = outcome.weights > 0
@@ -418,7 +424,10 @@ def prove(
     workers: int,
     callback: Callback | None = None,
 ) -> Proof:
-    """As `branch_and_bound`, which it ends with, for columns in memory: cuts and targets come first."""
+    """As `branch_and_bound`, which it ends with, for columns in memory: cuts and targets come first.
+
+    The start's log-loss is below LARGEST_LOG.
+    """
     if len(X) - len(include) <= 2:
         return branch_and_bound(
             X, c, start, include=include, gap=gap, time_limit=time_limit, node_limit=node_limit, workers=workers,
