@@ -81,7 +81,8 @@ def two_stage(Z: np.ndarray, seed: int) -> Picked:
 def exchange(Z: np.ndarray, seed: int) -> Picked:
     import isopursuit as ip
 
-    return Picked(ip.exchange_search(Z, time_limit=ANYTIME).indices)
+    found = ip.exchange_search(Z, time_limit=ANYTIME)
+    return Picked(found.indices, "optimal" if found.optimal else "none")
 
 
 def exact(Z: np.ndarray, seed: int) -> Picked:

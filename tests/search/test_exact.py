@@ -310,3 +310,13 @@ def test_a_node_limit_ends_at_the_same_place_with_an_honest_bound(nodes: int) ->
     best = ip.exact_search(X)
     assert best.status == "optimal"
     assert one.lower_bound <= best.loss * (1 + 1e-9) <= one.loss * (1 + 2e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e100])
+def test_a_column_of_an_absurd_length_changes_nothing(scale: float) -> None:
+    X = np.random.default_rng(0).standard_normal((4, 300)) / 2
+    best = ip.exact_search(X, exclude=[7])
+    X[:, 7] *= scale
+    found = ip.exact_search(X)
+    assert (found.status, found.indices.tolist()) == ("optimal", best.indices.tolist())
+    assert ip.exact_search(ip.as_source(X)).loss == pytest.approx(best.loss, rel=1e-9)

@@ -11,7 +11,7 @@ import pytest
 import isopursuit as ip
 from isopursuit.errors import NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss import log_spectral_loss
-from isopursuit.search import field, fixing, pairs, passes, streamed
+from isopursuit.search import exact, field, fixing, pairs, passes, streamed
 from isopursuit.search.relaxation import eigenvalue_loss, eigenvalue_of_loss, relax, stiffness
 
 torch = pytest.importorskip("torch")
@@ -202,7 +202,7 @@ def test_a_hidden_basis_is_found_and_proved_among_many(kind, tmp_path):
 
 def test_where_nothing_is_proved_it_is_said(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(fixing, "MOST", 500)
+    monkeypatch.setattr(exact, "MOST", 500)
     monkeypatch.setattr(pairs, "EDGES", 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
@@ -213,7 +213,7 @@ def test_where_nothing_is_proved_it_is_said(monkeypatch):
 
 def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(fixing, "ROOM", 300)
+    monkeypatch.setattr(exact, "ROOM", 300)
     found = ip.exact_search(ip.as_source(X), memory=0, workers=1)
     assert found.status == "memory"
     assert any("memory" in note for note in found.notes)

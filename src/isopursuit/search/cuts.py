@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ROUNDING = 1e-12  # of a cut, relative to its terms
+HUGE = 1e150  # a squared length that is as bad as any above it
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Cuts:
         off, along = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in (self.complement, self.included)))
         u = xp.clip(off * (1 + 1e-12), self.relaxation.low, 1.0) ** (c / 2)
         pinched = (xp.exp(u) + xp.exp(1 / u)) / (2 * np.e) - 1 + _plus(squares * (1 - 1e-12), self.relaxation, xp)
-        rows = [pinched, self.stiffness * ((squares - 1) ** 2 + 2 * along)]
+        rows = [pinched, self.stiffness * ((xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * along)]
         for K in self.tangents:
             score = xp.einsum("dp,dp->p", z, beside(K, z) @ z)
             rows += [score, (score + pinched) / 2]

@@ -19,17 +19,22 @@ from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import Candidates, as_candidates
-from isopursuit.search.exchange import CLOSED, NODES, improve
-from isopursuit.search.fixing import exact_source, prove
+from isopursuit.search.exchange import CLOSED, improve
+from isopursuit.search.field import Field, greedy_field
+from isopursuit.search.fixing import Fixing, prove
 from isopursuit.search.joint import joint_branch_and_bound
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
+from isopursuit.search.streamed import Exchange
 from isopursuit.search.tree import SearchProgress, thread_count
 from isopursuit.sources.columns import is_source
 
 Callback = Callable[[SearchProgress], bool | None]
 
 FEW = 2000  # subsets that are evaluated faster than a search is set up
-START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 16  # of the time, for the subset to be proved; more where over FAR are picked
+MOST = 5000  # columns of a source that the tree takes at once
+ROOM = 2048  # and that come home however little memory there is
+SHORT = 10_000  # nodes of the tries for a proof before the last
+START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 12  # of the time, for the subset to be proved; more where over FAR are picked
 # starts and kicks for one point, for many points, and for those where that found nothing bounds can be computed for
 ONE, MANY, HARD = (6, 300), (3, 4), (8, 60)
 
@@ -108,7 +113,7 @@ def exact_search(
             "Use exchange_search beyond that."
         )
     if is_source(X):
-        return exact_source(X, c, time_limit, gap, node_limit, workers, callback, include, exclude, labels, memory)
+        return _over_source(X, c, time_limit, gap, node_limit, workers, callback, include, exclude, labels, memory)
     candidates = as_candidates(X, include, exclude, labels)
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
@@ -118,7 +123,7 @@ def exact_search(
     shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
     share = START_SHARE if candidates.k <= FAR else FAR_SHARE
     until = np.inf if time_limit is None else candidates.began + share * time_limit
-    nodes = NODES if node_limit is None else min(NODES, node_limit)
+    nodes = SHORT if node_limit is None else min(SHORT, node_limit)
     one = len(candidates.X) == 1
     prover = partial(prove, candidates.X[0], c, workers=workers, **shared) if one else None
     begin = partial(improve, candidates.X, c, candidates.include)
@@ -163,3 +168,50 @@ def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, su
 
 def _in_callers_columns(callback: Callback, columns: NDArray[np.intp]) -> Callback:
     return lambda progress: callback(replace(progress, indices=np.sort(columns[progress.indices])))
+
+
+def _over_source(
+    X: Any,
+    c: float,
+    time_limit: float | None,
+    gap: float,
+    node_limit: int | None,
+    workers: int,
+    callback: Callback | None,
+    include: Iterable[Any] | None,
+    exclude: Iterable[Any] | None,
+    labels: object,
+    memory: int,
+) -> Search:
+    """`exact_search` on a source."""
+    field = Field.over(X, include, exclude, labels, time_limit)
+    if field.k - len(field.include) <= 1:
+        # one pass evaluates them all
+        subset, seen = greedy_field(field, c)
+        return field.answer(subset, c, "exact", "optimal", seen)
+    exchange = Exchange(field, c, memory, field.include)
+    part = np.inf if time_limit is None else field.began + 0.3 * time_limit
+    exchange.run(2, 10, np.random.default_rng(0), part)
+    if exchange.stopped == "interrupted":
+        return field.answer(exchange.subset, c, "exact", "interrupted", exchange.descents)
+    if not exchange.log_loss < LARGEST_LOG:
+        raise RangeError(
+            f"The best loss known is e^{exchange.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
+            "exchange_search, which compares logarithms, a smaller c, or rescale the columns to a median length of 1."
+        )
+    room = max(ROOM, memory // (96 * field.k))
+    fixing = Fixing(
+        field, c, exchange.subset, exchange.log_loss, gap=gap, room=room, most=MOST, node_limit=node_limit,
+        workers=workers, callback=callback,
+    )  # fmt: skip
+    fixing.finish()
+    return field.answer(
+        fixing.subset,
+        c,
+        "exact",
+        fixing.status,
+        exchange.descents + fixing.evaluations,
+        lower_bound=fixing.lower,
+        nodes=fixing.spent,
+        notes=fixing.notes,
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_exponent
 from isopursuit.pursuit.programs import isometry_pursuit
@@ -29,13 +29,13 @@ from isopursuit.sources.columns import is_source
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
 
-QUICK = (3, 30)  # starts and kicks before the first attempt at a proof
+QUICK = (3, 10)  # starts and kicks before the first attempt at a proof
 SHARE, MANY, LARGE_SHARE = 0.8, 16, 0.95  # of the time, for kicks; more where over MANY columns are picked
 FEW = 500_000  # P D² up to which pairs are exchanged and all columns searched: beyond, that takes too long
 SEVERAL, LARGE = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too
 PRUNED_SHARE = 0.2  # of the time, for that
 POOL = 90  # columns that are recombined
-NODES, WORK = 2_000, 200_000  # a short exact search ends after so many nodes, or so many divided by D² if that is less
+NODES = 2_000  # a short exact search ends after so many nodes, or 100 / D² times as many if that is less
 CLOSED = ("optimal", "gap")
 PROOF_SHARE = 0.7  # of the time, for the first attempt at a proof
 
@@ -66,7 +66,8 @@ def exchange_search(
     X, c, include, exclude, labels
         As in `greedy_search`.
     starts : int
-        Starting subsets: the greedy one, one of locally largest volume (pivoted QR, then maxvol), then random ones.
+        Starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs, then maxvol),
+        then random ones.
     kicks : int
         How often the best is shaken, by replacing a few columns, and improved again. With 0 nothing is proved either.
     time_limit : float, optional
@@ -140,7 +141,7 @@ def improve(
             X, c, include=include, starts=starts, kicks=kicks, rng=rng, time_limit=limit, watch=watch, begin=begin
         )
 
-    prover, few, nodes = prover if kicks else None, P * D**2 <= FEW, max(1, min(nodes, WORK // D**2))
+    prover, few, nodes = prover if kicks else None, P * D**2 <= FEW, max(1, min(nodes, 100 * nodes // D**2))
     early = (min(starts, QUICK[0]), min(kicks, QUICK[1])) if prover else (starts, kicks)
     found, proof = kicked(*early), None
     if prover is None or found.interrupted or not found.log_loss < LARGEST_LOG:
@@ -158,12 +159,15 @@ def improve(
     found = replace(more, descents=found.descents + more.descents, seen=more.seen + found.seen)
     if found.interrupted:
         return found, proof
-    return _recombined(X[0], c, found, include, prover if few else None, nodes, deadline)
+    return _recombined(X[0], c, found, include, prover if few else None, proof, nodes, deadline)
 
 
 def _with_pursuit(X: Array, c: float, found: Found, include: Sequence[int], kicks: int, deadline: float) -> Found:
     """Search among the columns to which isometry pursuit gives weight, the paper's way, then swap with all."""
-    pursuit = isometry_pursuit(X, c)
+    try:
+        pursuit = isometry_pursuit(X, c)
+    except RangeError:
+        return found  # normalized lengths leave float64
     most = len(X) * (len(X) + 1) // 2
     some = np.union1d(pursuit.tied if len(pursuit.tied) <= most else pursuit.support, include).astype(np.intp)
     fixed = np.array(include, np.int32)
@@ -189,14 +193,15 @@ def _recombined(
     found: Found,
     include: Sequence[int],
     prover: Callable[..., Proof] | None,
+    proof: Proof | None,
     nodes: int,
     deadline: float,
 ) -> tuple[Found, Proof | None]:
     """Exchange pairs, then give the columns met first, and where there are few all of them, to a short exact search;
-    again while that helps.
+    again while that helps. `proof` is what that came to before.
     """
     columns, fixed = np.ascontiguousarray(X.T), np.array(include, np.int32)
-    before, proof = np.inf, None
+    before = np.inf
     try:
         while found.log_loss < before - 1e-9 and time.perf_counter() < deadline:
             before = found.log_loss
@@ -206,12 +211,13 @@ def _recombined(
             some = np.union1d(found.seen[:POOL], found.indices).astype(np.intp)
             place = partial(np.searchsorted, some)
             search = partial(branch_and_bound, np.ascontiguousarray(X[:, some]), c, include=place(fixed), workers=1)
-            among, _ = _tried(replace(found, indices=place(found.indices)), search, nodes, deadline)
+            among, _ = _tried(replace(found, indices=place(found.indices)), search, min(nodes, NODES // 2), deadline)
             found = replace(among, indices=some[among.indices])
             found = _better(
                 found, *swap_descent(columns, _behind(fixed, found), range(len(fixed), len(X)), c, deadline)
             )
-            if prover is not None and not found.interrupted:
+            new = proof is None or found.log_loss < np.log(proof.loss) - 1e-9
+            if prover is not None and new and not found.interrupted:
                 found, proof = _tried(found, prover, nodes, deadline)
             if found.interrupted or (proof is not None and proof.status in CLOSED):
                 break

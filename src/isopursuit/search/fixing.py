@@ -18,7 +18,7 @@ last bound.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -28,16 +28,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import RangeError
-from isopursuit.results import Search
 from isopursuit.search._dive import seek
 from isopursuit.search._node import NodeKernel
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.cuts import Cuts, Sift, Sifted
-from isopursuit.search.field import Field, OutOfTimeError, greedy_field
+from isopursuit.search.field import Field, OutOfTimeError
 from isopursuit.search.pairs import EDGES, compatible
-from isopursuit.search.relaxation import LARGEST_LOG, relax, stiffness
-from isopursuit.search.streamed import Exchange
+from isopursuit.search.relaxation import relax, stiffness
 from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
@@ -53,10 +50,10 @@ SHARE = 0.02  # of the distance to the incumbent: when the bound over all column
 WANTED = 1024  # columns of the lowest scores that come home in a round
 FEW = 150  # columns that the tree takes as they are
 DENSE = 0.3  # of all pairs: a graph that says too little
-MOST = 5000  # and the most that it takes of a source, where the graph of pairs is too dense
-ROOM = 2048  # columns that come home however little memory there is
 EASY = 200  # columns that the first target leaves
-PARTNERS, SAMPLE = 128, 256  # or compatible ones of a column, on average over so many
+CROWD = 5000  # columns from which on targets are chosen by pairs instead, or a quarter of all if that is less
+PARTNERS, SAMPLE = 128, 256  # compatible ones of a column, on average over so many
+ENTRIES = 2**24  # inner products computed for that average
 RUNG = 2.0  # times the excess over D from target to target
 SHORTEST = 1.2  # and not less
 WORTH = 0.7  # of the excess over D: a subset found below this share of the target's starts the target anew
@@ -155,22 +152,28 @@ class Fixing:
         best of all; if not, the target is a lower bound over all columns.
         """
         D, rung = self.field.k, RUNG
-        target = max(self._first_target(values, bounds), self.lower + 1e-9 * (top - self.lower))
+        few = len(bounds) <= EASY
+        target = top if few else max(float(np.partition(bounds, EASY)[EASY]), self.lower + 1e-9 * (top - self.lower))
+        crowded = top if few else self._crowded_target(values)
         while True:
+            if np.count_nonzero(bounds < target) > min(CROWD, len(bounds) // 4):
+                target = max(target, crowded)
             target = min(target, top)
             some = np.flatnonzero(bounds < target)
             last = bool(target >= top or np.count_nonzero(bounds < top) <= self.most)
             if len(some) >= self.missing and not self._search(numbers[some], values[:, some], target, last):
                 if self.status == "heuristic":
                     # nearly all pairs are compatible: no target between helps
-                    self._grow(*self._with_incumbent(numbers, values), None, top)
+                    target = top
+                    if not self._grow(*self._with_incumbent(numbers, values), None, top):
+                        return
+                elif self.status != "memory" or rung < SHORTEST or self.lower <= D:
                     return
-                if self.status != "memory" or rung < SHORTEST or self.lower <= D:
-                    return
-                # too many pairs: try a lower target
-                rung, self.status, self.notes = rung**0.5, "heuristic", self.notes[:-1]
-                target = D + rung * (self.lower - D)
-                continue
+                else:
+                    # too many pairs: try a lower target
+                    rung, self.status, self.notes = rung**0.5, "heuristic", self.notes[:-1]
+                    target, crowded = D + rung * (self.lower - D), 0.0
+                    continue
             if self.loss < target:
                 # once more from what was found, with fewer columns and pairs, unless that was the end
                 if self.status == "optimal":
@@ -192,18 +195,16 @@ class Fixing:
         else:
             self.status = "optimal"
 
-    def _first_target(self, values: Array, bounds: Array) -> float:
-        """One that few columns, or few pairs, can meet."""
-        if len(bounds) <= max(EASY, self.missing):
-            return np.inf
+    def _crowded_target(self, values: Array) -> float:
+        """One that few pairs of the columns can meet: below it, all targets take about as long."""
         own, base = self._squares(values)
-        few = np.linspace(0, len(own) - 1, min(SAMPLE, len(own))).astype(np.intp)
+        few = np.linspace(0, len(own) - 1, min(SAMPLE, 1 + ENTRIES // len(own), len(own))).astype(np.intp)
         pairs = 2 * (values[:, few].T @ values) ** 2 + own + own[few][:, None]
         pairs[np.arange(len(few)), few] = np.inf
         partners = min(PARTNERS, EDGES // (2 * len(own)), len(own) // 4)
         cheap = float(np.partition(pairs, partners * len(few), axis=None)[partners * len(few)])
         rest = base + float(np.sort(own)[: max(self.missing - 2, 0)].sum())
-        return max(float(np.partition(bounds, EASY)[EASY]), self.field.k + stiffness(self.c, 0.0) * (cheap + rest))
+        return self.field.k + stiffness(self.c, 0.0) * (cheap + rest)
 
     def _squares(self, values: Array) -> tuple[Array, float]:
         """What columns add to ‖G − I‖² by themselves and beside the included ones, and what those cost."""
@@ -241,9 +242,12 @@ class Fixing:
         clock = None if field.left is None else Timer(field.left, kernel.stop)
         if clock is not None:
             clock.start()
-        outcome = kernel.process(chosen, candidates, start, 1, STEPS, 1e-3 * (self.loss - field.k) / (100 * self.loss))
-        if clock is not None:
-            clock.cancel()
+        try:
+            tolerance = 1e-3 * (self.loss - field.k) / (100 * self.loss)
+            outcome = kernel.process(chosen, candidates, start, 1, STEPS, tolerance)
+        finally:
+            if clock is not None:
+                clock.cancel()
         if outcome.closed or outcome.stopped:
             return None
         some = outcome.weights > 0
@@ -444,50 +448,3 @@ def prove(
     )  # fmt: skip
     fixing.finish()
     return Proof(np.sort(fixing.subset), fixing.loss, fixing.lower, fixing.status, fixing.spent, fixing.evaluations)
-
-
-def exact_source(
-    X: Any,
-    c: float,
-    time_limit: float | None,
-    gap: float,
-    node_limit: int | None,
-    workers: int,
-    callback: Callback | None,
-    include: Iterable[Any] | None,
-    exclude: Iterable[Any] | None,
-    labels: object,
-    memory: int,
-) -> Search:
-    """`exact_search` on a source."""
-    field = Field.over(X, include, exclude, labels, time_limit)
-    if field.k - len(field.include) <= 1:
-        # one pass evaluates them all
-        subset, seen = greedy_field(field, c)
-        return field.answer(subset, c, "exact", "optimal", seen)
-    exchange = Exchange(field, c, memory, field.include)
-    part = np.inf if time_limit is None else field.began + 0.3 * time_limit
-    exchange.run(2, 10, np.random.default_rng(0), part)
-    if exchange.stopped == "interrupted":
-        return field.answer(exchange.subset, c, "exact", "interrupted", exchange.descents)
-    if not exchange.log_loss < LARGEST_LOG:
-        raise RangeError(
-            f"The best loss known is e^{exchange.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
-            "exchange_search, which compares logarithms, a smaller c, or rescale the columns to a median length of 1."
-        )
-    room = max(ROOM, memory // (96 * field.k))
-    fixing = Fixing(
-        field, c, exchange.subset, exchange.log_loss, gap=gap, room=room, most=MOST, node_limit=node_limit,
-        workers=workers, callback=callback,
-    )  # fmt: skip
-    fixing.finish()
-    return field.answer(
-        fixing.subset,
-        c,
-        "exact",
-        fixing.status,
-        exchange.descents + fixing.evaluations,
-        lower_bound=fixing.lower,
-        nodes=fixing.spent,
-        notes=fixing.notes,
-    )

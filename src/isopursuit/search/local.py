@@ -22,6 +22,7 @@ Watch = Callable[[float, Subset], bool | None]
 
 MARGIN = 1e-10  # by which a logarithm must fall to count as lower
 GROWTH = 1.01  # of the volume, that makes a swap for it worth while
+PIVOTED = 8  # pivoted QRs, of which the best is a start
 PATIENCE = 100  # kicks without success before another start is tried
 DETOUR = 0.05  # by which the loss may rise from kick to kick, relative to what it is above the ideal
 PAIR_STEPS, PAIR_TOLERANCE = 8, 0.05  # Newton steps for the bound of a pair, as for a node of the exact search
@@ -74,6 +75,11 @@ def local_search(
     soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
     if begin is None:
         waiting = [_volume_start(X, include, None)]
+        at_once = np.inf if time_limit is None else time.perf_counter() + 0.05 * time_limit
+        while len(waiting) < PIVOTED and not include and time.perf_counter() < at_once:
+            # which column is first is a matter of chance where all are of one length
+            waiting.append(_volume_start(X, (int(rng.integers(count)),), None))
+        waiting = [min(waiting, key=swaps.loss)]
         if len(X) == 1:
             waiting.append(_larger_volume(X[0], waiting[0], len(include), deadline))
     else:

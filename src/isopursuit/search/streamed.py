@@ -157,7 +157,7 @@ def exchange_source(
     """`exchange_search` on a source."""
     field = Field.over(X, include, exclude, labels, time_limit)
     found = Exchange(field, c, memory, field.include)
-    found.run(starts, kicks, rng, field.deadline)
+    found.run(starts, kicks // 3, rng, field.deadline)  # at home, where there are ROUNDS of them
     told = "no single swap with any column improves it: proved."
     if not found.settled:
         told = "whether a swap with some column improves it was not settled: more time or memory would."
