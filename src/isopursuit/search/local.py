@@ -74,26 +74,18 @@ def local_search(
     swaps = Columns(columns, c)
     soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
     if begin is None:
-        waiting = [_volume_start(X, include, None)]
-        at_once = np.inf if time_limit is None else time.perf_counter() + 0.05 * time_limit
-        while len(waiting) < PIVOTED and not include and time.perf_counter() < at_once:
-            # which column is first is a matter of chance where all are of one length
-            waiting.append(_volume_start(X, (int(rng.integers(count)),), None))
-        waiting = [min(waiting, key=swaps.loss)]
-        if len(X) == 1:
-            waiting.append(_larger_volume(X[0], waiting[0], len(include), deadline))
+        volume = _large_volumes(X, swaps, include, rng, time_limit, deadline)
     else:
         fixed = np.array(include, np.int32)
-        waiting = [np.concatenate([fixed, np.setdiff1d(begin, fixed)]).astype(np.int32)]
-    met = [(swaps.loss(subset), subset) for subset in waiting]
+        volume = [np.concatenate([fixed, np.setdiff1d(begin, fixed)]).astype(np.int32)]
+    met = [(swaps.loss(subset), subset) for subset in volume]
+    waiting: list[Subset] = []
     descents = 0
     interrupted = False
     try:
         if begin is None:
             greedy = greedy_subset(columns, c, include, soon)
-            waiting = sorted([waiting[-1]] if greedy is None else [waiting[-1], greedy], key=swaps.loss)
-        else:
-            waiting = []
+            waiting = sorted([volume[-1]] if greedy is None else [volume[-1], greedy], key=swaps.loss)
         current, fruitless = min(met, key=_loss), 0
         lowest = current[0]
         turn, left = -1, starts + (kicks if count > dimension and len(free) else 0)
@@ -198,6 +190,24 @@ def node_kernel(columns: Array, c: float, incumbent: float) -> NodeKernel:
     squares = np.sort(np.einsum("pd,pd->p", columns, columns))
     relaxation = relax(c, dimension, incumbent, float(squares[-dimension:].sum()))
     return NodeKernel(columns, c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
+
+
+def _large_volumes(
+    X: Array,
+    swaps: Columns,
+    include: Sequence[int],
+    rng: np.random.Generator,
+    time_limit: float | None,
+    deadline: float,
+) -> list[Subset]:
+    """The best of a few pivoted QRs, and what swaps for the volume make of it."""
+    until = np.inf if time_limit is None else time.perf_counter() + 0.05 * time_limit
+    pivoted = [_volume_start(X, include, None)]
+    while len(X) == 1 and not include and len(pivoted) < PIVOTED and time.perf_counter() < until:
+        # which column is first is a matter of chance where all are of one length
+        pivoted.append(_volume_start(X, (int(rng.integers(X.shape[2])),), None))
+    best = min(pivoted, key=swaps.loss)
+    return [best, _larger_volume(X[0], best, len(include), deadline)] if len(X) == 1 else [best]
 
 
 def _volume_start(X: Array, include: Sequence[int], rng: np.random.Generator | None) -> Subset:
