@@ -127,7 +127,8 @@ def verdict(record: Record) -> list[str]:
     )
     fast = list(faster_equals(record))
     if fast:
-        parts.append(f"On {len(fast)} problems a peer's l_1 is as low as our exchange's, in less than half the time:")
+        many = "1 problem" if len(fast) == 1 else f"{len(fast)} problems"
+        parts.append(f"On {many} a peer's l_1 is as low as our exchange's, in less than half the time:")
         cells = ((name(a.problem), number(a.loss, 7), number(a.seconds), b.method, number(b.seconds)) for a, b in fast)
         parts.append(table(("problem", "l_1", "exchange, s", "peer", "its time, s"), cells))
         parts.append(Path(__file__).with_name("faster.md").read_text(encoding="utf-8").strip())
