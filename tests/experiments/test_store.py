@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,17 @@ def test_a_report_without_a_store_says_what_to_do(tmp_path):
     done = subprocess.run(command(tmp_path / "none", "--report"), capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Run without --report first" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_terminated_run_does_not_wait_for_its_rows(tmp_path):
+    process = subprocess.Popen(
+        command(tmp_path, "--jobs", "1"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    while not (tmp_path / "reproduction.sqlite").exists():
+        time.sleep(0.1)
+    time.sleep(3)  # the rows that take longest, twenty seconds and more, come first
+    process.terminate()
+    said, _ = process.communicate(timeout=15)
+    assert process.returncode == 143
+    assert "interrupted" in said

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from isopursuit.errors import ParameterError
@@ -59,9 +60,11 @@ def run_missing(
     todo = sorted((task for task in tasks if task not in done), key=cost, reverse=True)
     if not todo:
         return 0
+    context = get_context("spawn")
+    over = context.Event()
     with _one_thread_each():
         pool = ProcessPoolExecutor(
-            min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin, initargs=(dict(files or {}),)
+            min(jobs, len(todo)), mp_context=context, initializer=_begin, initargs=(dict(files or {}), over)
         )
         running: dict[Future[Record], Task] = {pool.submit(run, task): task for task in todo}
     try:
@@ -76,6 +79,7 @@ def run_missing(
             "again, with fewer --jobs."
         ) from None
     finally:
+        over.set()  # a row that is being computed is not waited for
         pool.shutdown(wait=False, cancel_futures=True)
     return len(todo)
 
@@ -95,16 +99,17 @@ def _one_thread_each() -> Generator[None]:
                 os.environ[name] = value
 
 
-def _begin(files: dict[str, Path]) -> None:
-    """A worker's first act: end when the parent does, and load what would be timed with the first rows."""
+def _begin(files: dict[str, Path], over: Event) -> None:
+    """A worker's first act: end when the run or the parent does, and load what would be timed with the first rows."""
     FILES.update(files)
     parent = parent_process()
-    if parent is not None:
+    waits = [over.wait, *([] if parent is None else [parent.join])]
 
-        def follow() -> None:
-            parent.join()
-            os._exit(1)
+    def follow(wait: Callable[[], object]) -> None:
+        wait()
+        os._exit(1)
 
-        threading.Thread(target=follow, daemon=True).start()
+    for wait in waits:
+        threading.Thread(target=follow, args=(wait,), daemon=True).start()
     for method in ("greedy", "two-stage", *(["SCS"] if installed("cvxpy", "scs") else [])):
         run(Task("table 1", "iris", 4, 15, 1.0, 0, method))

@@ -113,7 +113,8 @@ def exact_search(
             "Use exchange_search beyond that."
         )
     if is_source(X):
-        return _over_source(X, c, time_limit, gap, node_limit, workers, callback, include, exclude, labels, memory)
+        field = Field.over(X, include, exclude, labels, time_limit)
+        return _over_source(field, c, gap, node_limit, workers, callback, memory)
     candidates = as_candidates(X, include, exclude, labels)
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
@@ -171,27 +172,15 @@ def _in_callers_columns(callback: Callback, columns: NDArray[np.intp]) -> Callba
 
 
 def _over_source(
-    X: Any,
-    c: float,
-    time_limit: float | None,
-    gap: float,
-    node_limit: int | None,
-    workers: int,
-    callback: Callback | None,
-    include: Iterable[Any] | None,
-    exclude: Iterable[Any] | None,
-    labels: object,
-    memory: int,
+    field: Field, c: float, gap: float, node_limit: int | None, workers: int, callback: Callback | None, memory: int
 ) -> Search:
     """`exact_search` on a source."""
-    field = Field.over(X, include, exclude, labels, time_limit)
     if field.k - len(field.include) <= 1:
         # one pass evaluates them all
         subset, seen = greedy_field(field, c)
         return field.answer(subset, c, "exact", "optimal", seen)
     exchange = Exchange(field, c, memory, field.include)
-    part = np.inf if time_limit is None else field.began + 0.3 * time_limit
-    exchange.run(2, 10, np.random.default_rng(0), part)
+    exchange.run(2, 10, np.random.default_rng(0), field.began + 0.3 * (field.deadline - field.began))
     if exchange.stopped == "interrupted":
         return field.answer(exchange.subset, c, "exact", "interrupted", exchange.descents)
     if not exchange.log_loss < LARGEST_LOG:

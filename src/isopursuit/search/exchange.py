@@ -18,6 +18,7 @@ from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
+from isopursuit.search.field import Field
 from isopursuit.search.fixing import prove
 from isopursuit.search.joint import floors
 from isopursuit.search.local import Found, Watch, local_search, pair_descent, swap_descent
@@ -93,13 +94,13 @@ def exchange_search(
     """
     if starts < 1 or kicks < 0:
         raise ParameterError(f"Need starts ≥ 1 and kicks ≥ 0; got {starts} and {kicks}.")
+    draws = np.random.default_rng(0 if rng is None else rng)
     if is_source(X):
-        draws = np.random.default_rng(0 if rng is None else rng)
-        return exchange_source(X, as_exponent(c), starts, kicks, time_limit, draws, include, exclude, labels, memory)
+        field = Field.over(X, include, exclude, labels, time_limit)
+        return exchange_source(field, as_exponent(c), starts, kicks, draws, memory)
     goal, c = as_objective("isometry", c), as_exponent(c)
     candidates = as_candidates(X, include, exclude, labels).ordered()
     deadline = np.inf if time_limit is None else candidates.began + time_limit
-    draws = np.random.default_rng(0 if rng is None else rng)
     one, bounded = len(candidates.X) == 1, SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
     prover = partial(prove, candidates.X[0], c, include=candidates.include, workers=1) if one and bounded else None
     found, proof = improve(candidates.X, c, candidates.include, starts, kicks, draws, deadline, prover)

@@ -8,9 +8,7 @@ single swap with any column of the source improves the subset.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,20 +140,8 @@ class Exchange:
         return log_loss_of(columns, np.arange(self.field.k, dtype=np.int32), self.c)
 
 
-def exchange_source(
-    X: Any,
-    c: float,
-    starts: int,
-    kicks: int,
-    time_limit: float | None,
-    rng: np.random.Generator,
-    include: Iterable[Any] | None,
-    exclude: Iterable[Any] | None,
-    labels: object,
-    memory: int,
-) -> Search:
+def exchange_source(field: Field, c: float, starts: int, kicks: int, rng: np.random.Generator, memory: int) -> Search:
     """`exchange_search` on a source."""
-    field = Field.over(X, include, exclude, labels, time_limit)
     found = Exchange(field, c, memory, field.include)
     found.run(starts, kicks // 3, rng, field.deadline)  # at home, where there are ROUNDS of them
     told = "no single swap with any column improves it: proved."
