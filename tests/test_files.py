@@ -150,3 +150,18 @@ def test_picked_columns_of_frames_come_back_as_frames():
         assert list(picked.take(made).columns) == list(picked.labels)
         assert type(picked.take(made)) is type(made)
     np.testing.assert_array_equal(picked.take(X), X[:, picked.indices])
+
+
+def test_names_may_come_as_one_string_and_the_nearest_name_is_told_whatever_its_case(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("weight,height,Age\n1,2,3\n4,5,7\n")
+    assert read_table(file, columns="height, Age").columns == ("height", "Age")
+    with pytest.raises(LabelError, match="Did you mean 'height'"):
+        read_table(file, columns=["Heigt"])
+
+
+def test_a_tables_own_matrix_is_taken_with_its_labels(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("name,weight,height\nann,1,0.1\nbob,0.2,1\ncid,3,3\n")
+    picked = ip.select(read_table(file, label="name").samples())
+    assert [str(label).split()[0] for label in picked.labels] == ["ann", "bob"]

@@ -78,7 +78,7 @@ class Table:
 def read_table(
     path: str | Path,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     label: str | None = None,
     drop_missing: bool = False,
 ) -> Table:
@@ -89,7 +89,7 @@ def read_table(
     path : path
         A .csv, .tsv, .txt, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma and a missing header
         are recognized.
-    columns : sequence of str, optional
+    columns : sequence of str, or str with commas between, optional
         The columns to use; all numeric ones if not given (text columns are left out with a note).
     label : str, optional
         The column that names the rows.
@@ -104,6 +104,7 @@ def read_table(
         Cells are missing; the message names the first few by row and column.
     """
     path = Path(path)
+    columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
     if not path.is_file():
         raise FileError(f"There is no file {path}.{_neighbours(path)}")
     kind = path.suffix.lower()
@@ -234,7 +235,8 @@ def _from_frame(frame: pl.DataFrame, columns: Sequence[str] | None, label: str |
 def _check_known(asked: Iterable[str], known: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
+            plain = {other.casefold(): other for other in known}
+            near = [plain[found] for found in difflib.get_close_matches(name.casefold(), plain, n=3)]
             hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"It has {', '.join(known[:8])}."
             raise LabelError(f"The file has no column {name!r}. {hint}")
 
@@ -263,7 +265,8 @@ def _without_missing(table: Table, drop: bool) -> Table:
     some = "; ".join(f"{table.rows[i]}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
     more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
     raise NonFiniteError(
-        f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more}. "
+        f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more} "
+        "(the first row below the header is row 0). "
         "Use --drop-missing (drop_missing=True) to leave those rows out, or choose other columns."
     )
 

@@ -50,14 +50,14 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
 
     Parameters
     ----------
-    X : array_like or data frame, shape (D, P)
-        Columns are candidates. A frame's column names become labels.
+    X : array_like, data frame or Matrix, shape (D, P)
+        Columns are candidates. A frame's column names become labels; a `Matrix`, as tables give them, has its own.
     labels : sequence, optional
         One name for each column.
     wide : bool
         Whether X must have at least as many columns as rows.
     """
-    names, values = _numbers(X)
+    names, values = (X.labels, X.values) if isinstance(X, Matrix) else _numbers(X)
     if values.ndim < 2:
         raise ShapeError(
             f"X has {values.ndim} dimensions and {values.size} entries; expected a matrix (D, P) whose columns are "

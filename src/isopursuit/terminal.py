@@ -46,8 +46,7 @@ def candidates(
     from isopursuit.errors import ParameterError
     from isopursuit.files import read_table
 
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
-    table: Table = read_table(file, columns=chosen, label=label, drop_missing=drop_missing)
+    table: Table = read_table(file, columns=columns, label=label, drop_missing=drop_missing)
     if standardize:
         table = table.standardized()
     matrix = table.samples() if samples else table.features()
@@ -55,7 +54,8 @@ def candidates(
         raise ParameterError(f"Say with -k how many of the {len(table.columns)} columns to pick.")
     most = min(matrix.values.shape)
     if k is not None and not 1 <= k <= most:
-        shape = f"{len(table.rows)} rows of {len(table.columns)} numeric columns"
+        n, P = f"{len(table.rows)} rows", f"{len(table.columns)} numeric columns"
+        shape = f"{n} of {P}" if samples else f"{P} of {n}"
         raise ParameterError(f"-k {k} is out of range: from {shape} pick 1 to {most}.")
     if samples:
         return matrix, list(table.numbers) or list(range(len(table.rows)))
