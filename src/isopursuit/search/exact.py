@@ -19,7 +19,7 @@ from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import Candidates, as_candidates
-from isopursuit.search.exchange import CLOSED, improve
+from isopursuit.search.exchange import CLOSED, improve, short
 from isopursuit.search.field import Field, greedy_field
 from isopursuit.search.fixing import Fixing, prove
 from isopursuit.search.joint import joint_branch_and_bound
@@ -33,7 +33,7 @@ Callback = Callable[[SearchProgress], bool | None]
 FEW = 2000  # subsets that are evaluated faster than a search is set up
 MOST = 5000  # columns of a source that the tree takes at once
 ROOM = 2048  # and that come home however little memory there is
-SHORT = 10_000  # nodes of the tries for a proof before the last
+SHORT, WORK = 10_000, 300_000_000  # nodes of the tries for a proof before the last, and those times P D² if more
 START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 12  # of the time, for the subset to be proved; more where over FAR are picked
 # starts and kicks for one point, for many points, and for those where that found nothing bounds can be computed for
 ONE, MANY, HARD = (6, 300), (3, 4), (8, 60)
@@ -124,7 +124,8 @@ def exact_search(
     shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
     share = START_SHARE if candidates.k <= FAR else FAR_SHARE
     until = np.inf if time_limit is None else candidates.began + share * time_limit
-    nodes = SHORT if node_limit is None else min(SHORT, node_limit)
+    nodes = max(short(SHORT, candidates.k), WORK // candidates.X.size // candidates.k)
+    nodes = nodes if node_limit is None else min(nodes, node_limit)
     one = len(candidates.X) == 1
     prover = partial(prove, candidates.X[0], c, workers=workers, **shared) if one else None
     begin = partial(improve, candidates.X, c, candidates.include)

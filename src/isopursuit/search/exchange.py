@@ -36,7 +36,7 @@ FEW = 500_000  # P D² up to which pairs are exchanged and all columns searched:
 SEVERAL, LARGE = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too
 PRUNED_SHARE = 0.2  # of the time, for that
 POOL = 90  # columns that are recombined
-NODES = 2_000  # a short exact search ends after so many nodes, or 100 / D² times as many if that is less
+NODES = 2_000  # after which a short exact search ends, where D is at most 10
 CLOSED = ("optimal", "gap")
 PROOF_SHARE = 0.7  # of the time, for the first attempt at a proof
 
@@ -103,7 +103,8 @@ def exchange_search(
     deadline = np.inf if time_limit is None else candidates.began + time_limit
     one, bounded = len(candidates.X) == 1, SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
     prover = partial(prove, candidates.X[0], c, include=candidates.include, workers=1) if one and bounded else None
-    found, proof = improve(candidates.X, c, candidates.include, starts, kicks, draws, deadline, prover)
+    nodes = short(NODES, candidates.k)
+    found, proof = improve(candidates.X, c, candidates.include, starts, kicks, draws, deadline, prover, nodes)
     status = "interrupted" if found.interrupted else "heuristic" if proof is None else proof.status
     status = "heuristic" if status in ("time", "nodes") else status
     bound = None
@@ -115,6 +116,11 @@ def exchange_search(
     return candidates.answer(found.indices.tolist(), goal, "exchange", status, found.descents, lower_bound=bound)
 
 
+def short(nodes: int, D: int) -> int:
+    """So many nodes up to D = 10, fewer beyond, where each takes longer."""
+    return max(1, min(nodes, 100 * nodes // D**2))
+
+
 def improve(
     X: Array,
     c: float,
@@ -124,7 +130,7 @@ def improve(
     rng: np.random.Generator,
     deadline: float,
     prover: Callable[..., Proof] | None,
-    nodes: int = NODES,
+    nodes: int,
     watch: Watch | None = None,
 ) -> tuple[Found, Proof | None]:
     """The exchange search on X (n, D, P), with which the exact one begins: the subset, and the last try to prove it.
@@ -142,7 +148,7 @@ def improve(
             X, c, include=include, starts=starts, kicks=kicks, rng=rng, time_limit=limit, watch=watch, begin=begin
         )
 
-    prover, few, nodes = prover if kicks else None, P * D**2 <= FEW, max(1, min(nodes, 100 * nodes // D**2))
+    prover, few = prover if kicks else None, P * D**2 <= FEW
     early = (min(starts, QUICK[0]), min(kicks, QUICK[1])) if prover else (starts, kicks)
     found, proof = kicked(*early), None
     if prover is None or found.interrupted or not found.log_loss < LARGEST_LOG:
@@ -212,7 +218,9 @@ def _recombined(
             some = np.union1d(found.seen[:POOL], found.indices).astype(np.intp)
             place = partial(np.searchsorted, some)
             search = partial(branch_and_bound, np.ascontiguousarray(X[:, some]), c, include=place(fixed), workers=1)
-            among, _ = _tried(replace(found, indices=place(found.indices)), search, min(nodes, NODES // 2), deadline)
+            among, _ = _tried(
+                replace(found, indices=place(found.indices)), search, min(nodes, short(NODES, len(X))), deadline
+            )
             found = replace(among, indices=some[among.indices])
             found = _better(
                 found, *swap_descent(columns, _behind(fixed, found), range(len(fixed), len(X)), c, deadline)
