@@ -148,7 +148,9 @@ def exact_search(
     if proof is None or proof.status not in CLOSED:
         left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
         search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
+        earlier = float(candidates.k) if proof is None else proof.lower_bound
         proof = search(start.indices, time_limit=left, node_limit=node_limit)
+        proof = replace(proof, lower_bound=max(earlier, proof.lower_bound))
     return candidates.answer(
         proof.indices.tolist(),
         goal,
