@@ -162,6 +162,7 @@ def test_names_may_come_as_one_string_and_the_nearest_name_is_told_whatever_its_
 
 def test_a_tables_own_matrix_is_taken_with_its_labels(tmp_path):
     file = tmp_path / "people.csv"
-    file.write_text("name,weight,height\nann,1,0.1\nbob,0.2,1\ncid,3,3\n")
-    picked = ip.select(read_table(file, label="name").samples())
+    file.write_text("name,weight,height\nann,1,0.1\neve,,1\nbob,0.2,1\ncid,3,3\n")
+    picked = ip.select(read_table(file, label="name", drop_missing=True).samples())
     assert [str(label).split()[0] for label in picked.labels] == ["ann", "bob"]
+    assert any("missing cells" in note for note in picked.notes)

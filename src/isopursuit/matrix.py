@@ -68,7 +68,8 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     labels = names if labels is None else tuple(labels)
     if labels is not None:
         _check_labels(labels, values.shape[1])
-    return _checked(values, labels, wide)
+    found = _checked(values, labels, wide)
+    return replace(found, notes=X.notes + found.notes) if isinstance(X, Matrix) else found
 
 
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
