@@ -3,6 +3,7 @@
 # make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run
 # make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there
+# make fuzz   random hostile problems against brute force, CVXPY and higher precision (FUZZ_ARGS="--minutes 60 --first 5000")
 # make peers  beside other libraries, in an environment of their own: writes docs/peers.md
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 
@@ -23,7 +24,7 @@ BUILD := --no-index --no-deps --no-build-isolation
 # small kernels are fastest on one BLAS thread; the searches bring their own threads
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test docs lint bench peers dist clean
+.PHONY: demo test docs lint bench fuzz peers dist clean
 demo: $(SMALL)/installed
 	@$(SMALL)/bin/python examples/wine.py
 
@@ -42,6 +43,9 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run.py
+
+fuzz: $(VENV)/installed
+	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_ARGS)
 
 # the wheel is made from the sdist, which holds what is committed
 dist: $(SMALL)/ready

@@ -1,0 +1,1 @@
+"""Random hostile problems against independent oracles: `make fuzz`."""
