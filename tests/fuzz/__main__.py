@@ -1,4 +1,4 @@
-"""`make fuzz`: run every check on consecutive seeds until the time is up; print counts and the first failure as a script."""
+"""`make fuzz`: run the checks on consecutive seeds until time is up; print counts and the first failure as a script."""
 
 from __future__ import annotations
 

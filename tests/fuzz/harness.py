@@ -1,8 +1,8 @@
 """What one fuzz run reports, and how a failing problem is printed so that it can be pasted and run.
 
-A check is a module with `run(seed) -> Outcome`. The seed decides everything about the problem: its family, its size, its
-entries and the arguments of the call. `python -m fuzz` (with tests/ on the path, as `make fuzz` does) runs the checks in
-turn on consecutive seeds.
+A check is a module with `run(seed) -> Outcome`. The seed decides everything about the problem: its family, its size,
+its entries and the arguments of the call. `python -m fuzz` (with tests/ on the path, as `make fuzz` does) runs them
+in turn on consecutive seeds.
 """
 
 from __future__ import annotations
