@@ -101,7 +101,7 @@ def _pruned(
     count = len(own)
     one, other = np.concatenate([one, other]), np.concatenate([other, one])
     cost = np.concatenate([square, square]) + (own * (1 - 1e-6)).astype(np.float32)[other]
-    order = np.argsort(one + cost / (cost.max(initial=0.0) * 1.001 + 1e-300))  # by the first, then by cost
+    order = np.lexsort((cost, one))
     one, other, cost = one[order], other[order], cost[order]
     while True:
         starts = np.searchsorted(one, np.arange(count))
