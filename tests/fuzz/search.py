@@ -1,0 +1,204 @@
+"""The searches on hostile problems, against brute force in extended precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from fuzz.families import FAMILIES, Array, lattice, signs
+from fuzz.harness import Outcome, script
+from fuzz.oracle import all_subsets, brute_force, joint_log_loss
+from scipy.linalg import hadamard
+
+import isopursuit as ip
+from isopursuit.search import exact, fixing
+
+STATED = 1e-9  # what "optimal" promises, relative to the loss
+SUBSETS = 4000  # that brute force tries at most
+MODES = (
+    "exact", "exact", "exact source", "exchange", "exchange source", "exact nodes", "exact time", "exact gap",
+    "select", "brute",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One call: X is (n, D, P) points; `optimum` is the least log-loss where it is known without brute force."""
+
+    family: str
+    X: Array
+    c: float
+    mode: str
+    small: bool  # settings that take small problems through pairs, targets and dives
+    include: list[int] = field(default_factory=list)
+    exclude: list[int] = field(default_factory=list)
+    k: int | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+    optimum: float | None = None
+
+    @property
+    def call(self) -> str:
+        """As source text."""
+        kind, _, rest = self.mode.partition(" ")
+        of = "ip.as_source(X)" if rest == "source" else "X"
+        named = {"c": self.c, "include": self.include, "exclude": self.exclude, **self.limits}
+        if kind == "select":
+            named = {"k": self.k, "method": "exact", **named}
+        given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value != [] and value is not None)
+        return f"{'select' if kind == 'select' else kind + '_search'}({of}, {given})"
+
+
+def run(seed: int) -> Outcome:
+    """Draw a problem, search, compare."""
+    problem = draw(np.random.default_rng([seed, 12]))
+    X: Any = problem.X[0] if len(problem.X) == 1 else list(problem.X)
+    source = script(f"found = ip.{problem.call}\nprint(found)", X=X)
+    try:
+        with settings(problem.small):
+            found = answer(problem, X)
+            again = answer(problem, X, workers=2) if problem.mode == "exact" and found.optimal else None
+    except ip.errors.IsoPursuitError as error:
+        return Outcome(problem.family, type(error).__name__, refusal_failures(problem, error), source)
+    failures = [*answer_failures(problem, found)]
+    if again is not None and not np.array_equal(again.indices, found.indices):
+        failures.append(f"workers=2 gives {again.indices.tolist()}, workers=1 {found.indices.tolist()}")
+    return Outcome(problem.family, found.status, tuple(failures), source)
+
+
+def draw(rng: np.random.Generator) -> Problem:
+    """A problem of a random family, size, exponent and mode."""
+    if rng.random() < 0.03:
+        return planted(rng)
+    name = str(rng.choice(list(FAMILIES)))
+    mode = str(rng.choice(MODES))
+    D = int(rng.choice([1, 2, 3, 3, 4, 4, 5, 6]))
+    n = int(rng.integers(2, 4)) if rng.random() < 0.15 and "source" not in mode and mode != "select" else 1
+    P = int(rng.integers(D + 1, 16))
+    while D * np.log(P) > 12 and P > D + 1 and len(all_subsets(P, D, [], [])) * n > SUBSETS:
+        P -= 1
+    X = np.stack([FAMILIES[name](rng, D, P) for _ in range(n)])
+    if n > 1 and rng.random() < 0.5:
+        X = X[:1] + 10.0 ** rng.uniform(-12, -1) * rng.standard_normal(X.shape)
+    c = 1.0 if rng.random() < 0.5 else float(np.exp(rng.uniform(np.log(0.05), np.log(10))))
+    include, exclude = [], []
+    if rng.random() < 0.3:
+        some = rng.permutation(P)
+        include = sorted(some[: rng.integers(0, max(D - 1, 1))].tolist())
+        exclude = sorted(some[D : D + rng.integers(0, P - D)].tolist())
+    k = int(rng.integers(1, D + 1)) if mode == "select" else None
+    include = include[:k] if k is not None else include
+    limits: dict[str, Any] = {
+        "exact nodes": {"node_limit": int(rng.integers(1, 30)), "workers": 1},
+        "exact time": {"time_limit": float(10 ** rng.uniform(-3, -1))},
+        "exact gap": {"gap": float(rng.choice([0.5, 0.1, 1e-3]))},
+        "exact": {"workers": 1},
+    }.get(mode, {})
+    return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, limits)
+
+
+def planted(rng: np.random.Generator) -> Problem:
+    """Hundreds of columns of which D are exactly orthonormal: the least loss is D, whatever else there is."""
+    D = int(rng.choice([4, 6, 8]))
+    columns = (lattice if rng.random() < 0.5 else signs)(rng, D, int(rng.integers(400, 3000)))
+    if rng.random() < 0.7:
+        squares = (columns**2).sum(axis=0)
+        columns = columns[:, squares == np.median(squares)]
+        columns = columns / np.linalg.norm(columns[:, 0])
+    columns = columns[:, (columns != 0).any(axis=0)][:, : int(rng.integers(20, 300))]
+    basis = np.eye(D)
+    if D % 4 == 0:
+        basis = np.kron(np.eye(D // 4), hadamard(4) / 2)[rng.permutation(D)]
+    near = np.diag(np.append(np.ones(D - 1), 1 + 10.0 ** rng.uniform(-5, -1)))
+    X = np.hstack([near, columns, basis])
+    X = X[:, rng.permutation(X.shape[1])] if rng.random() < 0.5 else X
+    mode = str(rng.choice(["exact", "exact source", "exchange", "exchange source"]))
+    limits: dict[str, Any] = {"time_limit": 20.0}
+    return Problem("planted", X[None], 1.0, mode, False, limits=limits, optimum=float(np.log(D)))
+
+
+@contextmanager
+def settings(small: bool) -> Iterator[None]:
+    """Constants such that small problems take the paths of large ones: no brute force inside, few columns a crowd."""
+    new = {(exact, "FEW"): 0, (fixing, "FEW"): 4, (fixing, "EASY"): 3, (fixing, "CROWD"): 6} if small else {}
+    old = {key: getattr(*key) for key in new}
+    try:
+        for (module, name), value in new.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for (module, name), value in old.items():
+            setattr(module, name, value)
+
+
+def answer(problem: Problem, X: Any, **changed: Any) -> ip.Search:
+    """The library's."""
+    kind, _, rest = problem.mode.partition(" ")
+    data = ip.as_source(X) if rest == "source" else X
+    named = {"include": problem.include, "exclude": problem.exclude, **problem.limits, **changed}
+    if kind == "select":
+        return ip.select(data, problem.k, problem.c, method="exact", **named).search
+    search = {"exact": ip.exact_search, "exchange": ip.exchange_search, "brute": ip.brute_search}[kind]
+    return search(data, problem.c, **named)
+
+
+def points(problem: Problem) -> Array:
+    """The matrices on which the loss is taken: with k < D the coordinates in the leading k-dimensional row space."""
+    if problem.k is None or problem.k == problem.X.shape[1]:
+        return problem.X
+    X = problem.X[0]
+    u, _, _ = np.linalg.svd(np.delete(X, problem.exclude, axis=1), full_matrices=False)
+    return (u[:, : problem.k].T @ X)[None]
+
+
+def best_log_loss(problem: Problem) -> float:
+    """Known, or by brute force."""
+    if problem.optimum is not None:
+        return problem.optimum
+    X = points(problem)
+    subsets = all_subsets(X.shape[2], X.shape[1], problem.include, problem.exclude)
+    return brute_force(X, subsets, problem.c)[0]
+
+
+def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
+    """What is wrong with an answer."""
+    X = points(problem)
+    picked = found.indices.tolist()
+    if len(set(picked)) != X.shape[1] or not set(problem.include) <= set(picked) or set(picked) & set(problem.exclude):
+        yield f"{picked} are not {X.shape[1]} columns with {problem.include} and without {problem.exclude}"
+        return
+    best = best_log_loss(problem)
+    own = float(joint_log_loss(X, found.indices[None], problem.c)[0])
+    # singular vectors of a row space are known to rounding only, relative to the gap in the spectrum
+    stated = STATED if problem.mode != "select" else 1e-6
+    if found.optimal:
+        if own > best + stated:
+            yield f"called {found.status} at log-loss {own!r}, brute force has {best!r}"
+        if abs(found.log_loss - own) > stated:
+            yield f"reports log-loss {found.log_loss!r}, extended precision has {own!r}"
+    if 0 < found.lower_bound < np.inf and np.log(found.lower_bound) > best + stated or found.lower_bound == np.inf and best < 709:
+        yield f"{found.status}: lower bound e^{np.log(found.lower_bound)!r} is above the optimum e^{best!r}"
+    if found.status == "gap" and own > best - np.log1p(-problem.limits["gap"]) + stated:
+        yield f"says within {problem.limits['gap']}, is e^{own!r} against e^{best!r}"
+    if found.optimal and problem.k is None:
+        for p in set(picked) - set(problem.include):
+            twins = [q for q in range(p) if q not in picked and q not in problem.exclude and same(X, p, q)]
+            if twins:
+                yield f"column {p} is picked, but its equal {twins[0]} comes first"
+
+
+def same(X: Array, p: int, q: int) -> bool:
+    """Whether two columns are equal up to sign, at every point."""
+    return all(np.array_equal(x[:, p], x[:, q]) or np.array_equal(x[:, p], -x[:, q]) for x in X)
+
+
+def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
+    """A problem may be refused only where no subset has a loss that float64 holds comfortably."""
+    X = points(problem)
+    allowed = [p for p in range(X.shape[2]) if p not in problem.exclude and all(x[:, p].any() for x in X)]
+    if len(allowed) < X.shape[1] or not set(problem.include) <= set(allowed):
+        return ()
+    best = best_log_loss(problem)
+    return (f"refused ({error}), although the least log-loss is {best!r}",) if best < 500 else ()
