@@ -17,6 +17,8 @@ from isopursuit.normalize import log_penalty, symmetric_normalize
 
 Array = NDArray[np.float64]
 
+STATED = 1e-9  # relative to the loss: what "proved optimal" promises
+
 
 def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
     """The paper's loss l_c(X) = Σ g(σ_d), g(t) = (e^{t^c} + e^{t^-c}) / 2e, over the singular values of X.
@@ -77,14 +79,35 @@ def to_loss(log_loss: float) -> float:
     return float(np.exp(log_loss)) if log_loss < 709.0 else float("inf")
 
 
+def singular_value_error(sigma: Array) -> Array:
+    """The error of singular values that LAPACK computed, along the last axis, descending: k eps σ_1."""
+    return np.finfo(np.float64).eps * sigma.shape[-1] * sigma[..., :1]
+
+
 def log_spectral_loss(sigma: Array, c: float) -> Array:
     """The logarithm of Σ_d g(σ_d) over the last axis of descending singular values; infinite for dependent columns."""
-    tiny = np.finfo(np.float64).eps * sigma.shape[-1] * sigma[..., 0]
-    terms = log_penalty(sigma, c)
+    dependent = sigma[..., -1] <= singular_value_error(sigma)[..., 0]
+    return np.where(dependent, np.inf, log_total_penalty(sigma, c))
+
+
+def least_log_spectral_loss(sigma: Array, c: float) -> Array:
+    """The least that `log_spectral_loss` can be in exact arithmetic: every singular value is moved towards 1 by its
+    error.
+    """
+    error = singular_value_error(sigma)
+    moved = np.where(sigma < 1, np.minimum(sigma + error, 1.0), np.maximum(sigma - error, 1.0))
+    total = log_total_penalty(moved, c)
+    return total - 8 * np.finfo(np.float64).eps * np.abs(total)
+
+
+def log_total_penalty(t: Array, c: float) -> Array:
+    """The logarithm of Σ g(t) over the last axis."""
+    terms = log_penalty(t, c)
     top = terms.max(axis=-1, keepdims=True)
+    finite = top[..., 0] < np.inf
     with np.errstate(invalid="ignore"):
         total = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
-    return np.where((sigma[..., -1] > tiny) & (top[..., 0] < np.inf), total, np.inf)
+    return np.where(finite, total, np.inf)
 
 
 @dataclass(frozen=True)
@@ -93,11 +116,13 @@ class Objective:
 
     `score` maps a stack of submatrices (..., D, k) to numbers to compare; `loss` turns a score into the value that is
     reported. For l_c the score is the log-loss. `bound(k)` is the least loss any k columns can have. `add` turns the
-    scores of many points that share one selection (along the last axis) into that of their summed losses.
+    scores of many points that share one selection (along the last axis) into that of their summed losses. `least` is
+    the score less what rounding may have added to it, where that is known.
     """
 
     name: str
     score: Callable[[Array], Array]
+    least: Callable[[Array], Array] | None = None
     loss: Callable[[float], float] = float
     bound: Callable[[int], float] = lambda k: -np.inf
     add: Callable[[Array], Array] = lambda scores: scores.sum(axis=-1)
@@ -136,7 +161,10 @@ def _isometry(c: float) -> Objective:
     def score(stack: Array) -> Array:
         return log_spectral_loss(spectrum(stack), c)
 
-    return Objective("isometry", score, loss=to_loss, bound=float, add=log_sum)
+    def least(stack: Array) -> Array:
+        return least_log_spectral_loss(spectrum(stack), c)
+
+    return Objective("isometry", score, least, loss=to_loss, bound=float, add=log_sum)
 
 
 def log_sum(log_losses: Array) -> Array:

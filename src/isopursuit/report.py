@@ -250,6 +250,8 @@ def _proof(selection: Selection, P: int) -> str:
         "time": f"The time was over. {_bound_words(selection, among)}",
         "nodes": f"As many nodes were searched as allowed. {_bound_words(selection, among)}",
         "memory": f"Too many columns could not be excluded. {_bound_words(selection, among)}",
+        "precision": "The picked columns are so badly conditioned that float64 cannot tell the losses of such subsets "
+        f"apart. {_bound_words(selection, among)}",
         "interrupted": f"The search was stopped. {_bound_words(selection, among)}",
         "heuristic": f"This method proves nothing: there may be {selection.k} columns with a lower loss. "
         "The methods “two-stage” and “exact” give a proof.",

@@ -204,9 +204,10 @@ class Search:
         No subset has a lower loss than this.
     evaluations : int
         How many subsets were evaluated.
-    status : {"optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"}
+    status : {"optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"}
         "optimal": proved. "gap": proved within the gap asked for. Else the bound tells how far, and the status why:
-        "memory" that of a source's columns too many could not be excluded.
+        "memory" that of a source's columns too many could not be excluded, "precision" that the subsets in question
+        are so badly conditioned that float64 cannot tell their losses apart.
         "heuristic": a method that proves nothing; the bound is the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
@@ -219,7 +220,7 @@ class Search:
     log_loss: float
     lower_bound: float
     evaluations: int
-    status: Literal["optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"]
+    status: Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]
     method: str
     objective: str = "isometry"
     nodes: int = 0

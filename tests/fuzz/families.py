@@ -55,6 +55,14 @@ def nearly_dependent(rng: np.random.Generator, D: int, P: int) -> Array:
     return np.linalg.qr(rng.standard_normal((D, D)))[0] @ X
 
 
+def few_directions(rng: np.random.Generator, D: int, P: int) -> Array:
+    """All columns close to fewer than D directions: differences of 1e-2 down to 1e-10 decide."""
+    base = rng.standard_normal((D, max(D - 1, 1))) if rng.random() < 0.5 else np.eye(D)[:, : max(D - 1, 1)]
+    which = rng.integers(0, int(rng.integers(1, base.shape[1] + 1)), P)
+    noise = 10.0 ** rng.uniform(-10, -2) * rng.standard_normal((D, P))
+    return (base[:, which] * rng.choice([-1.0, 1.0], P) + noise) * 10.0 ** rng.uniform(-1, 1)
+
+
 def hidden_basis(rng: np.random.Generator, D: int, P: int) -> Array:
     """An orthonormal basis, exact or nearly so, among longer or shorter columns, or columns of unit length."""
     others = rng.standard_normal((D, P - D))
@@ -92,7 +100,7 @@ def mixture(rng: np.random.Generator, D: int, P: int) -> Array:
 FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
     one.__name__: one
     for one in (
-        lattice, signs, hadamard_columns, duplicates, near_duplicates, nearly_dependent, hidden_basis, lengths,
-        gaussian, ties, mixture,
+        lattice, signs, hadamard_columns, duplicates, near_duplicates, nearly_dependent, few_directions, hidden_basis,
+        lengths, gaussian, ties, mixture,
     )
 }  # fmt: skip

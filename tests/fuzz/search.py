@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from fuzz.families import FAMILIES, Array, lattice, signs
-from fuzz.harness import Outcome, script
-from fuzz.oracle import all_subsets, brute_force, joint_log_loss
 from scipy.linalg import hadamard
 
 import isopursuit as ip
+from fuzz.families import FAMILIES, Array, lattice, signs
+from fuzz.harness import Outcome, script
+from fuzz.oracle import all_subsets, brute_force, joint_log_loss
 from isopursuit.search import exact, fixing
 
 STATED = 1e-9  # what "optimal" promises, relative to the loss
@@ -88,7 +88,7 @@ def draw(rng: np.random.Generator) -> Problem:
         some = rng.permutation(P)
         include = sorted(some[: rng.integers(0, max(D - 1, 1))].tolist())
         exclude = sorted(some[D : D + rng.integers(0, P - D)].tolist())
-    k = int(rng.integers(1, D + 1)) if mode == "select" else None
+    k = _size(X[0], exclude, rng) if mode == "select" else None
     include = include[:k] if k is not None else include
     limits: dict[str, Any] = {
         "exact nodes": {"node_limit": int(rng.integers(1, 30)), "workers": 1},
@@ -97,6 +97,12 @@ def draw(rng: np.random.Generator) -> Problem:
         "exact": {"workers": 1},
     }.get(mode, {})
     return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, limits)
+
+
+def _size(X: Array, exclude: list[int], rng: np.random.Generator) -> int:
+    """A k for which the leading k-dimensional row space is determined: the spectrum has a gap after k."""
+    s = np.append(np.linalg.svd(np.delete(X, exclude, axis=1), compute_uv=False), 0.0)
+    return int(rng.choice([k for k in range(1, len(X) + 1) if k == len(X) or s[k] < 0.9 * s[k - 1]]))
 
 
 def planted(rng: np.random.Generator) -> Problem:
@@ -178,7 +184,9 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
             yield f"called {found.status} at log-loss {own!r}, brute force has {best!r}"
         if abs(found.log_loss - own) > stated:
             yield f"reports log-loss {found.log_loss!r}, extended precision has {own!r}"
-    if 0 < found.lower_bound < np.inf and np.log(found.lower_bound) > best + stated or found.lower_bound == np.inf and best < 709:
+    if (0 < found.lower_bound < np.inf and np.log(found.lower_bound) > best + stated) or (
+        found.lower_bound == np.inf and best < 709
+    ):
         yield f"{found.status}: lower bound e^{np.log(found.lower_bound)!r} is above the optimum e^{best!r}"
     if found.status == "gap" and own > best - np.log1p(-problem.limits["gap"]) + stated:
         yield f"says within {problem.limits['gap']}, is e^{own!r} against e^{best!r}"

@@ -113,14 +113,15 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
 cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # F = tr q(M) - kappa (log det G_S' + log det N) and its tangent:
     # scores x' q'(M) x - kappa z' N^-1 z, base sum (q - q' e) + tr q'(M) M_S' - kappa (log det G_S' + log det N - m).
-    # Taken at the computed eigenpairs, so an error of theirs moves the point of tangency and not the bound.
+    # Taken at the computed eigenpairs, so an error of theirs moves the point of tangency and not the bound. The
+    # rotation's error moves every column by a share of its own length, which its score pays for.
     cdef int D = node.D, m = node.m, a, i
-    cdef double kappa = node.problem.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t
+    cdef double kappa = node.problem.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
     cdef double* y
     cdef Value q
     at.f = -kappa * (node.log_det + at.log_det) if kappa > 0 else 0.0
     at.base = at.f + kappa * m
-    magnitude = fabs(at.base)
+    magnitude = fabs(at.base) + kappa * (fabs(node.log_det) + fabs(at.log_det))
     for a in range(D):
         q = envelope(node.problem, node.row, &at.curves[a])
         at.slopes[a] = q.slope
@@ -130,16 +131,20 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         magnitude += fabs(q.value) + fabs(q.slope * at.curves[a].eigenvalue)
     for i in range(node.open.n + node.k):
         y = at.Y + i * D
-        t = 0.0
+        t = square = 0.0
         for a in range(D):
             t += at.slopes[a] * y[a] * y[a]
+            square += y[a] * y[a]
+        t -= 2 * ROTATION_ERROR * steepest * square
         if i >= node.open.n:
             at.base += t
-        else:
-            at.moment[i] = t
-            at.g[i] = t - kappa * dot(at.N + i * m, at.N + i * m, m) if kappa > 0 else t
-    at.rounding = CUT_ERROR * magnitude + 1e-15 * steepest * at.curves[D - 1].eigenvalue
-    at.rounding += ROTATION_ERROR * kappa * m * at.steepest * node.longest
+            continue
+        at.moment[i] = at.g[i] = t
+        if kappa > 0:
+            length = dot(at.N + i * m, at.N + i * m, m)
+            error = ROTATION_ERROR * m * at.steepest * sqrt(square)
+            at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
+    at.rounding = CUT_ERROR * magnitude
 
 
 cdef bint evaluate(Node* node, Point* at) noexcept nogil:

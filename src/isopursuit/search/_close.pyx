@@ -1,14 +1,14 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Close a node that misses few columns: depth first, with the losses of the leaves that no bound excludes."""
 
-from libc.math cimport exp, fabs, fmax, fmin, isfinite, log, pow
+from libc.math cimport fabs, fmax, fmin, isfinite, log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from isopursuit.search._cuts cimport chosen_spectrum, compatible, inertia
-from isopursuit.search._dense cimport dot, singular_values
+from isopursuit.search._dense cimport dot
 from isopursuit.search._node_data cimport (
-    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, TWO_E, Candidates, Node, convex_h_plus, cutoff, h_minus, h_plus,
+    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, Candidates, Loss, Node, convex_h_plus, cutoff, h_minus, h_plus, loss_of,
     reflect, smallest, sort_by,
 )
 
@@ -19,23 +19,18 @@ cdef inline double limit_of(Node* node) noexcept nogil:
 
 
 cdef void try_leaf(Node* node) noexcept nogil:
-    # l(S) = sum g(sigma_d) from the singular values of the original columns
+    # The loss of the original columns; a leaf that rounding may have made too large is remembered in node.doubt
     cdef int D = node.D, j
-    cdef double loss = 0.0, power
-    cdef double* matrix = node.matrix
+    cdef Loss loss
     for j in range(D):
-        memcpy(matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
+        memcpy(node.matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
     node.evaluations += 1
-    if singular_values(matrix, D, D, node.small) != 0:
+    if loss_of(node.matrix, D, node.problem.c, node.small, &loss) != 0:
         node.failed = True
         return
-    for j in range(D):
-        if node.small[j] <= 0:
-            return
-        power = pow(node.small[j], node.problem.c)
-        loss += (exp(power) + exp(1 / power)) / TWO_E
-    if loss < node.best and loss < node.problem.incumbent[0]:
-        node.best = loss
+    node.doubt = fmin(node.doubt, loss.low)
+    if loss.value < node.best and loss.value < node.problem.incumbent[0]:
+        node.best = loss.value
         memcpy(node.best_subset, node.subset, D * sizeof(int))
 
 

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search._node_data cimport (
-    CUT_ERROR, EIGENVALUE_ERROR, Candidates, Node, Point, Smallest, Value, cutoff, envelope, h_minus, h_plus,
+    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, Value, cutoff, envelope, h_minus, h_plus,
     inverse_h_minus, smallest, sort_by,
 )
 
@@ -17,7 +17,7 @@ cdef void plus_cut(Node* node) noexcept nogil:
     cdef Point* at = &node.here
     cdef Candidates* open = &node.open
     cdef int D = node.D, a, i
-    cdef double t, magnitude = 0.0, steepest = 0.0
+    cdef double t, square, magnitude = 0.0, steepest = 0.0
     cdef double* y
     cdef Value q
     open.plus_base = 0.0
@@ -32,14 +32,16 @@ cdef void plus_cut(Node* node) noexcept nogil:
                 steepest = fmax(steepest, q.slope)
     for i in range(open.n + node.k):
         y = at.Y + i * D
-        t = 0.0
+        t = square = 0.0
         for a in range(D):
             t += node.small[a] * y[a] * y[a]
+            square += y[a] * y[a]
+        t -= 2 * ROTATION_ERROR * steepest * square
         if i < open.n:
             open.plus[i] = t
         else:
             open.plus_base += t
-    open.plus_base -= CUT_ERROR * magnitude + 1e-15 * steepest * at.curves[D - 1].eigenvalue
+    open.plus_base -= CUT_ERROR * magnitude
 
 
 cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) noexcept nogil:

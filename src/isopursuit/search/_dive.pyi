@@ -12,7 +12,7 @@ def seek(
     rigid: float,
     below: float,
     limit: int,
-) -> tuple[bool, float, NDArray[np.int32] | None, int]:
+) -> tuple[bool, float, NDArray[np.int32] | None, float, int]:
     """The best subset of loss below `below` among `must`, `root` and its candidates.
 
     Parameters
@@ -31,6 +31,7 @@ def seek(
 
     Returns
     -------
-    finished, loss, subset, nodes
-        Whether all was searched; the best loss, or `below` where nothing better was found, and its columns or None.
+    finished, loss, subset, doubt, nodes
+        Whether all was searched; the best loss, or `below` where nothing better was found, and its columns or None; the
+        least that the loss of an evaluated subset can be, its rounding considered.
     """

@@ -7,14 +7,14 @@ sum to the budget. A node costs one short dot product a candidate, so that thous
 one convex relaxation.
 """
 
-from libc.math cimport INFINITY, exp, log, pow
+from libc.math cimport INFINITY, fmin
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 import numpy as np
 
-from isopursuit.search._dense cimport dot, singular_values
-from isopursuit.search._node_data cimport Smallest, smallest
+from isopursuit.search._dense cimport dot
+from isopursuit.search._node_data cimport Loss, Smallest, loss_of, smallest
 
 
 cdef struct Dive:
@@ -27,6 +27,7 @@ cdef struct Dive:
     double rigid           # mu
     double budget
     double best            # loss
+    double doubt           # the least that an evaluated loss can be, its rounding considered
     const double* columns  # (N, D)
     int* subset            # (D) the columns chosen
     int* best_subset
@@ -36,28 +37,18 @@ cdef struct Dive:
     double* scratch        # (D, D) and D
 
 
-cdef double loss_of(Dive* at) noexcept nogil:
+cdef void leaf(Dive* at) noexcept nogil:
     cdef int j, D = at.D
-    cdef double total = 0.0, power
-    cdef double* values = at.scratch + D * D
+    cdef Loss loss
     for j in range(D):
         memcpy(at.scratch + j * D, at.columns + <size_t> at.subset[j] * D, D * sizeof(double))
-    if singular_values(at.scratch, D, D, values) != 0:
-        return INFINITY
-    for j in range(D):
-        if values[j] <= 0:
-            return INFINITY
-        power = pow(values[j], at.c)
-        total += (exp(power) + exp(1 / power)) / (2 * exp(1.0))
-    return total
-
-
-cdef void leaf(Dive* at) noexcept nogil:
-    cdef double loss = loss_of(at)
-    if loss < at.best:
-        at.best = loss
-        at.budget = (loss - at.D) / at.rigid
-        memcpy(at.best_subset, at.subset, at.D * sizeof(int))
+    if loss_of(at.scratch, D, at.c, at.scratch + D * D, &loss) != 0:
+        loss.value, loss.low = INFINITY, 0.0
+    at.doubt = fmin(at.doubt, loss.low)
+    if loss.value < at.best:
+        at.best = loss.value
+        at.budget = (loss.value - D) / at.rigid
+        memcpy(at.best_subset, at.subset, D * sizeof(int))
 
 
 cdef bint dive(Dive* at, int level, int n, double total) noexcept nogil:
@@ -123,7 +114,7 @@ def seek(const double[:, ::1] columns, const int[::1] must, const double[::1] ow
         free(integers)
         raise MemoryError
     at.D, at.width, at.chosen, at.nodes, at.limit = D, n + 1, k + 1, 0, limit
-    at.c, at.rigid, at.budget, at.best = c, rigid, (below - D) / rigid, below
+    at.c, at.rigid, at.budget, at.best, at.doubt = c, rigid, (below - D) / rigid, below, INFINITY
     at.columns = &columns[0, 0]
     at.small, at.scratch, at.cost = numbers, numbers + D + 1, numbers + D * D + 2 * D + 1
     at.subset, at.best_subset, at.index = integers, integers + D, integers + 2 * D
@@ -142,4 +133,4 @@ def seek(const double[:, ::1] columns, const int[::1] must, const double[::1] ow
     subset = np.array(<int[:D]> at.best_subset) if at.best < below else None
     free(numbers)
     free(integers)
-    return finished, at.best, subset, at.nodes
+    return finished, at.best, subset, at.doubt, at.nodes

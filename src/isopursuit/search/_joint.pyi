@@ -14,5 +14,5 @@ def extend(
     """For each candidate: no D columns with the subset and it have a summed loss below this; infinite above the limit.
 
     `columns` is (n, P, D), `floors` (n,) a bound of each point's loss by itself. With D − 1 columns in the subset it is
-    the loss.
+    the loss, less what rounding may have added to it.
     """

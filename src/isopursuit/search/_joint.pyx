@@ -5,20 +5,19 @@ At each point the loss of D columns is at least that of any k of them plus D - k
 1 only rise and those below 1 only fall when columns join, and every eigenvalue costs at least 1.
 """
 
-from libc.math cimport INFINITY, exp, fmax, pow, sqrt
+from libc.math cimport INFINITY, exp, fmax, fmin, pow, sqrt
 from libc.string cimport memcpy
 
 import numpy as np
 
-from isopursuit.search._dense cimport dot, singular_values
+from isopursuit.search._dense cimport SINGULAR_VALUE_ERROR, dot, singular_values
 
 
-cdef inline double share(double square, double c) noexcept nogil:
-    # h(sigma^2) = (e^s + e^(1/s)) / 2e with s = sigma^c
+cdef inline double share(double sigma, double error, double c) noexcept nogil:
+    # g(sigma) = (e^s + e^(1/s)) / 2e with s = sigma^c, the least it can be if sigma may be wrong by `error`
     cdef double power
-    if square <= 0:
-        return INFINITY
-    power = sqrt(square) if c == 1 else pow(square, c / 2)
+    sigma = fmin(sigma + error, 1.0) if sigma < 1 else fmax(sigma - error, 1.0)
+    power = sigma if c == 1 else pow(sigma, c)
     if not 1e-3 < power < 1e3:
         return INFINITY
     return 0.5 * (exp(power - 1) + exp(1 / power - 1))
@@ -26,7 +25,7 @@ cdef inline double share(double square, double c) noexcept nogil:
 
 cdef double pair_loss(const double* a, const double* b, int D, double c) noexcept nogil:
     # The eigenvalues of the Gram matrix have sum t and product |a|^2 |z|^2, z what b has off a.
-    cdef double aa = dot(a, a, D), bb = dot(b, b, D), ratio = dot(a, b, D), zz = 0, difference, top
+    cdef double aa = dot(a, a, D), bb = dot(b, b, D), ratio = dot(a, b, D), zz = 0, difference, top, error
     cdef int d
     if aa <= 0:
         return INFINITY
@@ -36,23 +35,28 @@ cdef double pair_loss(const double* a, const double* b, int D, double c) noexcep
         zz += difference * difference
     top = 0.5 * (aa + bb)
     top += sqrt(fmax(top * top - aa * zz, 0.0))
-    return share(top, c) + share(aa * zz / top, c)
+    error = 2 * D * SINGULAR_VALUE_ERROR * sqrt(top)
+    return share(sqrt(top), error, c) + share(sqrt(aa * zz / top), error, c)
 
 
-cdef double loss(const double* columns, const int* subset, int size, int D, double c, double* scratch) noexcept nogil:
+cdef double least_loss(const double* columns, const int* subset, int size, int D, double c,
+                       double* scratch) noexcept nogil:
+    # The least that the loss can be, the rounding of the singular values considered
     cdef double total = 0
     cdef double* values = scratch + size * D
+    cdef const double* x = columns + <size_t> subset[0] * D
     cdef int j
     if size == 1:
-        return share(dot(columns + <size_t> subset[0] * D, columns + <size_t> subset[0] * D, D), c)
+        total = sqrt(dot(x, x, D))
+        return share(total, D * SINGULAR_VALUE_ERROR * total, c)
     if size == 2:
-        return pair_loss(columns + <size_t> subset[0] * D, columns + <size_t> subset[1] * D, D, c)
+        return pair_loss(x, columns + <size_t> subset[1] * D, D, c)
     for j in range(size):
         memcpy(scratch + j * D, columns + <size_t> subset[j] * D, D * sizeof(double))
     if singular_values(scratch, size, D, values) != 0:
         return INFINITY
     for j in range(size):
-        total += share(values[j] * values[j], c)
+        total += share(values[j], D * SINGULAR_VALUE_ERROR * values[0], c)
     return total
 
 
@@ -70,7 +74,7 @@ def extend(const double[:, :, ::1] columns, const int[::1] subset, const int[::1
             trial[size - 1] = candidates[j]
             total = base
             for i in range(n):
-                total += fmax(loss(&columns[i, 0, 0], &trial[0], size, D, c, &scratch[0]) + (D - size) - floors[i], 0.0)
+                total += fmax(least_loss(&columns[i, 0, 0], &trial[0], size, D, c, &scratch[0]) + (D - size) - floors[i], 0.0)
                 if not total <= limit:
                     total = INFINITY
                     break

@@ -21,6 +21,8 @@ class Outcome:
         Row of the envelope table in use.
     leaf : (D,) array or None
         The best subset evaluated that is better than the incumbent, if any.
+    doubt : float
+        The least that the loss of an evaluated subset can be, its rounding considered.
     evaluations : int
         Losses evaluated.
     """
@@ -34,6 +36,7 @@ class Outcome:
     forced: tuple[bool, bool]
     row: int
     leaf: NDArray[np.int32] | None
+    doubt: float
     evaluations: int
 
 class NodeKernel:

@@ -84,6 +84,7 @@ cdef class Outcome:
     cdef readonly tuple forced
     cdef readonly int row
     cdef readonly object leaf
+    cdef readonly double doubt
     cdef readonly long long evaluations
 
 
@@ -133,7 +134,7 @@ cdef class NodeKernel:
             raise MemoryError
         node.problem, node.D, node.k, node.m, node.capacity = &self.problem, D, k, m, cap
         node.row = max(row, 1) if k > 0 else 0
-        node.bound, node.best, node.evaluations, node.failed = D, INFINITY, 0, False
+        node.bound, node.best, node.doubt, node.evaluations, node.failed = D, INFINITY, INFINITY, 0, False
         node.chosen, node.open.X = memory, memory + D * D
         node.matrix = node.open.X + <size_t> n * D
         node.small = node.matrix + 2 * D * D + D
@@ -177,6 +178,7 @@ cdef Outcome report(Node* node, Verdict verdict):
     cdef int n = node.open.n
     outcome.closed, outcome.stopped = verdict == CLOSED, verdict == STOPPED
     outcome.bound, outcome.row, outcome.evaluations = node.bound, node.row, node.evaluations
+    outcome.doubt = node.doubt
     if node.best < INFINITY:
         outcome.leaf = np.array(<int[:node.D]> node.best_subset)
     if verdict == OPEN:

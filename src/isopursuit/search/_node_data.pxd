@@ -7,7 +7,7 @@
 
 from libc.math cimport INFINITY, exp, fmax, fmin, log, pow, sqrt
 
-from isopursuit.search._dense cimport dot
+from isopursuit.search._dense cimport SINGULAR_VALUE_ERROR, dot, singular_values
 
 cdef extern from *:
     """
@@ -55,6 +55,11 @@ cdef struct Smallest:
     double sum                # of the `count` smallest
     double last               # the largest of those
     double next               # the one after
+
+
+cdef struct Loss:             # of D columns
+    double value              # infinite where they are dependent to working precision
+    double low                # with every singular value moved towards 1 by its error: the loss is not below this
 
 
 cdef struct Candidates:
@@ -107,6 +112,7 @@ cdef struct Node:
     int* subset               # the columns chosen, also while closing
     int* best_subset          # the best leaf, with its loss
     double best
+    double doubt              # the least that an evaluated leaf's loss can be, its rounding considered
     long long evaluations
     bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
 
@@ -141,6 +147,24 @@ cdef inline Value envelope(const Problem* problem, int row, const Curve* at) noe
     q.value = at.value + entry[0] * at.log + q.slope * (at.eigenvalue - at.inside)
     q.bend = fmax(at.bend - entry[0] / (at.inside * at.inside), 0.0) if at.inside == at.eigenvalue else 0.0
     return q
+
+
+cdef inline int loss_of(double* matrix, int D, double c, double* values, Loss* loss) noexcept nogil:
+    # l(S) = sum g(sigma_d), g(t) = (e^(t^c) + e^(t^-c)) / 2e, of D columns, which are overwritten. Not 0: LAPACK failed.
+    cdef double error, power, moved
+    cdef int j
+    if singular_values(matrix, D, D, values) != 0:
+        return 1
+    error = SINGULAR_VALUE_ERROR * D * values[0]
+    loss.value = INFINITY if values[D - 1] <= error else 0.0
+    loss.low = 0.0
+    for j in range(D):
+        power = pow(values[j], c)
+        loss.value += (exp(power) + exp(1 / power)) / TWO_E
+        moved = fmin(values[j] + error, 1.0) if values[j] < 1 else fmax(values[j] - error, 1.0)
+        power = pow(moved, c)
+        loss.low += (exp(power) + exp(1 / power)) / TWO_E
+    return 0
 
 
 cdef inline double h_minus(double c, double eigenvalue) noexcept nogil:

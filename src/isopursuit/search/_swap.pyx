@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from isopursuit.search._dense cimport eigh, products, singular_values
+from isopursuit.search._dense cimport SINGULAR_VALUE_ERROR, eigh, products, singular_values
 
 
 cdef inline double log_add(double a, double b) noexcept nogil:
@@ -44,7 +44,7 @@ cdef double log_loss(const double* columns, const int* subset, int size, int D, 
     cdef int j
     for j in range(size):
         memcpy(scratch + j * D, columns + <size_t> subset[j] * D, D * sizeof(double))
-    if singular_values(scratch, size, D, values) != 0:
+    if singular_values(scratch, size, D, values) != 0 or values[size - 1] <= SINGULAR_VALUE_ERROR * size * values[0]:
         return INFINITY
     for j in range(size):
         total = log_add(total, log_share(values[j] * values[j], c))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
-from isopursuit.loss import Objective
+from isopursuit.loss import STATED, Objective
 from isopursuit.matrix import (
     Label,
     Matrix,
@@ -20,13 +20,14 @@ from isopursuit.matrix import (
     name_columns,
     numerical_rank,
     singular_values,
+    spectrum,
     unit_columns,
 )
 from isopursuit.results import Search
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Status = Literal["optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"]
+Status = Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,30 @@ class Candidates:
         """Over all columns and points, for advice on scale."""
         return float(np.median(np.linalg.norm(self.X, axis=1)))
 
-    def ordered(self) -> Candidates:
-        """The same candidates in an order that depends on their entries alone, so that a search that draws random
-        numbers answers alike whatever order the caller's columns have.
+    def distinct(self) -> Candidates:
+        """The candidates that differ by more than sign, in an order that depends on their entries alone.
+
+        A search that draws random numbers then answers alike whatever order and signs the caller's columns have. Two
+        equal columns are dependent, so no subset of finite loss has both: of equal ones the first stays, or the one
+        that must be picked.
         """
-        order = np.lexsort(self.X.reshape(-1, self.X.shape[2])[::-1])
-        place = np.empty(len(order), dtype=np.intp)
+        n, D, P = self.X.shape
+        # at each point the first entry that is not zero becomes positive
+        first = (self.X != 0).argmax(axis=1)
+        leading = np.take_along_axis(self.X, first[:, None, :], axis=1)
+        X = np.where(leading < 0, -self.X, self.X)
+        entries = X.reshape(n * D, P)
+        order = _lexicographic(entries)
+        same = (entries[:, order[1:]] == entries[:, order[:-1]]).all(axis=0)
+        group = np.concatenate([[0], np.cumsum(~same)])
+        later = np.ones(P, dtype=np.intp)
+        later[list(self.include)] = 0
+        first_of_group = np.lexsort((order, later[order], group))
+        order = order[first_of_group][np.concatenate([[True], ~same])]
+        place = np.full(P, -1, dtype=np.intp)
         place[order] = np.arange(len(order))
         include = tuple(sorted(int(place[i]) for i in self.include))
-        X = np.ascontiguousarray(self.X[:, :, order])
-        return Candidates(self.matrix, X, self.columns[order], include, self.began)
+        return Candidates(self.matrix, np.ascontiguousarray(X[:, :, order]), self.columns[order], include, self.began)
 
     def answer(
         self,
@@ -81,9 +96,13 @@ class Candidates:
         nodes: int = 0,
         notes: tuple[str, ...] = (),
     ) -> Search:
-        """The result for positions in X; the loss is computed anew from the singular values."""
+        """The result for positions in X; the loss is computed anew from the singular values.
+
+        What float64 cannot tell is not called proved: "precision" takes the place of a status that claims more.
+        """
         positions = np.array(sorted(picked, key=lambda p: self.columns[p]), dtype=np.intp)
-        score = float(objective.total(self.X[None, :, :, positions])[0])
+        subset = self.X[:, :, positions]
+        score = float(objective.total(subset[None])[0])
         if score == np.inf and objective.name == "isometry":
             raise RangeError(
                 "Every subset tried has a loss beyond even its logarithm in float64. Use a smaller c, or rescale X, "
@@ -91,6 +110,11 @@ class Candidates:
             )
         loss = objective.loss(score)
         bound = len(self.X) * objective.bound(self.k) if lower_bound is None else lower_bound
+        if objective.least is not None and status in ("optimal", "gap", "precision"):
+            least = float(objective.add(objective.least(subset)))
+            if status == "precision" or not score - least <= STATED:
+                status, bound = "precision", min(bound, objective.loss(least))
+                notes += (_precision_note(subset),)
         log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
         return Search(
             indices=np.sort(self.columns[positions]),
@@ -149,6 +173,26 @@ def as_candidates(
     for i, point in enumerate(values):
         _check_rank(point, place, must, matrix.labels, f" at point {i}" if len(values) > 1 else "")
     return Candidates(matrix, values, columns, place)
+
+
+def _precision_note(subset: Array) -> str:
+    s = spectrum(subset)
+    with np.errstate(divide="ignore"):
+        condition = float((s[:, 0] / s[:, -1]).max())
+    return (
+        f"not proved: the picked columns have condition number {condition:.2g}, and float64 cannot tell the losses of "
+        "such subsets apart. Drop columns that nearly repeat others, or dimensions in which all columns nearly vanish."
+    )
+
+
+def _lexicographic(entries: Array) -> Indices:
+    """The order of the columns by their first entries, ties by the second, and so on."""
+    order = np.argsort(entries[0], kind="stable")
+    same = entries[0, order[1:]] == entries[0, order[:-1]]
+    tied = np.concatenate([same, [False]]) | np.concatenate([[False], same])
+    some = order[tied]
+    order[tied] = some[np.lexsort(entries[::-1, some])]
+    return order
 
 
 def is_validated(X: Any) -> TypeGuard[list[Matrix]]:

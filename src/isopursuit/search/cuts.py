@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from isopursuit.matrix import namespace, on_host
 from isopursuit.search.passes import alive, beside, pieces
@@ -65,23 +66,35 @@ class Cuts:
         return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2))
 
     def with_tangent(self, w: Array, home: Array, row: int) -> Cuts:
-        """With the tangent at the weights w of the columns `home`, in the last place."""
-        relaxation, E = self.relaxation, self.complement
+        """With the tangent at the weights w of the columns `home`, in the last place.
+
+        The tangent at V diag(e) Vᵀ and R Rᵀ is a bound for any orthonormal V, any e and any triangular R, so errors of
+        the factorizations only move the point of tangency. What is left is the rounding of the scores xᵀKx, less than
+        a few times D eps ‖K‖ ‖x‖²: K is lowered by as much.
+        """
+        relaxation, E, rounding = self.relaxation, self.complement, 16 * len(home) * float(np.finfo(np.float64).eps)
         weighted = (home * w) @ home.T
         e, V = np.linalg.eigh(weighted + self.included.T @ self.included)
         values, slopes = np.array([relaxation.envelope(float(one), row) for one in e]).T
         K = (V * slopes) @ V.T
-        magnitude = float(np.abs(values).sum() + np.abs(slopes * e).sum())
-        base = float(values.sum())
+        K -= rounding * float(np.abs(slopes).max()) * np.eye(len(K))
+        base = float((values - slopes * e).sum() + np.einsum("pi,ij,pj->", self.included, K, self.included))
+        magnitude = float(np.abs(values).sum() + 2 * np.abs(slopes * e).sum())
         kappa = float(relaxation.rows[row, 0])
         if kappa > 0:
-            N = E @ weighted @ E.T
-            logs = np.linalg.slogdet(N)[1] + np.linalg.slogdet(self.included @ self.included.T)[1]
-            base -= kappa * float(logs)
-            K -= kappa * E.T @ np.linalg.solve(N, E)
-            magnitude += abs(kappa * float(logs)) + kappa * len(E)
+            try:
+                R = np.linalg.cholesky(E @ weighted @ E.T)
+            except np.linalg.LinAlgError:
+                return self.with_tangent(w, home, 0)  # without the log-det split
+            whitened = np.asarray(solve_triangular(R, E, lower=True), dtype=np.float64)
+            s = np.linalg.svd(self.included, compute_uv=False)
+            logs = 2 * np.array([*np.log(np.diag(R)), *np.log(s * (1 + rounding) + rounding * s.max(initial=0.0))])
+            base -= kappa * float(logs.sum() - len(E))
+            K -= kappa * whitened.T @ whitened
+            K -= kappa * rounding * float(np.linalg.cond(R) * np.linalg.norm(whitened, 2) ** 2) * np.eye(len(K))
+            magnitude += kappa * float(np.abs(logs).sum() + len(E))
         K = (K + K.T) / 2
-        base -= float(np.einsum("ij,ij->", K, weighted)) + ROUNDING * magnitude
+        base -= ROUNDING * magnitude
         kept = self.tangents[-1:]
         old = slice(2 + 2 * (len(self.tangents) - len(kept)), None)
         bases = np.concatenate([self.bases[:2], self.bases[old], [base, (base + self.bases[0]) / 2]])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.loss import as_objective, to_loss
+from isopursuit.loss import STATED, Objective, as_objective, to_loss
 from isopursuit.matrix import Label, as_exponent
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
@@ -84,8 +84,9 @@ def exact_search(
     Returns
     -------
     Search
-        Status "optimal" means proved within a relative 1e-9. Ctrl-C does not raise: it returns the best subset so
-        far with its bound and status "interrupted".
+        Status "optimal" means proved within a relative 1e-9; "precision" that float64 cannot decide, because the
+        subsets in question are badly conditioned. Ctrl-C does not raise: it returns the best subset so far with its
+        bound and status "interrupted". Of columns that are equal up to sign the first is picked.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def exact_search(
     candidates = as_candidates(X, include, exclude, labels)
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
-    candidates, goal = candidates.ordered(), as_objective("isometry", c)
+    candidates, goal = candidates.distinct(), as_objective("isometry", c)
     tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
     watch = None if tell is None else partial(_before_the_tree, tell, candidates)
     shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
@@ -145,6 +146,9 @@ def exact_search(
             "exchange_search, which compares logarithms, a smaller c, or divide X by its median length "
             f"{candidates.median_length:.4g}."
         )
+    if (proof is None or proof.status not in CLOSED) and not _resolved(candidates, goal, start.indices):
+        bound = None if proof is None else proof.lower_bound
+        return candidates.answer(start.indices.tolist(), goal, "exact", "precision", start.descents, lower_bound=bound)
     if proof is None or proof.status not in CLOSED:
         left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
         search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
@@ -160,6 +164,12 @@ def exact_search(
         lower_bound=proof.lower_bound,
         nodes=proof.nodes,
     )
+
+
+def _resolved(candidates: Candidates, goal: Objective, subset: NDArray[np.intp]) -> bool:
+    """Whether float64 knows the subset's loss well enough for a proof. Where it does not, bounds say nothing either."""
+    stack = candidates.X[None, :, :, subset]
+    return goal.least is None or float(goal.total(stack)[0] - goal.add(goal.least(stack))[0]) <= STATED
 
 
 def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, subset: NDArray[Any]) -> bool | None:

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from threading import Timer
 from typing import Any
 
@@ -35,13 +36,14 @@ from isopursuit.search.cuts import Cuts, Sift, Sifted
 from isopursuit.search.field import Field, OutOfTimeError
 from isopursuit.search.pairs import EDGES, compatible
 from isopursuit.search.relaxation import relax, stiffness
-from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound
+from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound, judged
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Callback = Callable[[SearchProgress], bool | None]
+Dived = tuple[bool, float, NDArray[np.int32] | None, float, int]
 
 PROVED = 5e-10  # the tree's: a bound this close to the incumbent, relative to it, closes
 ROUNDS = 8  # of solving the relaxation and screening all columns
@@ -57,6 +59,7 @@ ENTRIES = 2**24  # inner products computed for that average
 RUNG = 2.0  # times the excess over D from target to target
 SHORTEST = 1.2  # and not less
 WORTH = 0.7  # of the excess over D: a subset found below this share of the target's starts the target anew
+ROUND = 64  # roots that are dived from before what they found limits the next ones
 DIVES = 200_000  # nodes of a dive from one root, before the tree takes over
 CHEAP = 100  # of them take as long as one of the tree's
 TOLD = 0.1  # seconds between two calls of the callback
@@ -92,6 +95,7 @@ class Fixing:
         self.subset, self.loss = subset, float(np.exp(log_loss))
         self.missing = field.k - len(field.include)
         self.lower, self.nodes, self.dived, self.evaluations = float(field.k), 0, 0, 0
+        self.doubt = np.inf  # the least that a loss evaluated in a dive can be, its rounding considered
         self.status: Any = "heuristic"
         self.again = False
         self.notes: tuple[str, ...] = ()
@@ -316,7 +320,12 @@ class Fixing:
         ]
         own = np.concatenate([np.zeros(must), own, np.zeros(X.shape[1] - must - len(numbers))])
         roots = self._dive(X, names, own, base, rigid, roots, target)
-        return self.again or self._grow(X, names, roots, min(target, self.loss))
+        if self.again:
+            return True
+        if judged("optimal", min(target, self.loss), self.doubt, 0.0) == "precision":
+            self.status = "precision"
+            return False
+        return self._grow(X, names, roots, min(target, self.loss))
 
     def _dive(
         self, X: Array, names: Indices, own: Array, base: float, rigid: float, roots: Roots, target: float
@@ -327,19 +336,20 @@ class Fixing:
         below = target
         hard: list[tuple[int, NDArray[np.int32]]] = []
 
-        def one(root: tuple[int, NDArray[np.int32]]) -> tuple[bool, float, NDArray[np.int32] | None, int]:
+        def one(limit: float, root: tuple[int, NDArray[np.int32]]) -> Dived:
             if time.perf_counter() > self.field.deadline:
                 raise OutOfTimeError
-            return seek(columns, include, own, base, *root, self.c, rigid, min(target, below), DIVES)
+            return seek(columns, include, own, base, *root, self.c, rigid, limit, DIVES)
 
         self.again = False
         told = time.perf_counter()
         pool = ThreadPoolExecutor(self.workers)
-        # one worker dives in turn, so that a node limit ends at the same place every time
-        answers = map(one, roots) if self.workers == 1 else pool.map(one, roots)
+        # the roots of a round know the same limit, so that the answer does not depend on the number of workers
+        rounds = (pool.map(partial(one, below), roots[first : first + ROUND]) for first in range(0, len(roots), ROUND))
         try:
-            for root, (finished, loss, subset, nodes) in zip(roots, answers, strict=True):
+            for root, (finished, loss, subset, doubt, nodes) in zip(roots, chain.from_iterable(rounds), strict=True):
                 self.dived += nodes
+                self.doubt = min(self.doubt, doubt)
                 if subset is not None and loss < below:
                     below = loss
                     self.subset, self.loss = names[subset], loss

@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.loss import to_loss
 from isopursuit.search._joint import extend
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.local import local_search
 from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.search.tree import Proof, SearchProgress, Status, branch_and_bound
+from isopursuit.search.tree import Proof, SearchProgress, Status, branch_and_bound, judged
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -70,6 +71,7 @@ def joint_branch_and_bound(
         status = "interrupted"
     if callback is not None:
         callback(tree.progress(time.perf_counter() - began))
+    status = judged(status, tree.loss, tree.doubt, gap)
     return Proof(np.sort(tree.best), tree.loss, tree.bound, status, tree.nodes, tree.evaluations)
 
 
@@ -86,6 +88,7 @@ class _Tree:
         self.heap = [(self.lowest, 0, chosen, root)] if len(chosen) < self.D else []
         self.in_hand = np.inf  # the bound of the branch that is being looked into
         self.nodes = self.evaluations = self.ties = 0
+        self.doubt = np.inf  # the least that an evaluated loss can be, its rounding considered
 
     @property
     def open(self) -> bool:
@@ -95,7 +98,7 @@ class _Tree:
     @property
     def bound(self) -> float:
         """No subset has a summed loss below this."""
-        return max(min(self.heap[0][0] if self.heap else np.inf, self.in_hand, self.loss), self.lowest)
+        return max(min(self.heap[0][0] if self.heap else np.inf, self.in_hand, self.loss, self.doubt), self.lowest)
 
     def expand(self) -> None:
         """Look into the branch of least bound: the best of its leaves, or a branch for each candidate."""
@@ -105,10 +108,10 @@ class _Tree:
         self.nodes += 1
         if len(chosen) == self.D - 1:
             self.evaluations += len(candidates)
-            found = int(bounds.argmin())
-            if bounds[found] < self.loss:
-                self.best = np.append(chosen, candidates[found]).astype(np.intp)
-                self.loss = float(bounds[found])
+            for j in np.argsort(bounds, kind="stable").tolist():
+                if not bounds[j] < self.loss * (1 - CLOSED):
+                    break
+                self._try(np.append(chosen, candidates[j]), float(bounds[j]))
         else:
             # a branch's candidates are those after it: the worst comes first, so that the best have few
             order = np.argsort(-bounds, kind="stable")
@@ -119,6 +122,13 @@ class _Tree:
                 branch = np.append(chosen, candidates[j]).astype(np.int32)
                 heapq.heappush(self.heap, (float(bounds[j]), self.ties, branch, candidates[j + 1 :]))
         self.in_hand = np.inf
+
+    def _try(self, subset: NDArray[np.int32], least: float) -> None:
+        """Evaluate a subset whose loss is at least `least`."""
+        self.doubt = min(self.doubt, least)
+        loss = to_loss(log_loss_of(self.columns, subset, self.c))
+        if loss < self.loss:
+            self.best, self.loss = subset.astype(np.intp), loss
 
     def progress(self, seconds: float) -> SearchProgress:
         """As a callback sees it."""

@@ -2,7 +2,7 @@
 
 A node is a set of chosen columns and the candidates for the rest. The kernel bounds it, removes candidates that no
 better subset can contain, closes it when few columns are missing, or names the column to branch on. The smallest bound
-among the open nodes and those in the threads' hands is a lower bound on the loss of every subset, at any moment.
+among the open nodes and those being bounded is a lower bound on the loss of every subset, at any moment.
 
 Two rules name the column. The largest weight in the relaxation took up to 4 times fewer nodes on well-conditioned
 data; the largest weight times effect on the loss took over 50 times fewer on the breast-cancer data. The smallest
@@ -15,25 +15,27 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from threading import Condition, Event, Thread
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError
+from isopursuit.loss import STATED
 from isopursuit.search._node import NodeKernel, Outcome
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.local import node_kernel, swap_descent
 
-Status = Literal["optimal", "gap", "time", "nodes", "interrupted"]
+Status = Literal["optimal", "gap", "time", "nodes", "precision", "interrupted"]
 Roots = Sequence[tuple[int, NDArray[np.int32]]]
 
 _TOLERANCE = 5e-10  # the kernel's: bounds this close to the incumbent close a node
 _LARGEST = 1e280  # losses above this are treated as this: the search works with the loss, not its logarithm
 _CALLBACK_SECONDS = 0.1
 _RACE_NODES = 100
+_ROUND = 16  # nodes bounded at once: enough for the threads of a common machine, few beside the nodes of a proof
 _ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing
 _NODE_EFFORT = (8, 0.05)
 
@@ -64,7 +66,7 @@ class Proof:
         refuses them before it comes to that.
     status : str
         "optimal" (proved within a relative 1e-9), "gap" (proved within the gap asked for), or why it ended before:
-        "time", "nodes" or "interrupted".
+        "time", "nodes" or "interrupted"; "precision" where the loss of a subset is not known well enough to tell.
     nodes, evaluations : int
         Nodes bounded and losses evaluated.
     """
@@ -144,16 +146,16 @@ class _Tree:
     def __init__(self, rule: int) -> None:
         self.rule = rule
         self.heap: list[_Node] = []
-        self.in_hand: dict[int, float] = {}
+        self.in_hand: list[float] = []  # bounds of the nodes of the current round
         self.nodes = 0
 
     def bound(self) -> float:
         """No subset left to this tree is below it; infinite when none is left."""
-        return min([*self.in_hand.values(), *(node.bound for node in self.heap[:1])], default=math.inf)
+        return min([*self.in_hand, *(node.bound for node in self.heap[:1])], default=math.inf)
 
 
 class _Search:
-    """The state the threads share, read and written under the lock of `changed`."""
+    """The state of a search. Threads only bound nodes; everything else happens in the caller's thread."""
 
     def __init__(
         self,
@@ -174,13 +176,12 @@ class _Search:
         self.best = self._include_first(np.asarray(start, np.int32))
         self.loss = min(self._loss(self.best), below)
         self.kernel = self._kernel()
-        self.changed = Condition()
-        self.over = Event()
+        self.over = False
         self.status: Status = "optimal"
-        self.failure: BaseException | None = None
         self.nodes = self.ties = 0
         self.evaluations = 1
-        self.started = time.monotonic()
+        self.doubt = math.inf  # the least that an evaluated loss can be, its rounding considered
+        self.started = self.reported = time.monotonic()
         self.trees: list[_Tree] = []
         if len(self.include) < X.shape[0]:
             self.trees = [self._root()] if roots is None else self._forest(roots)
@@ -188,98 +189,104 @@ class _Search:
     def run(
         self, workers: int, time_limit: float | None, callback: Callable[[SearchProgress], bool | None] | None
     ) -> None:
-        """Let the threads work; watch the clock, the callback and the keyboard meanwhile."""
-        threads = [Thread(target=self._work, args=(name,), daemon=True) for name in range(workers)]
+        """Bound nodes in rounds until the search is over; watch the clock, the callback and the keyboard meanwhile.
+
+        All nodes of a round see the same incumbent and their outcomes are recorded in the order in which they were
+        taken, so the search takes the same way whatever the number of threads.
+        """
+        deadline = math.inf if time_limit is None else self.started + time_limit
+        pool = ThreadPoolExecutor(workers)
         try:
-            for thread in threads:
-                thread.start()
-            self._watch(time_limit, callback)
+            while taken := self._take():
+                running = [pool.submit(self._process, node) for _, node in taken]
+                while wait(running, max(0.0, min(deadline - time.monotonic(), _CALLBACK_SECONDS))).not_done:
+                    self._watch(deadline, callback)
+                for (tree, node), future in zip(taken, running, strict=True):
+                    self._settle(tree, node, future.result())
+                for tree in self.trees:
+                    tree.in_hand.clear()
+                self._watch(deadline, callback)
         except KeyboardInterrupt:
             self._stop("interrupted")
         finally:
-            self._stop("interrupted")
-            for thread in threads:
-                thread.join()
-        if self.failure is not None:
-            raise self.failure
+            self.kernel.stop()
+            pool.shutdown(cancel_futures=True)
 
     def proof(self) -> Proof:
         """What is known once the threads have returned."""
         return Proof(
             indices=np.sort(self.best).astype(np.intp),
             loss=self.loss,
-            lower_bound=self._lower_bound(),
-            status=self.status,
+            lower_bound=min(self._lower_bound(), self.doubt),
+            status=judged(self.status, self.loss, self.doubt, self.gap),
             nodes=self.nodes,
             evaluations=self.evaluations,
         )
 
-    def _watch(self, time_limit: float | None, callback: Callable[[SearchProgress], bool | None] | None) -> None:
-        deadline = math.inf if time_limit is None else self.started + time_limit
-        while not self.over.wait(max(0.0, min(deadline - time.monotonic(), _CALLBACK_SECONDS))):
-            if time.monotonic() >= deadline:
-                self._stop("time")
-            elif callback is not None and callback(self._progress()):
+    def _watch(self, deadline: float, callback: Callable[[SearchProgress], bool | None] | None) -> None:
+        now = time.monotonic()
+        if now >= deadline:
+            self._stop("time")
+        elif callback is not None and not self.over and now >= self.reported + _CALLBACK_SECONDS:
+            self.reported = now
+            if callback(self._progress()):
                 self._stop("interrupted")
 
-    def _work(self, name: int) -> None:
-        try:
-            while (taken := self._take(name)) is not None:
-                tree, node = taken
-                steps, tolerance = _ROOT_EFFORT if node.tie == 0 else _NODE_EFFORT
-                outcome = self.kernel.process(node.chosen, node.candidates, node.weights, node.row, steps, tolerance)
-                self._settle(name, tree, node, outcome)
-        except BaseException as failure:  # noqa: BLE001 - a thread's error belongs to the caller
-            self.failure = failure
-            self._stop("interrupted")
+    def _process(self, node: _Node) -> Outcome:
+        steps, tolerance = _ROOT_EFFORT if node.tie == 0 else _NODE_EFFORT
+        return self.kernel.process(node.chosen, node.candidates, node.weights, node.row, steps, tolerance)
 
-    def _take(self, name: int) -> tuple[_Tree, _Node] | None:
-        """The node with the least bound, or None when the search is over."""
-        with self.changed:
-            while not self.over.is_set():
-                self._judge_race()
-                waiting = [tree for tree in self.trees if tree.heap]
-                if self._gap() <= self.gap:
-                    closed = self._lower_bound() >= self.loss or self.gap <= 2 * _TOLERANCE
-                    self._stop("optimal" if closed else "gap")
-                elif any(tree.bound() == math.inf for tree in self.trees):
-                    self._stop("optimal")
-                elif self.nodes >= self.node_limit:
-                    self._stop("nodes")
-                elif not waiting:
-                    self.changed.wait()
-                else:
-                    tree = min(waiting, key=lambda tree: tree.nodes)
-                    node = heapq.heappop(tree.heap)
-                    tree.in_hand[name] = node.bound
-                    tree.nodes += 1
-                    self.nodes += 1
-                    return tree, node
-            return None
+    def _take(self) -> list[tuple[_Tree, _Node]]:
+        """The nodes of the next round, those with the least bounds, or none when the search is over."""
+        self._judge_race()
+        if self.over:
+            return []
+        if self._gap() <= self.gap:
+            closed = self._lower_bound() >= self.loss or self.gap <= 2 * _TOLERANCE
+            self._stop("optimal" if closed else "gap")
+            return []
+        if any(tree.bound() == math.inf for tree in self.trees):
+            self._stop("optimal")
+            return []
+        if self.nodes >= self.node_limit:
+            self._stop("nodes")
+            return []
+        taken: list[tuple[_Tree, _Node]] = []
+        while len(taken) < min(_ROUND, self.node_limit - self.nodes):
+            waiting = [tree for tree in self.trees if tree.heap]
+            if not waiting:
+                break
+            tree = min(waiting, key=lambda tree: tree.nodes + len(tree.in_hand))
+            node = heapq.heappop(tree.heap)
+            tree.in_hand.append(node.bound)
+            taken.append((tree, node))
+        for tree in self.trees:
+            tree.nodes += len(tree.in_hand)
+        self.nodes += len(taken)
+        return taken
 
     def _judge_race(self) -> None:
         if len(self.trees) > 1 and min(tree.nodes for tree in self.trees) >= _RACE_NODES:
             self.trees = [max(self.trees, key=_Tree.bound)]
 
-    def _settle(self, name: int, tree: _Tree, node: _Node, outcome: Outcome) -> None:
+    def _settle(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
         """Record what a node gave: a better subset, its children, or itself when it was cut short."""
-        improved = self._polish(outcome.leaf) if outcome.leaf is not None else None
-        with self.changed:
-            self.evaluations += outcome.evaluations
-            if improved is not None and improved[1] < self.loss:
-                self.best, self.loss = improved
+        if outcome.leaf is not None:
+            subset, loss = self._polish(outcome.leaf)
+            if loss < self.loss:
+                self.best, self.loss = subset, loss
                 self.kernel.incumbent = min(self.loss, _LARGEST)
-            bound = max(node.bound, outcome.bound)
-            del tree.in_hand[name]
-            if outcome.stopped:
-                heapq.heappush(tree.heap, node._replace(bound=bound))
-            elif not outcome.closed and node.tie == 0:
-                self.trees = [_Tree(0), _Tree(1)]
-                for starting in self.trees:
-                    self._branch(starting, node, outcome, bound)
-            elif not outcome.closed:
-                self._branch(tree, node, outcome, bound)
-            self.changed.notify(2)
+        self.evaluations += outcome.evaluations
+        self.doubt = min(self.doubt, outcome.doubt)
+        bound = max(node.bound, outcome.bound)
+        if outcome.stopped:
+            heapq.heappush(tree.heap, node._replace(bound=bound))
+        elif not outcome.closed and node.tie == 0:
+            self.trees = [_Tree(0), _Tree(1)]
+            for starting in self.trees:
+                self._branch(starting, node, outcome, bound)
+        elif not outcome.closed:
+            self._branch(tree, node, outcome, bound)
 
     def _branch(self, tree: _Tree, node: _Node, outcome: Outcome, bound: float) -> None:
         """Two children: with the column the tree's rule names, and without it unless every better subset needs it."""
@@ -343,25 +350,27 @@ class _Search:
         return (self.loss - self._lower_bound()) / self.loss if self.loss < math.inf else math.inf
 
     def _progress(self) -> SearchProgress:
-        with self.changed:
-            return SearchProgress(
-                seconds=time.monotonic() - self.started,
-                incumbent=self.loss,
-                lower_bound=self._lower_bound(),
-                gap=self._gap(),
-                nodes=self.nodes,
-                open_nodes=sum(len(tree.heap) + len(tree.in_hand) for tree in self.trees),
-                indices=np.sort(self.best).astype(np.intp),
-            )
+        return SearchProgress(
+            seconds=time.monotonic() - self.started,
+            incumbent=self.loss,
+            lower_bound=self._lower_bound(),
+            gap=self._gap(),
+            nodes=self.nodes,
+            open_nodes=sum(len(tree.heap) + len(tree.in_hand) for tree in self.trees),
+            indices=np.sort(self.best).astype(np.intp),
+        )
 
     def _stop(self, status: Status) -> None:
         """End the search with this status, unless it has ended already."""
-        with self.changed:
-            if not self.over.is_set():
-                self.status = status
-                self.kernel.stop()
-                self.over.set()
-            self.changed.notify_all()
+        if not self.over:
+            self.status, self.over = status, True
+            self.kernel.stop()
+
+
+def judged(status: Status, loss: float, doubt: float, gap: float) -> Status:
+    """The status, or "precision" where a subset was evaluated whose loss may be `doubt`, too low for what it claims."""
+    claimed = {"optimal": STATED, "gap": gap}.get(status, 1.0)
+    return "precision" if doubt < loss * (1 - claimed) else status
 
 
 def thread_count(workers: int | None) -> int:
