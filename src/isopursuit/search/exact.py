@@ -140,6 +140,8 @@ def exact_search(
         return candidates.answer(
             start.indices.tolist(), goal, "exact", "interrupted", start.descents, lower_bound=bound
         )
+    if not start.log_loss < LARGEST_LOG and time.perf_counter() > until:
+        return candidates.answer(start.indices.tolist(), goal, "exact", "time", start.descents)
     if not start.log_loss < LARGEST_LOG:
         raise RangeError(
             f"The best loss known is e^{start.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
@@ -196,6 +198,8 @@ def _over_source(
     exchange.run(2, 10, np.random.default_rng(0), field.began + 0.3 * (field.deadline - field.began))
     if exchange.stopped == "interrupted":
         return field.answer(exchange.subset, c, "exact", "interrupted", exchange.descents)
+    if not exchange.log_loss < LARGEST_LOG and exchange.stopped == "time":
+        return field.answer(exchange.subset, c, "exact", "time", exchange.descents)
     if not exchange.log_loss < LARGEST_LOG:
         raise RangeError(
             f"The best loss known is e^{exchange.log_loss:.4g}, beyond the range in which bounds can be computed. Use "

@@ -15,7 +15,7 @@ from isopursuit.matrix import Matrix, as_numbers, name_columns, numerical_rank, 
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, Status
-from isopursuit.search.passes import Addition, Additions, Best, tied
+from isopursuit.search.passes import Addition, Additions, Best, FirstEqual, tied
 from isopursuit.sources.columns import Columns, as_source
 from isopursuit.sources.tasks import Pile, Screen, Task
 
@@ -48,7 +48,7 @@ class Field:
         self.seconds: list[float] = []
         self.notes = columns.notes
         self.numbers, self.home = include, self.taken(include)
-        self._open(len(np.setdiff1d(barred, include)))
+        self._open(np.setdiff1d(barred, include))
 
     @classmethod
     def over(
@@ -75,7 +75,7 @@ class Field:
             raise ParameterError(f"include names {len(must)} columns, but only {k} are picked.")
         return cls(columns, must, barred, time_limit, began)
 
-    def _open(self, excluded: int) -> None:
+    def _open(self, excluded: Indices) -> None:
         D = self.k
         everything = Screen(np.eye(D), None, self.columns.transform, HOME, band=1.0)
         began = time.perf_counter()
@@ -83,7 +83,7 @@ class Field:
         self.seconds.append(time.perf_counter() - began)
         if found.zero:
             self.notes += (f"{found.zero} columns are zero and cannot be picked.",)
-        if self.count - found.zero - excluded < D:
+        if self.count - found.zero - len(excluded) < D and self.count - found.zero - self._nonzero(excluded) < D:
             raise ShapeError(
                 f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
                 "needed. Exclude fewer columns, or pass a smaller k to `select`."
@@ -92,6 +92,11 @@ class Field:
         if np.linalg.matrix_rank(unit) < len(self.include):
             raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
         self.join(found.drawn)
+
+    def _nonzero(self, numbers: Indices, some: int = 4096) -> int:
+        """How many of these columns are not zero."""
+        parts = (self.taken(numbers[first : first + some]) for first in range(0, len(numbers), some))
+        return sum(int(np.count_nonzero(part.any(axis=0))) for part in parts)
 
     def taken(self, numbers: Indices) -> Array:
         """These columns after the transform, (D, m)."""
@@ -152,13 +157,27 @@ class Field:
         notes: tuple[str, ...] = (),
         **known: Any,
     ) -> Search:
-        """The result for columns at home, given by their numbers."""
+        """The result for columns at home, given by their numbers; of columns that are equal the first is named."""
         values = self.home[:, self.place(subset)]
+        subset = self._first_equal(subset, values)
         passes = f"{len(self.seconds)} passes over {self.count:,} columns."
         matrix = Matrix(values, None, (*self.notes, *notes, passes))
         candidates = Candidates(matrix, values[None], subset, (), self.began)
         goal = as_objective("isometry", c)
         return candidates.answer(range(self.k), goal, method, status, evaluations, **known)
+
+
+    def _first_equal(self, subset: Indices, values: Array) -> Indices:
+        """The first columns that are equal to these up to sign, where there is time for a pass to find them."""
+        free = ~np.isin(subset, self.include)
+        try:
+            asked = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.barred)
+            first: Indices = self.ask(asked) if free.any() else subset[free]
+        except OutOfTimeError:
+            return subset
+        subset = subset.copy()
+        subset[free] = np.where(first >= 0, first, subset[free])
+        return subset
 
 
 def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
@@ -177,9 +196,14 @@ def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
         best: Best = field.ask(asked)
         seen += best.columns
         if best.index < 0 or best.values is None:
-            break
-        field.keep(np.array([best.index]), best.values[:, None])
-        subset = np.append(subset, best.index)
+            # every column leads to a loss beyond float64: of those at hand take the one farthest from the others' span
+            number = _farthest(field, subset)
+            if number < 0:
+                break
+        else:
+            number = best.index
+            field.keep(np.array([number]), best.values[:, None])
+        subset = np.append(subset, number)
     rank = numerical_rank(spectrum(unit_columns(field.home[:, field.place(subset)])), field.k)
     if rank < field.k:
         raise RankError(
@@ -187,6 +211,18 @@ def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
             f"infinite loss. Pass k={rank} to `select` for their {rank}-dimensional row space, or drop dependent rows."
         )
     return subset, seen
+
+
+def _farthest(field: Field, subset: Indices) -> int:
+    """The resident column whose direction is farthest from the span of the subset; −1 where all lie in it."""
+    unit = unit_columns(field.home)
+    span, _ = np.linalg.qr(unit[:, field.place(subset)]) if len(subset) else (np.zeros((field.k, 0)), None)
+    for _ in range(2):
+        unit = unit - span @ (span.T @ unit)
+    off = np.linalg.norm(unit, axis=0)
+    off[np.isin(field.numbers, np.union1d(subset, field.include))] = 0.0
+    best = int(off.argmax())
+    return int(field.numbers[best]) if off[best] > field.k * np.finfo(np.float64).eps else -1
 
 
 def greedy_source(
