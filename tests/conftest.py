@@ -4,6 +4,9 @@ import os
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is imported; scikit-learn skips a check without it
 
+# pytest turns warnings into errors in this process; floating-point warnings are errors in the processes it starts, too
+os.environ.setdefault("PYTHONWARNINGS", "error::RuntimeWarning")
+
 import numpy as np
 import pytest
 from hypothesis import settings
