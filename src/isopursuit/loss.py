@@ -131,6 +131,14 @@ class Objective:
         """Scores (m,) of the losses summed over points, for m subsets at n points (m, n, D, k)."""
         return self.add(self.score(stack))
 
+    def resolves(self, subset: Array) -> bool:
+        """Whether float64 knows the loss of a subset (n, D, k) well enough for a proof. Where it does not, bounds near
+        that loss say nothing either.
+        """
+        if self.least is None:
+            return True
+        return float(self.total(subset[None])[0] - self.add(self.least(subset))) <= STATED
+
 
 def as_objective(objective: str | Callable[[Array], float], c: float = 1.0) -> Objective:
     """The objective of that name at exponent c, or the user's own function of one D × k matrix."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.loss import STATED, Objective, as_objective, to_loss
+from isopursuit.loss import as_objective, to_loss
 from isopursuit.matrix import Label, as_exponent
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
@@ -148,7 +148,7 @@ def exact_search(
             "exchange_search, which compares logarithms, a smaller c, or divide X by its median length "
             f"{candidates.median_length:.4g}."
         )
-    if (proof is None or proof.status not in CLOSED) and not _resolved(candidates, goal, start.indices):
+    if (proof is None or proof.status not in CLOSED) and not goal.resolves(candidates.X[:, :, start.indices]):
         bound = None if proof is None else proof.lower_bound
         return candidates.answer(start.indices.tolist(), goal, "exact", "precision", start.descents, lower_bound=bound)
     if proof is None or proof.status not in CLOSED:
@@ -166,12 +166,6 @@ def exact_search(
         lower_bound=proof.lower_bound,
         nodes=proof.nodes,
     )
-
-
-def _resolved(candidates: Candidates, goal: Objective, subset: NDArray[np.intp]) -> bool:
-    """Whether float64 knows the subset's loss well enough for a proof. Where it does not, bounds say nothing either."""
-    stack = candidates.X[None, :, :, subset]
-    return goal.least is None or float(goal.total(stack)[0] - goal.add(goal.least(stack))[0]) <= STATED
 
 
 def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, subset: NDArray[Any]) -> bool | None:
@@ -205,6 +199,8 @@ def _over_source(
             f"The best loss known is e^{exchange.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
             "exchange_search, which compares logarithms, a smaller c, or rescale the columns to a median length of 1."
         )
+    if not as_objective("isometry", c).resolves(field.home[None, :, field.place(exchange.subset)]):
+        return field.answer(exchange.subset, c, "exact", "precision", exchange.descents)
     room = max(ROOM, memory // (96 * field.k))
     fixing = Fixing(
         field, c, exchange.subset, exchange.log_loss, gap=gap, room=room, most=MOST, node_limit=node_limit,
