@@ -6,6 +6,7 @@ CSV, Parquet and Arrow are read by polars (extra `files`). Arrays are never unpi
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -105,8 +106,7 @@ def read_table(
     """
     path = Path(path)
     columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
-    if not path.is_file():
-        raise FileError(f"There is no file {path}.{_neighbours(path)}")
+    check_file(path)
     kind = path.suffix.lower()
     if kind in (".npy", ".npz"):
         table = _from_array(_load_array(path), path)
@@ -124,7 +124,49 @@ def _neighbours(path: Path) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
+def check_file(path: Path) -> None:
+    """Refuse what is not a file."""
+    try:
+        if path.is_dir():
+            raise FileError(f"{path} is a folder. Name a file in it.")
+        if path.is_file():
+            return
+        if path.exists():
+            raise FileError(f"{path} is neither a file nor a folder. Save the data to a file first.")
+    except IsoPursuitError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from None
+    raise FileError(f"There is no file {path}.{_neighbours(path)}")
+
+
+def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether in Fortran order, type and the offset of the data of a .npy file that is as long as it says."""
+    check_file(path)
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in ((1, 0), (2, 0), (3, 0)):
+                raise FileError(f"its version is {version[0]}.{version[1]}, and those known are 1.0, 2.0 and 3.0")
+            # version 3 differs from 2 in the names of fields alone
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, stored = read(file)
+            offset, size = file.tell(), path.stat().st_size
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a header becomes one line
+        raise FileError(f"{path.name} is not a .npy file that can be read: {_one_line(error)}. Save it again.") from None
+    if stored.hasobject:
+        raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
+    if any(length < 0 for length in shape):
+        raise FileError(f"{path.name} is damaged: its header says shape {shape}.")
+    expected = offset + math.prod(shape) * stored.itemsize
+    if size < expected:
+        raise FileError(f"{path.name} is cut off: it has {size} bytes, and its header says {expected}. Save it again.")
+    return shape, fortran, stored, offset
+
+
 def _load_array(path: Path) -> NDArray[Any]:
+    if path.suffix.lower() == ".npy":
+        npy_header(path)
     try:
         with path.open("rb") as file:
             loaded: Any = np.load(file, allow_pickle=False)

@@ -232,6 +232,23 @@ def test_zero_columns_are_told():
     assert "zero" in found.notes[-1]
 
 
+def test_only_columns_that_are_zero_are_called_zero():
+    X = np.random.default_rng(0).normal(size=(4, 3000)) / 2
+    long = X.copy()
+    long[:, [5, 2999]] *= 1e4  # their normalized lengths leave float64
+    for given in (long, ip.as_source(long), torch.from_numpy(long)):
+        for answer in (ip.isometry_pursuit, ip.select, ip.greedy_search):
+            assert not any("zero" in note for note in answer(given).notes)
+    short = X.copy()
+    short[:, [5, 2999]] *= 1e-170  # and the squares of these
+    short[:, 7] = 0.0
+    for given in (short, ip.as_source(short), torch.from_numpy(short)):
+        for answer in (ip.isometry_pursuit, ip.greedy_search):
+            notes = answer(given).notes
+            assert any("1 column is zero" in note for note in notes)
+            assert any("2 columns are shorter than 1e-140" in note for note in notes)
+
+
 def test_where_too_many_are_tied_to_come_home_the_answer_is_still_certified():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 40_000))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import RangeError, RankError
+from isopursuit.matrix import length_notes
 from isopursuit.pursuit.design import Design, Evaluation, build_design
 from isopursuit.pursuit.state import load_state, save_state
 from isopursuit.pursuit.working_set import (
@@ -309,8 +310,8 @@ class Stream:
         else:
             tied = np.arange(self.columns.shape[1]) if found is None else self.listed()
         notes = self.notes
-        if found is not None and found.zero:
-            notes += (f"{found.zero} columns are zero and cannot be picked.",)
+        if found is not None:
+            notes += length_notes(found.zero, found.short)
         return Home(
             indices=self.indices,
             values=self.values,
