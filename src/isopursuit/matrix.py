@@ -95,7 +95,9 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if len(shapes) > 1:
         raise ShapeError(f"All points must have the same shape (D, P); got {sorted(shapes)}.")
     gone = np.flatnonzero(~np.any([matrix.nonzero for matrix in matrices], axis=0)).tolist()
-    notes = length_notes(len(gone), 0, name_columns(gone, matrices[0].labels), zero_is="zero or too short at every point")
+    notes = length_notes(
+        len(gone), 0, name_columns(gone, matrices[0].labels), zero_is="zero or too short at every point"
+    )
     return [replace(matrix, notes=notes) for matrix in matrices], True
 
 

@@ -105,7 +105,7 @@ def test_a_state_that_cannot_be_written_is_found_out_before_the_first_pass(tmp_p
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     seen = []
-    with pytest.raises(FileError, match="state file .* (cannot be written|is a folder)") as caught:
+    with pytest.raises(FileError, match=r"state file .* (cannot be written|is a folder)") as caught:
         ip.isometry_pursuit(ip.as_source(hard(P=2000, D=4)), state=tmp_path / where, callback=seen.append)
     assert "\n" not in str(caught.value)
     assert not seen
@@ -182,7 +182,7 @@ def test_a_damaged_state_is_refused_with_what_to_do_and_kept(tmp_path, change):
     X, path, state = saved(tmp_path)
     np.savez(path, **{name: value for name, value in {**state, **change}.items() if value is not None})
     before = path.read_bytes()
-    with pytest.raises(FileError, match="is not a saved state: .*remove it to begin anew") as caught:
+    with pytest.raises(FileError, match=r"is not a saved state: .*remove it to begin anew") as caught:
         ip.isometry_pursuit(X, memory=0, state=path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before
