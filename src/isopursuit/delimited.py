@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.errors import FileError, printable
@@ -266,7 +266,8 @@ def _has_names(first: list[str], body: list[list[str]], number: Number) -> tuple
     shown = printable(", ".join(first[:SHOWN]) + (", …" if len(first) > SHOWN else ""))
     if names:
         return True, (
-            f"the first line ({shown}) was taken for the columns' names; pass header=False (--no-header) if it is a row."
+            f"the first line ({shown}) was taken for the columns' names; pass header=False (--no-header) if it is a "
+            "row."
         )
     return False, (
         f"the first line ({shown}) was taken for a row, not for the columns' names; pass header=True (--header) if it "
@@ -289,7 +290,7 @@ def _are_names(H: list[float], rows: list[list[float]], beside_text: bool) -> bo
     share = (sum(value == int(value) for value in cells) + 1) / (len(cells) + 2)
     if whole and share**n < UNLIKELY:
         return True
-    steps = [b - a for a, b in zip(H, H[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(H)]
     if whole and all(step == 1 for step in steps):
         goes_on = rows[0] == [value + n for value in H]
         symmetric = [row[0] for row in rows] == H[1:]

@@ -164,10 +164,12 @@ def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     if stored.hasobject:
         raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
     if any(length < 0 for length in shape):
-        raise FileError(f"{path.name} is damaged: its header says shape {shape}.")
+        raise FileError(f"{path.name} is not readable, it is damaged: its header says shape {shape}. Save it again.")
     expected = offset + math.prod(shape) * stored.itemsize
     if size < expected:
-        raise FileError(f"{path.name} is cut off: it has {size} bytes, and its header says {expected}. Save it again.")
+        raise FileError(
+            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. Save it again."
+        )
     return shape, fortran, stored, offset
 
 

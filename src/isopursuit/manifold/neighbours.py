@@ -115,8 +115,8 @@ def _approximate(values: Array, neighbours: int) -> Callable[[Array], Neighbours
         distances = _distances(values[numbers], where[:, None])
         if (distances.max(axis=1) < rounding).any():
             raise ParameterError(
-                f"Neighbours are nearer to one another than {rounding:.2g}, the rounding of float32 in which approximate "
-                "neighbours are found. Use method='exact'."
+                f"Neighbours are nearer to one another than {rounding:.2g}, the rounding of float32, in which "
+                "approximate neighbours are found. Use method='exact'."
             )
         return numbers, distances, np.ones(numbers.shape, dtype=np.bool_)
 

@@ -145,10 +145,10 @@ class FileSource:
         if len(shape) != 2:
             raise ShapeError(f"{path.name} holds an array of {len(shape)} dimensions {shape}; expected a matrix.")
         one, other, size = *shape, stored.itemsize
-        strides = (size, one * size) if fortran else (other * size, size)
+        down, along = (size, one * size) if fortran else (other * size, size)
         if rows:
-            one, other, strides = other, one, strides[::-1]
-        return cls(path, offset, stored, (one, other), strides, precision(stored, path.name), threads)
+            one, other, down, along = other, one, along, down
+        return cls(path, offset, stored, (one, other), (down, along), precision(stored, path.name), threads)
 
     @classmethod
     def mapped(cls, x: np.memmap[Any, Any], kind: np.dtype[Any], threads: int | None) -> FileSource | None:
@@ -164,8 +164,8 @@ class FileSource:
         if x.mode != "r":
             x.flush()
         offset = x.offset + x.ctypes.data - whole.ctypes.data
-        found = cls(Path(x.filename), offset, x.dtype, x.shape, x.strides, kind, threads)
-        few = np.unique(np.linspace(0, x.shape[1] - 1, COMPARED).astype(np.intp))
+        found = cls(Path(x.filename), offset, x.dtype, x.shape, (x.strides[0], x.strides[1]), kind, threads)
+        few: NDArray[np.intp] = np.unique(np.linspace(0, x.shape[1] - 1, COMPARED).astype(np.intp))
         try:
             same = all(found.raw(p, p + 1).tobytes() == x[:, p].tobytes() for p in few.tolist())
         except FileError:

@@ -182,7 +182,7 @@ def as_source(
     """
     if vectors not in ("columns", "rows"):
         raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
-    columns = x if isinstance(x, Columns) else Columns(_source(x, vectors == "rows", threads))
+    columns = x if isinstance(x, Columns) else _opened(_source(x, vectors == "rows", threads))
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
@@ -198,6 +198,10 @@ def as_source(
             f"Otherwise pass k={P} or less."
         )
     return columns
+
+
+def _opened(source: Source) -> Columns:
+    return Columns(source, notes=getattr(source, "notes", ()))
 
 
 def is_source(x: Any) -> bool:
