@@ -166,10 +166,16 @@ def _records(lines: list[str], separator: str) -> Iterator[list[str]]:
 
 def _separator(lines: list[str]) -> str:
     """The first that is equally often in every line below the first, or the most frequent one; else spaces."""
-    for separator in SEPARATORS:
-        counts = {line.rstrip("\r\n").count(separator) for line in lines[1:] or lines}
-        if len(counts) == 1 and counts.pop() > 0:
-            return separator
+    first, body = lines[0], [line.rstrip("\r\n") for line in lines[1:] or lines]
+    counts = {separator: {line.count(separator) for line in body} for separator in SEPARATORS}
+    regular = [separator for separator, found in counts.items() if len(found) == 1 and found != {0}]
+    if regular == [","] and "," not in first and all(re.fullmatch(r"\s*[-+]?\d+,\d+\s*", line) for line in body):
+        # numbers with a decimal comma below one name, unless those before the comma count the rows
+        before = [int(line.partition(",")[0]) for line in body]
+        if before not in (list(range(len(body))), list(range(1, len(body) + 1))):
+            return ";"
+    if regular:
+        return next((separator for separator in regular if separator in first), regular[0])
     most = max(reversed(SEPARATORS), key=lambda separator: sum(line.count(separator) for line in lines))
     if any(most in line for line in lines):
         return most

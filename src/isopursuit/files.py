@@ -168,7 +168,8 @@ def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     expected = offset + math.prod(shape) * stored.itemsize
     if size < expected:
         raise FileError(
-            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. Save it again."
+            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. "
+            "Save it again."
         )
     return shape, fortran, stored, offset
 

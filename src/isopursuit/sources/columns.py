@@ -157,8 +157,9 @@ def as_source(
     Parameters
     ----------
     x : ndarray, path, PyTorch tensor, Dask array, or a source
-        A memory map (`np.load(path, mmap_mode="r")`) is read in blocks, as a file is. A path is a .npy file (read in blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such
-        as ``folder/*.parquet`` names several; extra `files`), whose rows are candidates.
+        A memory map (`np.load(path, mmap_mode="r")`) is read in blocks, as a file is. A path is a .npy file (read in
+        blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such as ``folder/*.parquet`` names
+        several; extra `files`), whose rows are candidates.
     vectors : {"columns", "rows"}
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
