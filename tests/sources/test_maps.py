@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -117,6 +118,17 @@ def test_a_map_is_streamed_whatever_is_asked_of_it(tmp_path, entrance):
             assert one.indices.tolist() == other.indices.tolist()
     with pytest.raises(ParameterError, match=r"np.array\(X\)"):
         ip.isometry_pursuit(given, labels=list(range(3000)))
+
+
+def test_a_map_of_a_nameless_file_is_streamed_and_a_copy_is_not():
+    with tempfile.TemporaryFile() as file:
+        held = np.memmap(file, dtype=np.float32, mode="w+", shape=X.shape)
+        held[:] = X
+        found = ip.isometry_pursuit(held)
+        assert found.effort is not None
+        plain = ip.isometry_pursuit(held.copy())
+    assert plain.effort is None
+    assert found.support.tolist() == plain.support.tolist()
 
 
 def test_brute_force_reads_a_small_map(tmp_path):

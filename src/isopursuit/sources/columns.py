@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,7 +209,10 @@ def _opened(source: Source) -> Columns:
 def is_source(x: Any) -> bool:
     """Whether x is streamed: a path, a tensor, a Dask array, columns, a matrix that is mapped from a file."""
     if isinstance(x, np.memmap):
-        return x.ndim == 2 and x.filename is not None
+        base = cast("Any", x)
+        while isinstance(base, np.ndarray):
+            base = base.base
+        return x.ndim == 2 and isinstance(base, mmap.mmap)
     return isinstance(x, Columns | str | Path) or type(x).__module__.partition(".")[0] in ("torch", "dask")
 
 
