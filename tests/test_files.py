@@ -194,6 +194,31 @@ def test_a_file_of_labelled_rows_without_a_header_keeps_its_first_row(tmp_path):
     assert "taken for a row" in table.notes[0]
 
 
+@pytest.mark.parametrize("first", ["red,1,2", "#ff0000,1,2", "red,5,2"])
+def test_labelled_counts_without_a_header_keep_their_first_row(tmp_path, first):
+    table = read_table(write(tmp_path / "t.csv", f"{first}\ngreen,3,4\nblue,5,7\n"))
+    assert table.values.shape == (3, 2)
+    assert "taken for a row" in table.notes[0]
+
+
+def test_a_label_takes_the_place_of_an_index(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", ",a,n\n0,1.5,x\n1,2.5,y\n"), label="n")
+    assert table.rows == ("x", "y")
+    assert table.columns == ("a",)
+    assert table.notes == ("left out, the index, which has no name.",)
+
+
+def test_whole_numbers_of_any_number_of_digits_are_read(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a,b\n1" + 60 * "0" + ",2\n1,4\n"))
+    np.testing.assert_array_equal(table.values, [[1e60, 2], [1, 4]])
+
+
+def test_what_is_no_path_is_refused():
+    for path in (None, 3, b"t.csv"):
+        with pytest.raises(ParameterError, match="name of a file"):
+            read_table(path)
+
+
 def test_the_header_option_is_for_text(tmp_path, frame):
     frame.write_parquet(tmp_path / "t.parquet")
     with pytest.raises(ParameterError, match="text files"):

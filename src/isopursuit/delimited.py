@@ -30,12 +30,16 @@ SHOWN = 4  # cells of the first line that a note repeats
 
 @dataclass(frozen=True)
 class Columns:
-    """A file's columns: names, values, the rows' labels if there is an index column, and remarks for the user."""
+    """A file's columns: names, values, the rows' labels if there is an index column, and remarks for the user.
+
+    `told` is to be said where the index column does label the rows.
+    """
 
     names: list[str]
     series: list[pl.Series]
     index: list[str] | None = None
     notes: tuple[str, ...] = ()
+    told: str = ""
 
 
 def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
@@ -58,15 +62,12 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
     notes += (told,) if told else ()
     if not raw.strip():
         return Columns(names, [], None, notes)
-    frame = pl.read_csv(
-        raw,
-        separator=separator,
-        decimal_comma=decimal_comma,
-        has_header=False,
-        null_values=MISSING,
-        infer_schema_length=None,
-        encoding="utf8-lossy",
-    )
+    options: dict[str, Any] = {"separator": separator, "has_header": False, "null_values": MISSING}
+    options |= {"decimal_comma": decimal_comma, "encoding": "utf8-lossy"}
+    try:
+        frame = pl.read_csv(raw, infer_schema_length=None, **options)
+    except pl.exceptions.ComputeError:  # for example whole numbers of more digits than any integer type has
+        frame = pl.read_csv(raw, infer_schema=False, **options)
     series = [_numbers(one, number) if one.dtype == pl.String else one for one in frame.get_columns()]
     if not named:
         return Columns([f"column_{j + 1}" for j in range(len(series))], series, None, notes)
@@ -268,7 +269,7 @@ def _has_names(first: list[str], body: list[list[str]], number: Number) -> tuple
         [column[i] or 0.0 for column in (below[j] for j in above)] for i in range(min(len(below[j]) for j in above))
     ]
     unnamed = first[0] == "" and len({row[0] for row in body}) == len(body) > 0
-    names = not repeated and body != [] and _are_names(H, rows, texts != [] or unnamed)
+    names = not repeated and body != [] and _are_names(H, rows, texts != [], unnamed)
     shown = printable(", ".join(first[:SHOWN]) + (", …" if len(first) > SHOWN else ""))
     if names:
         return True, (
@@ -285,8 +286,8 @@ def _all_missing(column: list[float | None]) -> bool:
     return all(value is not None and math.isnan(value) for value in column)
 
 
-def _are_names(H: list[float], rows: list[list[float]], beside_text: bool) -> bool:
-    """Whether numbers are the names of the columns of numbers below them."""
+def _are_names(H: list[float], rows: list[list[float]], beside_text: bool, unnamed: bool) -> bool:
+    """Whether numbers are the names of the columns of numbers below them, beside text or an index without a name."""
     n = len(H)
     different = len(set(H)) == n
     whole = different and all(value == int(value) for value in H if math.isfinite(value)) and all(map(math.isfinite, H))
@@ -294,15 +295,13 @@ def _are_names(H: list[float], rows: list[list[float]], beside_text: bool) -> bo
     if not cells:
         return False
     share = (sum(value == int(value) for value in cells) + 1) / (len(cells) + 2)
-    if whole and share**n < UNLIKELY:
+    if whole and (unnamed or share**n < UNLIKELY):
         return True
     steps = [b - a for a, b in pairwise(H)]
     if whole and all(step == 1 for step in steps):
         goes_on = rows[0] == [value + n for value in H]
         symmetric = [row[0] for row in rows] == H[1:]
-        if beside_text and H[0] in (0.0, 1.0):
-            return True
-        if H[0] == 0.0 and n >= 3 and not goes_on and not symmetric:
+        if H[0] in ((0.0, 1.0) if beside_text else (0.0,)) and n >= 3 and not goes_on and not symmetric:
             return True
     evenly = n >= 3 and steps[0] > 0 and all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
     evenly |= n == 2 and whole and steps == [1.0]
@@ -314,6 +313,7 @@ def _are_names(H: list[float], rows: list[list[float]], beside_text: bool) -> bo
 def _with_names(names: list[str], series: list[Any], file: str, notes: tuple[str, ...]) -> Columns:
     """The columns with their names; one that holds the rows' names is taken out."""
     index: list[str] | None = None
+    told = ""
     while names and names[-1] == "" and len(names) > len(series):
         names = names[:-1]  # a separator at the end of the header
     while len(series) > len(names) and series[-1].null_count() == len(series[-1]):
@@ -321,7 +321,7 @@ def _with_names(names: list[str], series: list[Any], file: str, notes: tuple[str
     extra = len(series) - len(names)
     if extra == 1 and len(series[0]) > 1 and series[-1].null_count() == 0 and series[0].n_unique() == len(series[0]):
         index, series = [str(value) for value in series[0]], series[1:]
-        notes += ("the first column, which the header does not name, was taken for the rows' labels.",)
+        told = "the first column, which the header does not name, was taken for the rows' labels."
     elif extra:
         raise FileError(
             f"{file} is irregular: its header names {len(names)} columns, and its rows have up to {len(series)} cells. "
@@ -333,9 +333,7 @@ def _with_names(names: list[str], series: list[Any], file: str, notes: tuple[str
         if label and len(names) > 1 and series[0].null_count() == 0 and series[0].n_unique() == len(series[0]):
             index = [str(value) for value in series[0]]
             names, series = names[1:], series[1:]
-            notes += (
-                "the first column, which has no name, was taken for the rows' labels; name it to use its numbers.",
-            )
+            told = "the first column, which has no name, was taken for the rows' labels; name it to use its numbers."
     used = [j for j, name in enumerate(names) if name or series[j].null_count() < len(series[j])]
     shift = 1 if index is None else 2
     found: list[str] = []
@@ -351,4 +349,4 @@ def _with_names(names: list[str], series: list[Any], file: str, notes: tuple[str
     if repeated:
         some = printable(", ".join(islice(repeated, SHOWN)))
         notes += (f"names of several columns: {some}; the later ones have their column's number behind the name.",)
-    return Columns(found, [series[j] for j in used], index, notes)
+    return Columns(found, [series[j] for j in used], index, notes, told)

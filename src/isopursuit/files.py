@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,6 +108,8 @@ def read_table(
     NonFiniteError
         Cells are missing; the message names the first few by row and column.
     """
+    if not isinstance(path, str | PathLike):
+        raise ParameterError(f"path is {type(path).__name__}; expected the name of a file.")
     path = Path(path)
     columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
     check_file(path)
@@ -127,6 +130,14 @@ def _neighbours(path: Path) -> str:
     except OSError:
         return " Its folder does not exist either."
     return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file or folder of this name can be seen."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def check_file(path: Path) -> None:
@@ -219,7 +230,7 @@ def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
             j = names.index(PANDAS_INDEX)
             index = [str(value) for value in series[j]]
             note = "the index that pandas saved without a name was taken for the rows' labels."
-            return Columns(names[:j] + names[j + 1 :], series[:j] + series[j + 1 :], index, (note,))
+            return Columns(names[:j] + names[j + 1 :], series[:j] + series[j + 1 :], index, (), note)
     except IsoPursuitError:
         raise
     except BaseException as error:
@@ -249,7 +260,11 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
         raise DataTypeError(f"Column {text[0]!r} is not numeric: it holds {example!r}. Choose other columns.")
     if not numeric:
         shown = ", ".join(read.names[:SHOWN])
-        raise DataTypeError(f"No column is numeric; the columns are {shown}. Check the file's separator and its cells.")
+        example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing") if text else "nothing"
+        raise DataTypeError(
+            f"No column is numeric; the columns are {shown}, and the first holds {example!r}. Check the file's "
+            "separator, and that numbers begin right below one line of names."
+        )
     notes = read.notes + notes
     if text:
         notes += (f"left out, not numeric: {name_columns(range(len(text)), tuple(text))}.",)
@@ -260,7 +275,8 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     rows = read.index or [f"row {i}" for i in range(height)]
     if label is not None:
         rows = [str(value) for value in known[label]]
-        notes += ("left out, an index without a name.",) if read.index is not None else ()
+    if read.index is not None:
+        notes += (read.told if label is None else "left out, the index, which has no name.",)
     if len(set(rows)) < height:
         rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
     return Table(values, tuple(numeric), tuple(rows), notes)

@@ -65,7 +65,9 @@ def candidates(
 
 def is_streamed(file: Path, scheduler: str | None) -> bool:
     """Whether files are streamed over: a pattern, or files for a cluster."""
-    return scheduler is not None or (any(sign in str(file) for sign in "*?[") and not file.exists())
+    from isopursuit.files import is_there
+
+    return scheduler is not None or (any(sign in str(file) for sign in "*?[") and not is_there(file))
 
 
 def refuse_for_streams(given: dict[str, Any]) -> None:

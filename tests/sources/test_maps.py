@@ -247,6 +247,8 @@ def test_what_is_no_file_is_refused(tmp_path):
             entrance(tmp_path / "foldr.npy")
         with pytest.raises(IsoPursuitError):
             entrance(tmp_path / ("long" * 100 + ".npy"))
+        with pytest.raises(IsoPursuitError):
+            entrance(tmp_path / ("long" * 100 + ".parquet"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a file that is open cannot be removed there")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
-from isopursuit.files import PANDAS_INDEX, check_file
+from isopursuit.files import PANDAS_INDEX, check_file, is_there
 from isopursuit.matrix import name_columns
 from isopursuit.sources.arrays import fold_blocks, take_runs
 from isopursuit.sources.tasks import Task
@@ -46,9 +46,8 @@ class VectorFiles:
     def of(cls, pattern: str | Path, threads: int | None = None) -> VectorFiles:
         """The files that a pattern names, in order of their names."""
         exact = Path(pattern)
-        paths = (
-            [exact] if exact.exists() else [Path(found) for found in sorted(glob.glob(str(pattern), recursive=True))]
-        )
+        matching = sorted(glob.glob(str(pattern), recursive=True))
+        paths = [exact] if is_there(exact) else [Path(found) for found in matching]
         if not paths:
             raise FileError(f"No file matches {pattern}.")
         for path in paths:
