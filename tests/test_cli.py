@@ -280,3 +280,38 @@ def test_reproduce_says_what_out_and_data_are_for(tmp_path):
     assert_one_line_error(run("reproduce", "iris", "--out", tmp_path / "file"), "is a file", "folder")
     done = run("reproduce", "iris", "--data", tmp_path / "file", "--out", tmp_path)
     assert_one_line_error(done, "--data is ethanol's trajectory")
+
+
+def test_a_header_of_numbers_is_a_header_unless_it_is_said_not_to_be(tmp_path):
+    file = tmp_path / "t.csv"
+    values = np.random.default_rng(0).normal(size=(9, 3)).round(5)
+    np.savetxt(file, values, delimiter=",", header="0,1,2", comments="")
+    found = run("select", file, "--json", "--features", "-k", "2")
+    answer = json.loads(found.stdout)
+    assert set(answer["labels"]) < {"0", "1", "2"}
+    assert any("--no-header" in note for note in answer["notes"])
+    rows = json.loads(run("select", file, "--json", "--no-header").stdout)
+    assert rows["labels"] == [f"row {i}" for i in rows["indices"]]
+    assert not any("header" in note for note in rows["notes"])
+    named = json.loads(run("pursue", file, "--json", "--header").stdout)
+    assert max(named["tied"]) <= 8
+    assert_one_line_error(run("select", tmp_path / "*.parquet", "--header"), "--header")
+
+
+def test_a_column_named_twice_is_used_once(wine):
+    found = run("select", wine, "--columns", "alcohol,ash,alcohol", "--standardize", "--json")
+    assert found.returncode == 0
+    answer = json.loads(found.stdout)
+    assert answer["k"] == 2
+    assert "named more than once, used once: alcohol." in answer["notes"]
+
+
+def test_a_state_that_cannot_be_written_is_refused_before_any_work(tmp_path):
+    np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(500, 3)))
+    found = run("pursue", tmp_path / "t.npy", "--state", tmp_path / "nowhere" / "state.npz")
+    assert_one_line_error(found, "state file", "cannot be written")
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
+    np.save(tmp_path / "data[1].npy", np.random.default_rng(0).normal(size=(50, 3)))
+    assert run("select", tmp_path / "data[1].npy").returncode == 0

@@ -1,12 +1,16 @@
 """A user's files: each becomes the right table, or an error of one line that says what to do."""
 
+import time
+from contextlib import suppress
+
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
-from isopursuit.errors import DataTypeError, LabelError, NonFiniteError, ShapeError
+from isopursuit.errors import DataTypeError, IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
 from isopursuit.files import FileError, Table, read_table
 
 
@@ -55,6 +59,277 @@ def test_separators_decimal_commas_and_marks_are_recognized(tmp_path, text):
 def test_a_file_without_a_header_keeps_its_first_row(tmp_path):
     assert read_table(write(tmp_path / "t.csv", "1,2\n3,4\n")).values.tolist() == [[1, 2], [3, 4]]
     assert read_table(write(tmp_path / "t.txt", "1,5;2\n3;4\n")).values.tolist() == [[1.5, 2], [3, 4]]
+
+
+TEXTS = {
+    "a space after the comma": "a, b\n1.5, 2\n3, 4.25\n",
+    "spaces and quotes": '"a", "b"\n1.5, "2"\n"3", 4.25\n',
+    "spaces before the comma": "a ,b \n1.5 ,2 \n3 ,4.25 \n",
+    "decimal commas and spaces": "a; b\n1,5; 2\n3; 4,25\n",
+    "quoted decimal commas": '"a";"b"\n"1,5";"2"\n"3";"4,25"\n',
+    "decimal commas and tabs": "a\tb\n1,5\t2\n3\t4,25\n",
+    "plus signs and exponents": "a,b\n+15e-1,2E0\n3,+4.25\n",
+    "blank lines": "\n\na,b\n\n1.5,2\n  \n3,4.25\n\n\n",
+    "blank lines of Windows": "a,b\r\n1.5,2\r\n\r\n3,4.25\r\n\r\n",
+    "no line feed at the end": "a,b\n1.5,2\n3,4.25",
+    "carriage returns alone": "a,b\r1.5,2\r3,4.25\r",
+    "a separator at the end": "a,b,\n1.5,2,\n3,4.25,\n",
+    "a separator at the end of rows": "a;b\n1,5;2;\n3;4,25;\n",
+    "a separator at the end of the header": "a,b,\n1.5,2\n3,4.25\n",
+    "comments": "# measured by hand\n# on a Monday\na,b\n1.5,2\n# a pause\n3,4.25\n",
+    "names in a comment": "# a,b\n1.5,2\n3,4.25\n",
+    "names behind #": "#a\tb\n1.5\t2\n3\t4.25\n",
+    "spaces between": "a b\n1.5 2\n3 4.25\n",
+    "columns of spaces": "   a     b\n 1.5     2\n   3  4.25\n",
+    "names in a comment, spaces between": "# a b\n1.5e+00 2.0e+00\n3.0e+00 4.25e+00\n",
+    "Excel's line": "sep=;\na;b\n1,5;2\n3;4,25\n",
+    "a name over two lines": '"a",b\n1.5,2\n3,4.25\n'.replace('"a"', '"a\n"'),
+    "semicolons in cells": "a,text,b\n1.5,x;y,2\n3,z;w,4.25\n",
+    "a column that is empty": "a,,b\n1.5,,2\n3,,4.25\n",
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_as_people_write_it(tmp_path, kind, encoding):
+    (tmp_path / "t.csv").write_bytes(TEXTS[kind].encode(encoding))
+    table = read_table(tmp_path / "t.csv")
+    assert table.columns == ("a", "b")
+    np.testing.assert_array_equal(table.values, [[1.5, 2.0], [3.0, 4.25]])
+    assert table.rows == ("row 0", "row 1")
+
+
+def test_one_column_of_decimal_commas(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a\n1,5\n3,25\n-2,0\n"))
+    assert table.columns == ("a",)
+    assert table.values.tolist() == [[1.5], [3.25], [-2.0]]
+
+
+def test_names_in_another_encoding_are_read_with_a_note(tmp_path):
+    (tmp_path / "t.csv").write_bytes("größe;b\n1,5;2\n".encode("latin-1"))
+    table = read_table(tmp_path / "t.csv")
+    assert table.columns == ("größe", "b")
+    assert "Windows-1252" in table.notes[0]
+
+
+FLOATS = np.random.default_rng(0).normal(size=(6, 3)).round(4)
+COUNTS = np.random.default_rng(0).integers(0, 90, size=(6, 3))
+
+
+@pytest.mark.parametrize("values", [FLOATS, COUNTS, np.column_stack([FLOATS[:, :1], COUNTS[:, 1:]])])
+@pytest.mark.parametrize("names", [range(3), [2019, 2020, 2021], ["x", "y", "z"], ["x", 2, "z"]])
+@pytest.mark.parametrize("index", [None, False, list("uvwxyz"), [3, 1, 8, 12, 5, 6], range(1, 7)])
+def test_what_pandas_writes_is_read_back(tmp_path, values, names, index):
+    frame = pd.DataFrame(values, columns=names, index=None if index is False else index)
+    frame.to_csv(tmp_path / "t.csv", index=index is not False)
+    table = read_table(tmp_path / "t.csv")
+    assert table.columns == tuple(map(str, names))
+    np.testing.assert_array_equal(table.values, values)
+    numbers = not any(isinstance(name, str) for name in names)
+    assert any("taken for the columns' names" in note and "header=False" in note for note in table.notes) == numbers
+    assert table.rows == tuple(f"row {i}" if index is False else str(label) for i, label in enumerate(frame.index))
+    assert any("rows' labels" in note for note in table.notes) == (index is not False)
+    plain = read_table(tmp_path / "t.csv", header=True)
+    np.testing.assert_array_equal(plain.values, values)
+
+
+def test_what_r_writes_is_read_back(tmp_path):
+    for text in (
+        '"a" "b"\n"one" 1.5 2\n"two" 3 4.25\n',  # write.table
+        '"a","b"\n"1",1.5,2\n"2",3,4.25\n',  # with sep=","
+        '"","a","b"\n"1",1.5,2\n"2",3,4.25\n',  # write.csv
+        "2019\t2020\nx\t1.5\t2\ny\t3\t4.25\n",
+    ):
+        table = read_table(write(tmp_path / "t.txt", text))
+        np.testing.assert_array_equal(table.values, [[1.5, 2.0], [3.0, 4.25]])
+        assert table.rows[0] in ("one", "1", "x")
+        assert len(table.columns) == 2
+        assert any("rows' labels" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1\n1,0\n",
+        "0,1,2\n1,0,3\n2,3,0\n",  # distances
+        "0,1,2,3\n4,5,6,7\n8,9,10,11\n",
+        "1,2\n3,4\n5,6\n",
+        "12,7,90\n3,44,5\n8,13,21\n",
+        "0.5,1.5,2.25\n1.5,0.5,2\n",
+        "1.5,2,3\n4,5,6.5\n",
+        "10.5,20.5\n3,4\n5,6\n",
+        "5\n7\n9\n",
+    ],
+)
+def test_a_first_line_of_numbers_that_may_be_data_is_kept_with_a_note(tmp_path, text):
+    path = write(tmp_path / "t.csv", text)
+    rows = [[float(cell) for cell in line.split(",")] for line in text.split()]
+    table = read_table(path)
+    np.testing.assert_array_equal(table.values, rows)
+    assert "taken for a row" in table.notes[0]
+    assert "header=True (--header)" in table.notes[0]
+    named = read_table(path, header=True)
+    np.testing.assert_array_equal(named.values, rows[1:])
+    assert named.columns == tuple(text.split()[0].split(","))
+    assert named.notes == read_table(path, header=False).notes == ()
+
+
+def test_wavelengths_and_years_above_other_numbers_are_names(tmp_path):
+    rng = np.random.default_rng(1)
+    for names, values in (
+        (np.arange(400.0, 410.0, 2.5), rng.uniform(size=(5, 4)).round(3)),
+        (np.arange(2015, 2021), rng.integers(0, 300, size=(8, 6))),
+    ):
+        text = "\n".join(",".join(map(str, row)) for row in [names.tolist(), *values.tolist()])
+        table = read_table(write(tmp_path / "t.csv", text))
+        np.testing.assert_array_equal(table.values, values)
+        assert "names" in table.notes[0]
+
+
+def test_a_file_of_labelled_rows_without_a_header_keeps_its_first_row(tmp_path):
+    text = "5.1,3.5,1.4,0.2,setosa\n4.9,3.0,1.4,0.2,setosa\n6.3,3.3,6.0,2.5,virginica\n"
+    table = read_table(write(tmp_path / "iris.data.csv", text))
+    np.testing.assert_array_equal(table.values[0], [5.1, 3.5, 1.4, 0.2])
+    assert len(table.rows) == 3
+    assert "taken for a row" in table.notes[0]
+
+
+@pytest.mark.parametrize("first", ["red,1,2", "#ff0000,1,2", "red,5,2"])
+def test_labelled_counts_without_a_header_keep_their_first_row(tmp_path, first):
+    table = read_table(write(tmp_path / "t.csv", f"{first}\ngreen,3,4\nblue,5,7\n"))
+    assert table.values.shape == (3, 2)
+    assert "taken for a row" in table.notes[0]
+
+
+def test_a_label_takes_the_place_of_an_index(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", ",a,n\n0,1.5,x\n1,2.5,y\n"), label="n")
+    assert table.rows == ("x", "y")
+    assert table.columns == ("a",)
+    assert table.notes == ("left out, the index, which has no name.",)
+
+
+def test_whole_numbers_of_any_number_of_digits_are_read(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a,b\n1" + 60 * "0" + ",2\n1,4\n"))
+    np.testing.assert_array_equal(table.values, [[1e60, 2], [1, 4]])
+
+
+def test_what_is_no_path_is_refused():
+    for path in (None, 3, b"t.csv"):
+        with pytest.raises(ParameterError, match="name of a file"):
+            read_table(path)
+
+
+def test_the_header_option_is_for_text(tmp_path, frame):
+    frame.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ParameterError, match="text files"):
+        read_table(tmp_path / "t.parquet", header=True)
+
+
+def test_the_index_that_pandas_saves_in_parquet_names_the_rows(tmp_path):
+    pd.DataFrame({"a": [1.5, 3.0], "b": [2, 4]}, index=[7, 3]).to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table.columns == ("a", "b")
+    assert table.rows == ("7", "3")
+
+
+def test_an_unnamed_column_of_measurements_stays_a_feature(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", ",b\n0.5,1\n0.25,2\n0.75,3\n"))
+    assert table.columns == ("column_1", "b")
+    np.testing.assert_array_equal(table.values[:, 0], [0.5, 0.25, 0.75])
+
+
+def test_repeated_names_are_told_apart_with_a_note(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a,b,a\n1,2,3\n4,5,6\n"))
+    assert table.columns == ("a", "b", "a (column 3)")
+    assert "several columns: a" in table.notes[0]
+
+
+def test_a_column_named_twice_is_used_once_with_a_note(tmp_path, frame):
+    frame.write_csv(tmp_path / "t.csv")
+    np.save(tmp_path / "t.npy", np.eye(3))
+    for table, names in (
+        (read_table(tmp_path / "t.csv", columns="a,b,a"), ("a", "b")),
+        (read_table(tmp_path / "t.npy", columns=["column 2", "column 2"]), ("column 2",)),
+    ):
+        assert table.columns == names
+        assert table.values.shape == (3, len(names))
+        assert f"used once: {names[0] if len(names) > 1 else 'column 2'}" in table.notes[-1]
+    with pytest.raises(ParameterError, match="names no column"):
+        read_table(tmp_path / "t.csv", columns=[])
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"a,b\n1,2,3\n4,5\n", "irregular"),
+        (b"a,b\n1,2,3,4\n5,6,7,8\n", "irregular"),
+        (b"a,b,c\n1,2\n3,4\n", "irregular"),
+        (b"\x89PNG\x00\x00\x00", "zero bytes"),
+        (b"# nothing\n# but words\n", "comments alone"),
+        (b'a,"b\n1,2\n' + 200_000 * b"x", "t.csv"),
+    ],
+)
+def test_text_that_is_no_table_is_refused_in_one_line(tmp_path, content, match):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(IsoPursuitError, match=match) as caught:
+        read_table(tmp_path / "t.csv")
+    assert "\n" not in str(caught.value)
+
+
+def test_wide_files_take_the_processor_a_few_times_as_long_as_polars_alone(tmp_path):
+    n = 30_000
+    row = ",".join("1.5" for _ in range(n))
+    path = write(tmp_path / "wide.csv", "\n".join([",".join(f"c{j}" for j in range(n)), row, row]))
+
+    def seconds(read):
+        began = time.process_time()
+        assert read(path).shape == (2, n)
+        return time.process_time() - began
+
+    for read in (pl.read_csv, read_shape := lambda path: read_table(path).values):
+        read(path)
+    # 30 times as long and more where it is quadratic
+    assert min(seconds(read_shape) for _ in range(3)) < 10 * min(seconds(pl.read_csv) for _ in range(3))
+
+
+def test_damaged_parquet_and_arrow_files_are_refused_or_right(tmp_path, frame):
+    rng = np.random.default_rng(0)
+    for name in ("t.parquet", "t.arrow"):
+        path = tmp_path / name
+        frame.select("a", "b").write_parquet(path) if name == "t.parquet" else frame.select("a", "b").write_ipc(path)
+        whole = path.read_bytes()
+        for i in range(150):
+            changed = bytearray(whole)
+            changed[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+            path.write_bytes(bytes(changed) if i % 3 else whole[: rng.integers(len(whole))])
+            with suppress(IsoPursuitError):
+                read_table(path)
+
+
+def test_control_characters_in_labels_are_shown_escaped(tmp_path):
+    evil = "\x1b[2J\x07\u202eevil\nnote"
+    values = np.array([[1.0, 0.2, 0.6, 0.0], [0.1, 1.0, 0.6, 0.0]])
+    labels = [evil, "b", "c", "zero\x9b"]
+    picked = ip.select(values, labels=labels)
+    found = ip.isometry_pursuit(values, labels=labels)
+    assert picked.labels[0] == evil
+    for shown in (str(picked), repr(picked), str(picked.search), str(found), repr(found)):
+        assert all(character.isprintable() or character == "\n" for character in shown)
+        assert "evil\nnote" not in shown
+    assert "\\x1b[2J" in str(picked)
+    for wrong in ({"include": ["\x1b[1m"]}, {"include": [evil], "exclude": [evil]}, {"labels": [evil] * 4}):
+        with pytest.raises(IsoPursuitError) as caught:
+            ip.select(values, **{"labels": labels, **wrong})
+        assert str(caught.value).isprintable()
+    path = tmp_path / "evil\x1b[2J.csv"
+    with pytest.raises(FileError) as caught:
+        read_table(path)
+    assert str(caught.value).isprintable()
+    write(path, '"\x1b[2Ja","te\x07xt",b\n1,x,2\n,y,4\n')
+    with pytest.raises(NonFiniteError) as caught:
+        read_table(path)
+    assert str(caught.value).isprintable()
+    assert all(note.isprintable() for note in read_table(path, drop_missing=True).notes)
 
 
 def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
@@ -142,10 +417,9 @@ def test_rotating_tall_tables_changes_no_inner_product():
 
 
 def test_picked_columns_of_frames_come_back_as_frames():
-    pandas = pytest.importorskip("pandas")
     X = load_wine().matrix(4)
     names = [f"w{i}" for i in range(178)]
-    for made in (pandas.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
+    for made in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
         picked = ip.select(made)
         assert list(picked.take(made).columns) == list(picked.labels)
         assert type(picked.take(made)) is type(made)

@@ -70,6 +70,10 @@ Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, 
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether a text file's first line has names; if not given, found out."),
+]
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds the search may take.")]
 Scheduler = Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler; its workers read the files.")]
 State = Annotated[Path | None, typer.Option("--state", help="Keep the weights of a streamed run here, to continue.")]
@@ -100,6 +104,7 @@ def select(
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
+    header: Header = None,
     must_include: Annotated[
         list[str] | None,
         typer.Option(help="A label (of streamed files a row's number) that must be picked (repeatable)."),
@@ -125,6 +130,7 @@ def select(
                     "--columns": columns,
                     "--label": label,
                     "--drop-missing": drop_missing,
+                    "--header": header is not None,
                     "--report": report,
                 }
             )
@@ -151,7 +157,7 @@ def select(
             if picked.search.status == "interrupted":
                 raise typer.Exit(stopped_by[-1])
             return
-        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
+        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
         watch = Watch(time_limit, save=None if output is None else Draft(output, matrix, origin, file))
         with watch:
             picked = ip.select(
@@ -213,6 +219,7 @@ def pursue(
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
+    header: Header = None,
     as_json: AsJson = False,
     output: Output = None,
     scheduler: Scheduler = None,
@@ -226,13 +233,19 @@ def pursue(
         check_output(output)
         if is_streamed(file, scheduler) or state is not None:
             refuse_for_streams(
-                {"--features": not samples, "--columns": columns, "--label": label, "--drop-missing": drop_missing}
+                {
+                    "--features": not samples,
+                    "--columns": columns,
+                    "--label": label,
+                    "--drop-missing": drop_missing,
+                    "--header": header is not None,
+                }
             )
             with streamed(file, standardize, k, scheduler) as source:
                 found = ip.isometry_pursuit(source, c, state=state)
             show_pursuit(found, {"file": str(file), "picks": "samples", "c": c, **found.as_dict()}, as_json, output)
             return
-        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
+        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
         values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
         found = ip.isometry_pursuit(values, c, labels=matrix.labels)
         answer = told(file, samples, matrix, origin, {"c": c, **found.as_dict()})
@@ -249,6 +262,7 @@ def compare(
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
+    header: Header = None,
     time_limit: TimeLimit = 60.0,
     as_json: AsJson = False,
 ) -> None:
@@ -256,7 +270,7 @@ def compare(
     with one_line_errors():
         import isopursuit as ip
 
-        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
+        matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
         rows: list[dict[str, Any]] = []
         methods: tuple[Method, ...] = ("greedy", "two-stage", "exchange", "exact")
         for method in methods:

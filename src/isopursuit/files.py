@@ -6,34 +6,35 @@ CSV, Parquet and Arrow are read by polars (extra `files`). Arrays are never unpi
 from __future__ import annotations
 
 import difflib
-import re
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.delimited import Columns, read_delimited
 from isopursuit.errors import (
     DataTypeError,
     FileError,
     IsoPursuitError,
     LabelError,
     NonFiniteError,
+    ParameterError,
     ShapeError,
     optional,
+    printable,
 )
 from isopursuit.matrix import SHOWN, Label, Matrix, name_columns, row_triangle
 
-if TYPE_CHECKING:
-    import polars as pl
-
 Array = NDArray[np.float64]
 
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
-SEPARATORS = "\t;|,"
+TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
+PANDAS_INDEX = "__index_level_0__"  # the name under which pandas writes an index that has none
 
 
 @dataclass(frozen=True)
@@ -81,20 +82,24 @@ def read_table(
     columns: Sequence[str] | str | None = None,
     label: str | None = None,
     drop_missing: bool = False,
+    header: bool | None = None,
 ) -> Table:
     """Read a table of numbers.
 
     Parameters
     ----------
     path : path
-        A .csv, .tsv, .txt, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma and a missing header
-        are recognized.
+        A .csv, .tsv, .txt, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma, comments, a missing
+        header and an index column without a name, as pandas and R write it, are recognized.
     columns : sequence of str, or str with commas between, optional
         The columns to use; all numeric ones if not given (text columns are left out with a note).
     label : str, optional
-        The column that names the rows.
+        The column that names the rows; if not given, an index column without a name does.
     drop_missing : bool
         Leave out rows with missing cells instead of refusing them.
+    header : bool, optional
+        Whether the first line of a text file holds the columns' names. If not given it is found out, and where names
+        may be numbers a note says what was assumed.
 
     Raises
     ------
@@ -103,17 +108,20 @@ def read_table(
     NonFiniteError
         Cells are missing; the message names the first few by row and column.
     """
+    if not isinstance(path, str | PathLike):
+        raise ParameterError(f"path is {type(path).__name__}; expected the name of a file.")
     path = Path(path)
     columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
-    if not path.is_file():
-        raise FileError(f"There is no file {path}.{_neighbours(path)}")
+    check_file(path)
     kind = path.suffix.lower()
+    if header is not None and kind not in TEXT:
+        raise ParameterError(f"header= is for text files; {path.name} has no header line. Leave it out.")
     if kind in (".npy", ".npz"):
         table = _from_array(_load_array(path), path)
         if label is not None:
             raise LabelError(f"{path.name} is an array without names, so it has no label column {label!r}.")
         return _without_missing(_chosen(table, columns), drop_missing)
-    return _without_missing(_from_frame(_load_frame(path, kind), columns, label), drop_missing)
+    return _without_missing(_from_columns(_load_columns(path, kind, header), columns, label), drop_missing)
 
 
 def _neighbours(path: Path) -> str:
@@ -124,7 +132,62 @@ def _neighbours(path: Path) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file or folder of this name can be seen."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is not a file."""
+    try:
+        if path.is_dir():
+            raise FileError(f"{path} is a folder. Name a file in it.")
+        if path.is_file():
+            return
+        if path.exists():
+            raise FileError(f"{path} is neither a file nor a folder. Save the data to a file first.")
+    except IsoPursuitError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from None
+    raise FileError(f"There is no file {path}.{_neighbours(path)}")
+
+
+def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether in Fortran order, type and the offset of the data of a .npy file that is as long as it says."""
+    check_file(path)
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in ((1, 0), (2, 0), (3, 0)):
+                raise FileError(f"its version is {version[0]}.{version[1]}, and those known are 1.0, 2.0 and 3.0")
+            # version 3 differs from 2 in the names of fields alone
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, stored = read(file)
+            offset, size = file.tell(), path.stat().st_size
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a header becomes one line
+        raise FileError(
+            f"{path.name} is not a .npy file that can be read: {_one_line(error)}. Save it again."
+        ) from None
+    if stored.hasobject:
+        raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
+    if any(length < 0 for length in shape):
+        raise FileError(f"{path.name} is not readable, it is damaged: its header says shape {shape}. Save it again.")
+    expected = offset + math.prod(shape) * stored.itemsize
+    if size < expected:
+        raise FileError(
+            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. "
+            "Save it again."
+        )
+    return shape, fortran, stored, offset
+
+
 def _load_array(path: Path) -> NDArray[Any]:
+    if path.suffix.lower() == ".npy":
+        npy_header(path)
     try:
         with path.open("rb") as file:
             loaded: Any = np.load(file, allow_pickle=False)
@@ -154,99 +217,100 @@ def _from_array(array: NDArray[Any], path: Path) -> Table:
     return Table(array.astype(np.float64), columns, tuple(f"row {i}" for i in range(array.shape[0])))
 
 
-def _load_frame(path: Path, kind: str) -> pl.DataFrame:
+def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
     pl = optional("polars", "files", f"Reading {kind or 'text'} files")
     try:
-        if kind in (".parquet", ".pq"):
-            return pl.read_parquet(path)
-        if kind in (".arrow", ".feather", ".ipc"):
-            return pl.read_ipc(path)
-        if kind in (".csv", ".tsv", ".txt", ".tab", ".dat", ""):
-            separator, decimal_comma, header = _dialect(path)
-            return pl.read_csv(
-                path,
-                separator=separator,
-                decimal_comma=decimal_comma,
-                has_header=header,
-                null_values=MISSING,
-                infer_schema_length=None,
-                encoding="utf8-lossy",
-            )
+        if kind in TEXT:
+            return read_delimited(path.read_bytes(), path.name, header)
+        if kind in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
+            frame = pl.read_parquet(path) if kind in (".parquet", ".pq") else pl.read_ipc(path)
+            names, series = list(frame.columns), list(frame.get_columns())
+            if PANDAS_INDEX not in names:
+                return Columns(names, series)
+            j = names.index(PANDAS_INDEX)
+            index = [str(value) for value in series[j]]
+            note = "the index that pandas saved without a name was taken for the rows' labels."
+            return Columns(names[:j] + names[j + 1 :], series[:j] + series[j + 1 :], index, (), note)
     except IsoPursuitError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever polars says of a broken file becomes one line
+    except BaseException as error:
+        # whatever polars says of a broken file becomes one line; it panics outside of Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {_one_line(error)}.") from None
     raise FileError(f"{path.name}: {kind} files are not known. Use .csv, .tsv, .parquet, .arrow, .npy or .npz.")
 
 
-def _dialect(path: Path) -> tuple[str, bool, bool]:
-    """Separator, decimal comma, and whether the first line is a header, from the first few lines."""
-    with path.open(encoding="utf-8-sig", errors="replace") as text:
-        lines = [line.rstrip("\r\n") for line in islice(text, 50) if line.strip()]
-    if not lines:
-        raise FileError(f"{path.name} is empty. Expected a header line and rows of numbers.")
-    bare = [re.sub(r'"[^"]*"', "", line) for line in lines]
-    # the first separator that stands equally often in every line, or the most frequent in the first
-    regular = (s for s in SEPARATORS if bare[0].count(s) > 0 and len({line.count(s) for line in bare}) == 1)
-    separator = next(regular, max(reversed(SEPARATORS), key=bare[0].count))
-    cells = [cell for line in lines for cell in line.split(separator)]
-    commas = sum(bool(re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", cell)) for cell in cells)
-    points = sum(bool(re.fullmatch(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*", cell)) for cell in cells)
-    first = lines[0].split(separator)
-    numbers = [_is_number(cell if separator == "," else cell.replace(",", ".")) for cell in first]
-    return separator, separator != "," and commas > points, not all(numbers)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.strip().strip('"'))
-    except ValueError:
-        return False
-    return True
-
-
-def _from_frame(frame: pl.DataFrame, columns: Sequence[str] | None, label: str | None) -> Table:
+def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | None) -> Table:
     import polars as pl
 
-    if frame.height == 0 or frame.width == 0:
-        raise ShapeError(f"The file is empty: it has {frame.height} rows and {frame.width} columns.")
-    names = frame.columns
-    _check_known([*(columns or ()), *([] if label is None else [label])], names)
-    wanted = [name for name in (columns if columns is not None else names) if name != label]
-    numeric = [name for name in wanted if frame[name].dtype.is_numeric() or frame[name].dtype == pl.Boolean]
-    text = [name for name in wanted if name not in numeric]
+    height = len(read.series[0]) if read.series else 0
+    if height == 0:
+        raise ShapeError(f"The file is empty: it has {height} rows and {len(read.names)} columns.")
+    known: dict[str, pl.Series] = dict(zip(read.names, read.series, strict=True))
+    asked, notes = _asked(columns, read.names)
+    if label is not None:
+        _check_known([label], read.names)
+    wanted = [name for name in asked if name != label]
+    numeric = [name for name in wanted if known[name].dtype.is_numeric() or known[name].dtype == pl.Boolean]
+    some = set(numeric)
+    text = [name for name in wanted if name not in some]
     if columns is not None and text:
-        example = next((str(value) for value in frame[text[0]].drop_nulls().head(1)), "nothing")
+        example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing")
         raise DataTypeError(f"Column {text[0]!r} is not numeric: it holds {example!r}. Choose other columns.")
     if not numeric:
-        raise DataTypeError(f"No column is numeric; the columns are {', '.join(names[:SHOWN])}.")
-    notes = ()
+        shown = ", ".join(read.names[:SHOWN])
+        example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing") if text else "nothing"
+        raise DataTypeError(
+            f"No column is numeric; the columns are {shown}, and the first holds {example!r}. Check the file's "
+            "separator, and that numbers begin right below one line of names."
+        )
+    notes = read.notes + notes
     if text:
-        notes = (f"left out, not numeric: {', '.join(text[:SHOWN])}{' and more' if len(text) > SHOWN else ''}.",)
-    values = frame.select(pl.col(name).cast(pl.Float64) for name in numeric).to_numpy()
-    rows = [f"row {i}" for i in range(frame.height)]
+        notes += (f"left out, not numeric: {name_columns(range(len(text)), tuple(text))}.",)
+    values = np.empty((height, len(numeric)))
+    for j, name in enumerate(numeric):
+        one = known[name]
+        values[:, j] = (one if one.dtype == pl.Float64 else one.cast(pl.Float64)).to_numpy()
+    rows = read.index or [f"row {i}" for i in range(height)]
     if label is not None:
-        given = [str(value) for value in frame[label]]
-        unique = len(set(given)) == len(given)
-        rows = given if unique else [f"{value} ({row})" for value, row in zip(given, rows, strict=True)]
-    return Table(np.asarray(values, dtype=np.float64), tuple(numeric), tuple(rows), notes)
+        rows = [str(value) for value in known[label]]
+    if read.index is not None:
+        notes += (read.told if label is None else "left out, the index, which has no name.",)
+    if len(set(rows)) < height:
+        rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
+    return Table(values, tuple(numeric), tuple(rows), notes)
+
+
+def _asked(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The columns to use, each once, and a note where one was named twice."""
+    if columns is None:
+        return list(known), ()
+    if len(columns) == 0:
+        raise ParameterError("columns= names no column. Leave it out to use all numeric columns.")
+    _check_known(columns, known)
+    asked = list(dict.fromkeys(columns))
+    twice = [name for name in asked if list(columns).count(name) > 1] if len(asked) < len(columns) else []
+    return asked, (f"named more than once, used once: {name_columns(range(len(twice)), tuple(twice))}.",) * bool(twice)
 
 
 def _check_known(asked: Iterable[str], known: Sequence[str]) -> None:
-    for name in asked:
-        if name not in known:
-            plain = {other.casefold(): other for other in known}
-            near = [plain[found] for found in difflib.get_close_matches(name.casefold(), plain, n=3)]
-            hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"It has {', '.join(known[:8])}."
-            raise LabelError(f"The file has no column {name!r}. {hint}")
+    names = set(known)
+    missing = next((name for name in asked if name not in names), None)
+    if missing is not None:
+        plain = {other.casefold(): other for other in known}
+        near = [plain[found] for found in difflib.get_close_matches(str(missing).casefold(), plain, n=3)]
+        hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"It has {', '.join(known[:8])}."
+        raise LabelError(f"The file has no column {missing!r}. {hint}")
 
 
 def _chosen(table: Table, columns: Sequence[str] | None) -> Table:
     if columns is None:
         return table
-    _check_known(columns, table.columns)
-    chosen = [table.columns.index(name) for name in columns]
-    return replace(table, values=table.values[:, chosen], columns=tuple(columns))
+    asked, notes = _asked(columns, table.columns)
+    place = {name: j for j, name in enumerate(table.columns)}
+    values = table.values[:, [place[name] for name in asked]]
+    return replace(table, values=values, columns=tuple(asked), notes=table.notes + notes)
 
 
 def _without_missing(table: Table, drop: bool) -> Table:
@@ -262,7 +326,7 @@ def _without_missing(table: Table, drop: bool) -> Table:
         rows = tuple(table.rows[i] for i in numbers)
         return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note), numbers=numbers)
     where = np.argwhere(~finite)
-    some = "; ".join(f"{table.rows[i]}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
+    some = "; ".join(f"{printable(table.rows[i])}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
     more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
     raise NonFiniteError(
         f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more} "
@@ -271,5 +335,5 @@ def _without_missing(table: Table, drop: bool) -> Table:
     )
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__

@@ -23,6 +23,7 @@ from isopursuit.errors import (
     RangeError,
     RankError,
     ShapeError,
+    printable,
 )
 
 Array = NDArray[np.float64]
@@ -93,8 +94,10 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         raise ShapeError("X holds no matrices. Pass at least one (D, P) matrix.")
     if len(shapes) > 1:
         raise ShapeError(f"All points must have the same shape (D, P); got {sorted(shapes)}.")
-    zero = ~np.any([matrix.nonzero for matrix in matrices], axis=0)
-    notes = _zero_note(np.flatnonzero(zero).tolist(), matrices[0].labels)
+    gone = np.flatnonzero(~np.any([matrix.nonzero for matrix in matrices], axis=0)).tolist()
+    notes = length_notes(
+        len(gone), 0, name_columns(gone, matrices[0].labels), zero_is="zero or too short at every point"
+    )
     return [replace(matrix, notes=notes) for matrix in matrices], True
 
 
@@ -214,8 +217,20 @@ def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
 def name_columns(indices: Iterable[int], labels: tuple[Label, ...] | None, shown: int = SHOWN) -> str:
     """The first few columns by name, for messages."""
     indices = list(indices)
-    names = [str(i) if labels is None else f"{labels[i]!s}" for i in indices[:shown]]
+    names = [str(i) if labels is None else printable(labels[i]) for i in indices[:shown]]
     return ", ".join(names) + (f" and {len(indices) - shown} more" if len(indices) > shown else "")
+
+
+def length_notes(
+    zero: int, short: int, zero_names: str = "", short_names: str = "", *, zero_is: str = "zero"
+) -> tuple[str, ...]:
+    """What is said of columns that cannot be picked: zero ones, and others too short for float64 to square."""
+    what = f"shorter than {1 / LARGEST:g}, whose square leaves float64,"
+    return tuple(
+        f"{count} {'column is' if count == 1 else 'columns are'} {kind} and cannot be picked{names and f': {names}'}."
+        for count, kind, names in ((zero, zero_is, zero_names), (short, what, short_names))
+        if count
+    )
 
 
 def unit_columns(values: Array) -> Array:
@@ -292,7 +307,9 @@ def _checked(values: Array, labels: tuple[Label, ...] | None, wide: bool) -> Mat
     if sizes[gone].any():
         values = values.copy()
         values[:, gone] = 0.0
-    return Matrix(values, labels, _zero_note(np.flatnonzero(gone).tolist(), labels))
+    zero, short = (np.flatnonzero(some).tolist() for some in (sizes == 0, gone & (sizes > 0)))
+    notes = length_notes(len(zero), len(short), name_columns(zero, labels), name_columns(short, labels))
+    return Matrix(values, labels, notes)
 
 
 def _refuse_entries(values: Array, largest: float) -> None:
@@ -320,10 +337,3 @@ def _check_labels(labels: tuple[Label, ...], P: int) -> None:
         repeated = [label for label in labels if label in seen or seen.add(label)]
         some = ", ".join(repr(label) for label in dict.fromkeys(repeated[:SHOWN]))
         raise LabelError(f"Labels must be unique, but these appear more than once: {some}. Rename or drop them.")
-
-
-def _zero_note(zero: list[int], labels: tuple[Label, ...] | None) -> tuple[str, ...]:
-    if not zero:
-        return ()
-    many = "column is" if len(zero) == 1 else "columns are"
-    return (f"{len(zero)} {many} zero and cannot be picked: {name_columns(zero, labels)}.",)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import InputError, ParameterError
+from isopursuit.errors import InputError, ParameterError, printable
 from isopursuit.matrix import Label, Matrix, as_exponent, as_points
 from isopursuit.normalize import Normalization
 from isopursuit.results import Certificate, Search, name_of
@@ -139,12 +139,12 @@ class PointwiseSelection:
         if self.certificates:
             lines.append(f"  pursuits: gap at most {self.gaps.max():.1e}, {self.supports.mean():.2g} columns each")
         lines += [
-            f"  {one.count:>6} ({one.count / n:.0%})  {', '.join(str(name) for name in one.labels)}"
+            f"  {one.count:>6} ({one.count / n:.0%})  {', '.join(printable(name) for name in one.labels)}"
             for one in self.subsets[:SHOWN]
         ]
         if len(self.subsets) > SHOWN:
             lines.append(f"  and {len(self.subsets) - SHOWN} subsets more")
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
 def select_pointwise(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit import views
+from isopursuit.errors import printable
 from isopursuit.matrix import Label
 
 Array = NDArray[np.float64]
@@ -164,7 +165,7 @@ class Pursuit:
             f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
             *([] if self.effort is None else [f"  {self.effort}"]),
         ]
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
         gap = self.certificate.gap
@@ -267,7 +268,7 @@ class Search:
         loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
-        return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
+        return "\n".join([text, *(f"  note: {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         loss = loss_text(self, 9)

@@ -39,7 +39,7 @@ from isopursuit.search.field import as_column_numbers, replacements
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
-from isopursuit.sources.columns import Columns, as_source, is_source
+from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -106,8 +106,7 @@ def select(
     (('north', 'east'), 2.005)
     """
     if is_source(X):
-        if labels is not None:
-            raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
+        refuse_labels(labels)
         columns, c = as_source(X, k=k), as_exponent(c)
         must, barred = (
             as_column_numbers(some, columns.shape[1], what)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit import views
+from isopursuit.errors import printable
 from isopursuit.matrix import Label
 from isopursuit.results import Array, Indices, Pursuit, Search, loss_text, plain
 
@@ -130,15 +131,16 @@ class Selection:
         lines = [f"{self.k} columns by {self.method}: loss {loss}{over} (ideal {self.ideal}), {self.verdict}"]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
-        width = max(6, *(len(str(choice.label)) for choice in self.choices))
+        names = [printable(choice.label) for choice in self.choices]
+        width = max(6, *map(len, names))
         lines.append(f"  {'column':<{width}}  length    price  best replacement")
-        for choice in self.choices:
-            other = "none" if choice.replacement is None else str(choice.replacement)
-            lines.append(f"  {choice.label!s:<{width}}  {choice.length:6.3f}  {choice.price:7.3g}  {other}")
+        for name, choice in zip(names, self.choices, strict=True):
+            other = "none" if choice.replacement is None else printable(choice.replacement)
+            lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {choice.price:7.3g}  {other}")
         if self.alternatives:
-            near = ", ".join(f"{other.label} ({other.loss:.6g})" for other in self.alternatives[:3])
+            near = ", ".join(f"{printable(other.label)} ({other.loss:.6g})" for other in self.alternatives[:3])
             lines.append(f"  close losers: {near}")
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
         loss = loss_text(self, 6)

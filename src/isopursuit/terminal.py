@@ -41,12 +41,13 @@ def candidates(
     label: str | None,
     drop_missing: bool,
     k: int | None,
+    header: bool | None = None,
 ) -> tuple[Matrix, list[int]]:
     """The file's rows or columns as candidates, and where each stands in the file (from 0)."""
     from isopursuit.errors import ParameterError
     from isopursuit.files import read_table
 
-    table: Table = read_table(file, columns=columns, label=label, drop_missing=drop_missing)
+    table: Table = read_table(file, columns=columns, label=label, drop_missing=drop_missing, header=header)
     if standardize:
         table = table.standardized()
     matrix = table.samples() if samples else table.features()
@@ -64,7 +65,9 @@ def candidates(
 
 def is_streamed(file: Path, scheduler: str | None) -> bool:
     """Whether files are streamed over: a pattern, or files for a cluster."""
-    return scheduler is not None or any(sign in str(file) for sign in "*?[")
+    from isopursuit.files import is_there
+
+    return scheduler is not None or (any(sign in str(file) for sign in "*?[") and not is_there(file))
 
 
 def refuse_for_streams(given: dict[str, Any]) -> None:

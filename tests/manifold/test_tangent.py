@@ -205,3 +205,43 @@ def test_a_small_neighbourhood_does_not_pass_for_a_high_dimension():
 def test_more_dimensions_than_the_spectrum_shows_by_default():
     points = np.random.default_rng(2).normal(size=(300, 15))
     assert tangent_spaces(points, range(5), D=12, neighbours=60).bases.shape == (5, 15, 12)
+
+
+@pytest.mark.parametrize("B", [4, 20, 60])
+@pytest.mark.parametrize("spread", [0.0, 1e3, 1e8, 1e12])
+def test_neighbours_are_right_wherever_clusters_are(B, spread):
+    rng = np.random.default_rng(B)
+    points = np.vstack([rng.normal(size=(21, B)) + centre for centre in (-spread, spread, 0.5 * spread)])
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    within = np.unique(apart[:21, :21])
+    radius = float(within[len(within) // 2 :][:2].mean())  # between two distances
+    search = finder.neighbour_search(points, None, radius, "exact")
+    numbers, distances, there = search(points)
+    nearest, reach, _ = finder.neighbour_search(points, 9, None, "exact")(points)
+    for i in range(len(points)):
+        assert sorted(numbers[i, there[i]]) == np.flatnonzero(apart[i] <= radius).tolist()
+        np.testing.assert_allclose(distances[i, there[i]], apart[i, numbers[i, there[i]]], rtol=1e-12)
+        assert sorted(nearest[i]) == sorted(np.argsort(apart[i], kind="stable")[:9])
+        np.testing.assert_allclose(np.sort(reach[i]), np.sort(apart[i])[:9], rtol=1e-12)
+
+
+def test_a_far_cluster_has_the_tangent_spaces_of_a_near_one():
+    sheet = np.round(bent_sheet(60, 20, np.random.default_rng(4)) * 2.0**20) / 2.0**20  # exact when moved by 2**27
+    near = tangent_spaces(sheet, D=2, radius=1.0)
+    both = tangent_spaces(np.vstack([sheet - 2.0**27, sheet + 2.0**27]), D=2, radius=1.0)
+    np.testing.assert_array_equal(both.counts, np.tile(near.counts, 2))
+    np.testing.assert_allclose(both.spectra, np.tile(near.spectra, (2, 1)), atol=1e-14)
+    for one, other in zip(near.bases, both.bases[60:], strict=True):
+        assert_same_space(one, other)
+
+
+def test_each_neighbourhoods_dimension_follows_the_rule_of_the_estimate():
+    points = np.random.default_rng(0).normal(size=(400, 20))
+    spaces = tangent_spaces(points, range(50), neighbours=9)
+    assert spaces.dimensions.max() <= 4  # half of what 9 points can span
+    assert f"{(spaces.dimensions == spaces.dimension).mean():.0%} of the neighbourhoods" in str(spaces)
+    most = int(np.bincount(spaces.dimensions).argmax())
+    assert f"D = {most}" in str(spaces).rpartition("suggest")[2]
+    alone = tangent_spaces(points, [7], neighbours=9)
+    assert alone.dimensions.tolist() == [alone.dimension]
+    assert "100% of the neighbourhoods suggest" in str(alone)

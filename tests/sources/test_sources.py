@@ -1,12 +1,24 @@
 """Every source gives the answer that the plain array gives."""
 
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.errors import DataTypeError, FileError, NonFiniteError, ParameterError, RankError, ShapeError
+from isopursuit.errors import (
+    DataTypeError,
+    FileError,
+    IsoPursuitError,
+    NonFiniteError,
+    ParameterError,
+    RankError,
+    ShapeError,
+)
+from isopursuit.files import read_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -178,6 +190,75 @@ def test_files_of_different_vectors_are_refused(tmp_path):
         ip.as_source(tmp_path / "*.parquet")
 
 
+def test_decimals_are_numbers_and_other_columns_are_named_in_a_note(tmp_path):
+    rng = np.random.default_rng(0)
+    cents = rng.integers(-300, 300, size=(3, 800))
+    decimals = [pa.array([Decimal(int(cent)).scaleb(-2) for cent in row], type=pa.decimal128(8, 2)) for row in cents]
+    table = pa.table(
+        {
+            "name": ["x"] * 800,
+            "a": decimals[0],
+            "b": decimals[1],
+            "when": pa.array([datetime(2020, 1, 1)] * 800),
+            "c": cents[2] / 100,
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=300)
+    source = ip.as_source(tmp_path / "t.parquet")
+    np.testing.assert_array_max_ulp(source.take(np.arange(800)), cents / 100)
+    found = ip.isometry_pursuit(source)
+    assert found.notes[0] == "left out, not numeric: name, when."
+    np.testing.assert_array_max_ulp(read_table(tmp_path / "t.parquet").values.T, cents / 100)
+    assert found.support.tolist() == ip.isometry_pursuit(cents / 100).support.tolist()
+    lists = pa.array([[one, other] for one, other in zip(*decimals[:2], strict=True)], type=pa.list_(decimals[0].type))
+    pq.write_table(pa.table({"v": lists, "id": range(800)}), tmp_path / "v.parquet")
+    vectors = ip.as_source(tmp_path / "v.parquet")
+    np.testing.assert_array_max_ulp(vectors.take(np.arange(800)), cents[:2] / 100)
+    assert vectors.notes == ("left out, not numeric: id.",)
+
+
+@pytest.mark.parametrize("empty", ["no rows", "no rows and other types", "no columns", "no bytes"])
+@pytest.mark.parametrize("name", ["a.parquet", "m.parquet", "z.parquet"])
+def test_an_empty_part_does_not_spoil_a_glob(tmp_path, empty, name):
+    X = problem(2)
+    whole = pa.table({f"x{i}": row for i, row in enumerate(X)})
+    pq.write_table(whole.slice(0, 900), tmp_path / "b.parquet")
+    pq.write_table(whole.slice(900), tmp_path / "n.parquet")
+    if empty == "no bytes":
+        (tmp_path / name).write_bytes(b"")
+    else:
+        other = {"no rows": whole.slice(0, 0), "no columns": pa.table({})}
+        pq.write_table(other.get(empty, pa.table({n: pa.nulls(0) for n in whole.column_names})), tmp_path / name)
+    source = ip.as_source(tmp_path / "*.parquet")
+    np.testing.assert_array_equal(source.take(np.arange(X.shape[1])), X)
+    assert source.notes == (f"left out, files without rows: {name}.",)
+    for path in tmp_path.iterdir():
+        if path.name != name:
+            path.unlink()
+    with pytest.raises(ShapeError, match="no rows"):
+        ip.as_source(tmp_path / "*.parquet")
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
+    X = problem(2)
+    pq.write_table(pa.table({f"x{i}": row for i, row in enumerate(X)}), tmp_path / "data[1].parquet")
+    assert ip.as_source(tmp_path / "data[1].parquet").shape == X.shape
+
+
+def test_damaged_parquet_and_arrow_are_refused_or_right(tmp_path):
+    X = np.random.default_rng(0).normal(size=(3, 200))
+    rng = np.random.default_rng(1)
+    parquet_wide(X, tmp_path)
+    path = tmp_path / "wide.parquet"
+    whole = path.read_bytes()
+    for i in range(200):
+        changed = bytearray(whole)
+        changed[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(changed) if i % 3 else whole[: rng.integers(len(whole))])
+        with suppress(IsoPursuitError):
+            ip.as_source(path).take(np.arange(3))
+
+
 def test_wrong_shapes_and_kinds_are_refused(tmp_path):
     with pytest.raises(ShapeError, match="vectors='rows'"):
         ip.as_source(np.ones((20, 3)))
@@ -230,6 +311,23 @@ def test_zero_columns_are_told():
     found = ip.isometry_pursuit(ip.as_source(X), memory=0)
     assert found.support.tolist() == ip.isometry_pursuit(X).support.tolist()
     assert "zero" in found.notes[-1]
+
+
+def test_only_columns_that_are_zero_are_called_zero():
+    X = np.random.default_rng(0).normal(size=(4, 3000)) / 2
+    long = X.copy()
+    long[:, [5, 2999]] *= 1e4  # their normalized lengths leave float64
+    for given in (long, ip.as_source(long), torch.from_numpy(long)):
+        for answer in (ip.isometry_pursuit, ip.select, ip.greedy_search):
+            assert not any("zero" in note for note in answer(given).notes)
+    short = X.copy()
+    short[:, [5, 2999]] *= 1e-170  # and the squares of these
+    short[:, 7] = 0.0
+    for given in (short, ip.as_source(short), torch.from_numpy(short)):
+        for answer in (ip.isometry_pursuit, ip.greedy_search):
+            notes = answer(given).notes
+            assert any("1 column is zero" in note for note in notes)
+            assert any("2 columns are shorter than 1e-140" in note for note in notes)
 
 
 def test_where_too_many_are_tied_to_come_home_the_answer_is_still_certified():

@@ -1,5 +1,6 @@
 """Progress, time limits, and runs that were killed."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -97,6 +98,123 @@ def test_a_state_knows_target_standardization_and_precision(tmp_path):
     with pytest.raises(ParameterError, match=r"c=none, not for c=1\.0"):
         ip.isometry_pursuit(X, memory=0, state=state)
     ip.basis_pursuit(X, np.eye(4), memory=0, state=state)  # the same target, said aloud
+
+
+@pytest.mark.parametrize("where", ["nowhere/state.npz", "file/state.npz", "folder", "n" * 300])
+def test_a_state_that_cannot_be_written_is_found_out_before_the_first_pass(tmp_path, where):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    seen = []
+    with pytest.raises(FileError, match=r"state file .* (cannot be written|is a folder)") as caught:
+        ip.isometry_pursuit(ip.as_source(hard(P=2000, D=4)), state=tmp_path / where, callback=seen.append)
+    assert "\n" not in str(caught.value)
+    assert not seen
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_state_that_can_no_longer_be_written_does_not_stop_the_run(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    X = ip.as_source(hard())
+    found = ip.isometry_pursuit(
+        X, memory=0, state=folder / "state.npz", callback=lambda _: shutil.rmtree(folder, ignore_errors=True)
+    )
+    assert found.status == "optimal"
+    assert found.support.tolist() == ip.isometry_pursuit(X, memory=0).support.tolist()
+    assert any("could not be saved" in note and "No such file" in note for note in found.notes)
+
+
+FULL = """
+import resource, sys, isopursuit as ip
+X = ip.as_source(sys.argv[1])
+ip.isometry_pursuit(X, memory=0, tol=0.01, state=sys.argv[2])
+before = open(sys.argv[2], "rb").read()
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))  # a full disk
+found = ip.isometry_pursuit(X, memory=0, state=sys.argv[2])
+assert open(sys.argv[2], "rb").read() == before  # what was saved is kept
+print(found.status, found.notes[-1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files")
+def test_a_full_disk_leaves_the_answer_and_the_state_before_and_no_draft(tmp_path):
+    np.save(tmp_path / "X.npy", hard())
+    run = [sys.executable, "-c", FULL, str(tmp_path / "X.npy"), str(tmp_path / "state.npz")]
+    told = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert told.startswith("optimal the state could not be saved in")
+    assert "File too large" in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["X.npy", "state.npz"]
+
+
+def saved(tmp_path):
+    """A source, the path of its state, and what that holds."""
+    X, path = ip.as_source(hard(P=2000, D=4)), tmp_path / "state.npz"
+    ip.isometry_pursuit(X, memory=0, state=path)
+    with np.load(path) as stored:
+        return X, path, dict(stored)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indices": np.array([[1, 2]])},
+        {"indices": np.array([0.5])},
+        {"indices": np.array([], dtype=int), "weights": np.array([])},
+        {"indices": np.array([1, 1]), "weights": np.ones(2)},
+        {"indices": np.array([-1, 1]), "weights": np.ones(2)},
+        {"indices": np.array([1, 2000]), "weights": np.ones(2)},
+        {"indices": np.array([1, 2]), "weights": np.array([1.0, np.nan])},
+        {"indices": np.array([1, 2]), "weights": np.array([1.0, -1.0])},
+        {"indices": np.array([1, 2]), "weights": np.array(["a", "b"])},
+        {"weights": np.ones(3)},
+        {"log_scale": np.array(np.inf)},
+        {"log_scale": np.zeros(3)},
+        {"passes": np.array("many")},
+        {"version": np.array(99)},
+        {"version": np.array([1, 2, 3])},
+        {"weights": None},
+        {"version": None},
+        {"target": None},
+        {"weights": np.array([{}], dtype=object)},
+    ],
+)
+def test_a_damaged_state_is_refused_with_what_to_do_and_kept(tmp_path, change):
+    X, path, state = saved(tmp_path)
+    np.savez(path, **{name: value for name, value in {**state, **change}.items() if value is not None})
+    before = path.read_bytes()
+    with pytest.raises(FileError, match=r"is not a saved state: .*remove it to begin anew") as caught:
+        ip.isometry_pursuit(X, memory=0, state=path)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change", [{"target": np.eye(3)}, {"target": np.array("x")}, {"c": np.array(1.0)}, {"columns": np.zeros(3, int)}]
+)
+def test_a_state_whose_settings_have_other_shapes_or_types_is_refused(tmp_path, change):
+    X, path, state = saved(tmp_path)
+    np.savez(path, **{**state, **change})
+    with pytest.raises(ParameterError, match="was saved for"):
+        ip.isometry_pursuit(X, memory=0, state=path)
+
+
+def test_a_state_that_is_cut_off_or_flipped_is_refused_or_right(tmp_path):
+    X, path, _ = saved(tmp_path)
+    whole = path.read_bytes()
+    best = ip.isometry_pursuit(X, memory=0).objective
+    rng = np.random.default_rng(0)
+    damaged = [whole[:size] for size in (0, 3, 100, len(whole) // 2, len(whole) - 1)]
+    for _ in range(60):
+        changed = bytearray(whole)
+        changed[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        damaged.append(bytes(changed))
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            found = ip.isometry_pursuit(X, memory=0, state=path)
+        except (FileError, ParameterError):
+            continue
+        assert found.objective == pytest.approx(best, rel=1e-9)
 
 
 RUN = """

@@ -15,6 +15,7 @@ Indices = NDArray[np.intp]
 Neighbours = tuple[Indices, Array, NDArray[np.bool_]]  # (m, k) numbers, distances, and which are there at all
 
 TREE_DIMENSIONS = 15  # a k-d tree finds neighbours up to here, a matrix product beyond
+CHUNK = 1 << 14  # differences computed at once
 
 
 def neighbour_search(
@@ -47,39 +48,76 @@ def _by_tree(values: Array, neighbours: int | None, radius: float | None) -> Cal
         there = np.arange(max(int(counts.max()), 1)) < counts[:, None]
         numbers = np.zeros(there.shape, dtype=np.intp)
         numbers[there] = [number for one in lists for number in one]
-        return numbers, np.linalg.norm(values[numbers] - where[:, None], axis=2), there
+        return numbers, _distances(values[numbers], where[:, None]), there
 
     return nearest if radius is None else within
 
 
 def _by_products(values: Array, neighbours: int | None, radius: float | None) -> Callable[[Array], Neighbours]:
+    """By ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩, whose rounding is bounded; what that leaves open is decided by differences.
+
+    With x and y centred, rounded once, and sums of B products, the error is at most (B + 8) ε (‖x‖ + ‖y‖)².
+    """
     middle = values.mean(axis=0)
     centred = values - middle
     squares = np.einsum("nb,nb->n", centred, centred)
+    rounding = (values.shape[1] + 8) * np.finfo(np.float64).eps
 
     def find(where: Array) -> Neighbours:
-        # ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩
         places = where - middle
-        distances = squares + np.einsum("mb,mb->m", places, places)[:, None] - 2 * places @ centred.T
-        distances = np.sqrt(np.maximum(distances, 0.0))
+        own = np.einsum("mb,mb->m", places, places)[:, None]
+        squared = squares + own - 2 * places @ centred.T
+        slack = rounding * (np.sqrt(squares) + np.sqrt(own)) ** 2
         if radius is None:
             k = neighbours or 0
-            numbers = np.argpartition(distances, min(k, len(values) - 1), axis=1)[:, :k]
-            return numbers, np.take_along_axis(distances, numbers, axis=1), np.ones(numbers.shape, dtype=np.bool_)
-        inside = distances <= radius
-        numbers = np.argsort(~inside, axis=1, kind="stable")[:, : max(int(inside.sum(axis=1).max()), 1)]
-        return numbers, np.take_along_axis(distances, numbers, axis=1), np.take_along_axis(inside, numbers, axis=1)
+            farthest = np.partition(squared + slack, k - 1, axis=1)[:, k - 1 : k]
+        else:
+            k, farthest = None, np.full((len(where), 1), radius * radius * (1 + rounding))
+        rows, columns = np.nonzero(squared - slack <= farthest)
+        distances = np.concatenate(
+            [_distances(values[columns[i : i + CHUNK]], where[rows[i : i + CHUNK]]) for i in range(0, len(rows), CHUNK)]
+            or [np.zeros(0)]
+        )
+        if radius is not None:
+            near = distances <= radius
+            rows, columns, distances = rows[near], columns[near], distances[near]
+        return _packed(rows, columns, distances, len(where), k)
 
     return find
 
 
+def _distances(points: Array, others: Array) -> Array:
+    return np.asarray(np.linalg.norm(points - others, axis=-1))
+
+
+def _packed(rows: Indices, columns: Indices, distances: Array, m: int, k: int | None) -> Neighbours:
+    """Lists of neighbours as one array (m, ·), the nearest first, of equally near ones the first; at most k of each."""
+    order = np.lexsort((columns, distances, rows))
+    counts = np.bincount(rows, minlength=m)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    there = np.arange(max(int(counts.max()), 1) if k is None else k) < counts[:, None]
+    numbers, reach = np.zeros(there.shape, dtype=np.intp), np.zeros(there.shape)
+    kept = place < there.shape[1]
+    numbers[there], reach[there] = columns[order][kept], distances[order][kept]
+    return numbers, reach, there
+
+
 def _approximate(values: Array, neighbours: int) -> Callable[[Array], Neighbours]:
     pynndescent = optional("pynndescent", "manifold", "method='approximate'")
-    index = pynndescent.NNDescent(values, n_neighbors=min(max(neighbours, 15), 60), random_state=0)
+    middle = values.mean(axis=0)
+    single = (values - middle).astype(np.float32)
+    index = pynndescent.NNDescent(single, n_neighbors=min(max(neighbours, 15), 60), random_state=0)
     index.prepare()
+    rounding = 4 * float(np.finfo(np.float32).eps) * float(np.linalg.norm(single.astype(np.float64), axis=1).max())
 
     def find(where: Array) -> Neighbours:
-        found: tuple[NDArray[np.int32], NDArray[np.float32]] = index.query(where.astype(np.float32), k=neighbours)
-        return found[0].astype(np.intp), found[1].astype(np.float64), np.ones(found[0].shape, dtype=np.bool_)
+        numbers: Indices = index.query((where - middle).astype(np.float32), k=neighbours)[0].astype(np.intp)
+        distances = _distances(values[numbers], where[:, None])
+        if (distances.max(axis=1) < rounding).any():
+            raise ParameterError(
+                f"Neighbours are nearer to one another than {rounding:.2g}, the rounding of float32, in which "
+                "approximate neighbours are found. Use method='exact'."
+            )
+        return numbers, distances, np.ones(numbers.shape, dtype=np.bool_)
 
     return find

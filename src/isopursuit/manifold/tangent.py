@@ -67,7 +67,8 @@ class TangentSpaces:
     def dimensions(self) -> Indices:
         """The dimension that each neighbourhood's own spectrum suggests; see `estimate_dimension`."""
         shares = self.spectra / self.totals[:, None]
-        return np.array([estimate_dimension(share) for share in shares], dtype=np.intp)
+        B, counts = self.bases.shape[1], self.counts.tolist()
+        return np.array([_suggested(share, k, B) for share, k in zip(shares, counts, strict=True)], dtype=np.intp)
 
     def project(self, vectors: ArrayLike) -> Array:
         """Coordinates in each tangent space, (n, D, P), of vectors (n, B, P) there."""
@@ -78,11 +79,13 @@ class TangentSpaces:
             f"{share:.3g}" for share in (self.spectra / self.totals[:, None]).mean(axis=0)[: self.dimension + 3]
         )
         agree = (self.dimensions == self.dimension).mean()
+        most = int(np.bincount(self.dimensions).argmax())
+        others = "" if most == self.dimension else f", {(self.dimensions == most).mean():.0%} D = {most}"
         return (
             f"{len(self.bases)} tangent spaces of dimension {self.dimension} ({self.how}) in {self.bases.shape[1]} "
             f"dimensions, from {self.counts.min()} to {self.counts.max()} neighbours\n"
             f"  shares of the variance: {shares}{', …' if self.spectra.shape[1] > self.dimension + 3 else ''}; "
-            f"{agree:.0%} of the neighbourhoods suggest D = {self.dimension}"
+            f"{agree:.0%} of the neighbourhoods suggest D = {self.dimension}{others}"
         )
 
 
@@ -158,9 +161,7 @@ def tangent_spaces(
         _, spectra, totals, counts = pca.run(search, where[some], 0, jobs, None)
         _refuse_small(counts, 2, values, where[some], radius)
         shares = (spectra / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]).mean(axis=0)
-        # k points span at most k − 1 dimensions: a fall near there is not the manifold's
-        believed = max((int(counts.min()) - 1) // 2, 1)
-        D = estimate_dimension(shares if believed >= B else shares[: believed + 1], full=len(shares) == B <= believed)
+        D = _suggested(shares, int(counts.min()), B)
         how: Literal["given", "estimated"] = "estimated"
     else:
         how = "given"
@@ -199,6 +200,15 @@ def estimate_dimension(shares: Array, full: bool = False) -> int:
     if full and (len(falls) == 0 or falls.max() < np.log(3.0)):
         return len(shares)
     return int(falls[:enough].argmax()) + 1 if len(falls) else 1
+
+
+def _suggested(shares: Array, count: int, B: int) -> int:
+    """The dimension that the spectrum of `count` points in B dimensions suggests.
+
+    They span at most count − 1 dimensions: a fall near there is not the manifold's.
+    """
+    believed = max((count - 1) // 2, 1)
+    return estimate_dimension(shares if believed >= B else shares[: believed + 1], full=len(shares) == B <= believed)
 
 
 class _LocalPCA:
@@ -243,6 +253,7 @@ class _LocalPCA:
     def _moments(self, numbers: Indices, distances: Array, there: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
         Y = self.values[numbers]
+        Y -= Y[:, :1].copy()  # neighbours are near one another, wherever they are: their differences are exact
         if self.weights is None and there.all():
             Y -= Y.mean(axis=1, keepdims=True)
             Y /= np.sqrt(Y.shape[1])

@@ -30,7 +30,7 @@ from isopursuit.pursuit.design import Design, build_design, whitened_at
 from isopursuit.pursuit.streamed import Home, pursue_columns
 from isopursuit.pursuit.working_set import PursuitProgress, limited, pursue
 from isopursuit.results import Certificate, Pursuit
-from isopursuit.sources.columns import Columns, as_source, is_source
+from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
 
 Array = NDArray[np.float64]
 Callback = Callable[[PursuitProgress], bool | None]
@@ -58,8 +58,8 @@ def basis_pursuit(
     Parameters
     ----------
     X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
-        Columns are candidates. Several matrices share one selection: Σ_p (Σ_i ‖β_p^i‖²)^½ is minimized. Files, PyTorch
-        tensors, Dask arrays and what `as_source` made of them are streamed over, never loaded as a whole.
+        Columns are candidates. Several matrices share one selection: Σ_p (Σ_i ‖β_p^i‖²)^½ is minimized. Files, memory
+        maps, PyTorch tensors, Dask arrays and what `as_source` made of them are streamed over, never loaded as a whole.
     Y : array_like (D, r), or a list of them, optional
         The target; the identity if not given.
     ridge : float
@@ -187,8 +187,7 @@ def _stopping(callback: Callback | None, time_limit: float | None) -> Callback |
 
 
 def _as_columns(X: Any, labels: Sequence[Label] | None) -> Columns:
-    if labels is not None:
-        raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
+    refuse_labels(labels)
     return as_source(X)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import FileError, ParameterError
+from isopursuit.errors import FileError, IsoPursuitError, ParameterError
 from isopursuit.normalize import log_lengths
 from isopursuit.sources.columns import FINGERPRINT
 
 if TYPE_CHECKING:
     from isopursuit.pursuit.streamed import Stream
 
+VERSION = 1  # of the state file
 CURVE = np.array([0.25, 0.5, 1.0, 2.0, 4.0])  # lengths at which a normalization is recognized
 # what a saved state was for where it is not for this run
 OTHER = {
@@ -45,20 +48,53 @@ def belongs(stream: Stream) -> dict[str, Any]:
     }
 
 
-def save_state(path: Path, stream: Stream) -> None:
-    """The weights so far, written whole or not at all."""
+def check_writable(path: Path) -> None:
+    """Refuse, before a run begins, a state file that could not be written after its first pass."""
+    try:
+        if path.is_dir():
+            raise FileError(f"The state file {path} is a folder. Name a file in it.")
+        with _written(path) as file:
+            file.write(b"a state follows")
+    except IsoPursuitError:
+        raise
+    except OSError as error:
+        raise FileError(
+            f"The state file {path} cannot be written: {error.strerror}. Name a file in a folder that exists and that "
+            "you may write to."
+        ) from None
+
+
+def save_state(path: Path, stream: Stream) -> str:
+    """Save the weights so far, whole or not at all; why that failed, or nothing."""
     held = np.asarray(stream.weights > 0)
+    try:
+        with _written(path, path) as file:
+            np.savez(
+                file,
+                version=VERSION,
+                indices=stream.indices[held],
+                weights=stream.weights[held],
+                log_scale=stream.columns.transform.log_scale,
+                passes=len(stream.seconds),
+                **belongs(stream),
+            )
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+@contextmanager
+def _written(path: Path, target: Path | None = None) -> Generator[IO[bytes]]:
+    """A draft beside a file, to be renamed to `target` once it is whole; nothing of it is left behind otherwise."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("wb") as file:
-        np.savez(
-            file,
-            indices=stream.indices[held],
-            weights=stream.weights[held],
-            log_scale=stream.columns.transform.log_scale,
-            passes=len(stream.seconds),
-            **belongs(stream),
-        )
-    draft.replace(path)
+    try:
+        with draft.open("wb") as file:
+            yield file
+        if target is not None:
+            draft.replace(target)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
 
 
 def load_state(path: Path, stream: Stream) -> dict[str, NDArray[Any]] | None:
@@ -67,20 +103,35 @@ def load_state(path: Path, stream: Stream) -> dict[str, NDArray[Any]] | None:
         return None
     ours = belongs(stream)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            if "version" not in stored or stored["version"] != VERSION:
+                raise ValueError(f"it is not of version {VERSION}, the one that this isopursuit reads")
             kept = {name: stored[name] for name in (*ours, "indices", "weights", "log_scale", "passes")}
     except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        raise FileError(
-            f"{path} is not a saved state: {str(error).splitlines()[0]}. Remove it to begin anew."
-        ) from None
+        raise _not_a_state(path, str(error).partition("\n")[0]) from None
     for name, value in ours.items():
         if not _same(kept[name], value):
             told = OTHER.get(name, f"{name}={kept[name]}, not for {name}={value}")
             raise ParameterError(f"{path} was saved for {told}. Name another file, or remove it.")
+    indices, weights = kept["indices"], kept["weights"]
+    whole = indices.ndim == 1 and indices.dtype.kind in "iu" and weights.shape == indices.shape
+    if not whole or len(indices) == 0 or len(np.unique(indices)) < len(indices):
+        raise _not_a_state(path, "its columns and weights do not match")
+    if not 0 <= indices.min() <= indices.max() < stream.columns.shape[1]:
+        raise _not_a_state(path, "it names columns that there are not")
+    numbers = [weights, kept["log_scale"], kept["passes"]]
+    if any(one.dtype.kind not in "iuf" or not np.isfinite(one).all() for one in numbers) or (weights <= 0).any():
+        raise _not_a_state(path, "its weights are not numbers above 0")
+    if kept["log_scale"].shape or kept["passes"].shape:
+        raise _not_a_state(path, "its scale and number of passes are not single numbers")
     return kept
 
 
+def _not_a_state(path: Path, why: str) -> FileError:
+    return FileError(f"{path} is not a saved state: {why}. Name another file, or remove it to begin anew.")
+
+
 def _same(kept: NDArray[Any], value: NDArray[Any]) -> bool:
-    if kept.dtype.kind != "f":
-        return np.array_equal(kept, value)
-    return kept.shape == value.shape and np.allclose(kept, value, rtol=1e-9, atol=0)
+    if kept.shape != value.shape or kept.dtype.kind != value.dtype.kind:
+        return False
+    return bool(np.allclose(kept, value, rtol=1e-9, atol=0)) if kept.dtype.kind == "f" else np.array_equal(kept, value)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import RangeError, RankError
+from isopursuit.matrix import length_notes
 from isopursuit.pursuit.design import Design, Evaluation, build_design
-from isopursuit.pursuit.state import load_state, save_state
+from isopursuit.pursuit.state import check_writable, load_state, save_state
 from isopursuit.pursuit.working_set import (
     PursuitProgress,
     Watch,
@@ -113,6 +114,9 @@ class Stream:
         self.weights: Array = np.zeros(0)
         self.found: Screened | None = None
         self.notes = columns.notes
+        self.unsaved = ""
+        if state is not None:
+            check_writable(state)
         kept = None if state is None else load_state(state, self)
         if kept is None:
             self.begin(weights)
@@ -231,7 +235,7 @@ class Stream:
         self.settled = found.wanted.left < -self.reach
         self.band = max(found.top - 1, 0.0)
         if self.state is not None:
-            save_state(self.state, self)
+            self.unsaved = save_state(self.state, self)
         self.watch.columns, self.watch.passes = self.columns.shape[1], len(self.seconds)
         self.watch.bytes = len(self.seconds) * self.columns.nbytes
         self.watch(self.gap)
@@ -309,8 +313,10 @@ class Stream:
         else:
             tied = np.arange(self.columns.shape[1]) if found is None else self.listed()
         notes = self.notes
-        if found is not None and found.zero:
-            notes += (f"{found.zero} columns are zero and cannot be picked.",)
+        if found is not None:
+            notes += length_notes(found.zero, found.short)
+        if self.unsaved:
+            notes += (f"the state could not be saved in {self.state}: {self.unsaved}. The run went on without it.",)
         return Home(
             indices=self.indices,
             values=self.values,

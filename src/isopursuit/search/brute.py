@@ -54,7 +54,7 @@ def brute_search(
     >>> brute_search(X).optimal
     True
     """
-    if is_source(X):
+    if is_source(X) and not isinstance(X, np.memmap):
         raise ParameterError(
             "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which "
             "proves the same answer where it can."

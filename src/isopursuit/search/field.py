@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.loss import as_objective
-from isopursuit.matrix import Matrix, as_numbers, name_columns, numerical_rank, spectrum, unit_columns
+from isopursuit.matrix import Matrix, as_numbers, length_notes, name_columns, numerical_rank, spectrum, unit_columns
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, Status
 from isopursuit.search.passes import Addition, Additions, Best, FirstEqual, tied
-from isopursuit.sources.columns import Columns, as_source
-from isopursuit.sources.tasks import Pile, Screen, Task
+from isopursuit.sources.columns import Columns, as_source, refuse_labels
+from isopursuit.sources.tasks import LARGEST, Pile, Screen, Task
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -60,8 +60,7 @@ class Field:
         time_limit: float | None = None,
     ) -> Field:
         """The columns of a source, as a caller names those to include and to exclude."""
-        if labels is not None:
-            raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
+        refuse_labels(labels)
         began = time.perf_counter()
         columns = as_source(X)
         k, count = columns.shape
@@ -81,9 +80,9 @@ class Field:
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.seconds.append(time.perf_counter() - began)
-        if found.zero:
-            self.notes += (f"{found.zero} columns are zero and cannot be picked.",)
-        if self.count - found.zero - len(excluded) < D and self.count - found.zero - self._nonzero(excluded) < D:
+        self.notes += length_notes(found.zero, found.short)
+        usable = self.count - found.zero - found.short
+        if usable - len(excluded) < D and usable - self._usable(excluded) < D:
             raise ShapeError(
                 f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
                 "needed. Exclude fewer columns, or pass a smaller k to `select`."
@@ -93,10 +92,10 @@ class Field:
             raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
         self.join(found.drawn)
 
-    def _nonzero(self, numbers: Indices, some: int = 4096) -> int:
-        """How many of these columns are not zero."""
+    def _usable(self, numbers: Indices, some: int = 4096) -> int:
+        """How many of these columns are neither zero nor too short."""
         parts = (self.taken(numbers[first : first + some]) for first in range(0, len(numbers), some))
-        return sum(int(np.count_nonzero(part.any(axis=0))) for part in parts)
+        return sum(int(np.count_nonzero(np.einsum("dp,dp->p", part, part) > LARGEST**-2)) for part in parts)
 
     def taken(self, numbers: Indices) -> Array:
         """These columns after the transform, (D, m)."""

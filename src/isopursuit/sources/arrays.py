@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import FileError, ShapeError
+from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeError
+from isopursuit.files import npy_header
 from isopursuit.sources.columns import Source, precision
 from isopursuit.sources.tasks import Task
 
@@ -21,6 +22,8 @@ Array = NDArray[np.float64]
 
 BLOCK = 16 * 2**20  # bytes that one thread reads and screens at a time
 NEIGHBOURS = 2**16  # bytes between two columns that are cheaper read than skipped
+SPARSE = 4  # a slice of a map is read from its file unless the file holds this many times its bytes in between
+COMPARED = 16  # columns by which a map and its file are known to hold the same
 
 
 class Blocks(Source, Protocol):
@@ -85,14 +88,18 @@ class ArraySource:
 
     @classmethod
     def of(cls, x: NDArray[Any], rows: bool, threads: int | None) -> Source:
-        """A memory map of a whole file is read as a file, so that its pages do not pile up in memory."""
+        """A memory map is read as a file, so that its pages do not add up in memory, unless its file holds other data.
+
+        A copy-on-write map does where it was written to, and a map's file may have been replaced or removed.
+        """
         if x.ndim != 2:
             raise ShapeError(f"The array has {x.ndim} dimensions {x.shape}; expected a matrix.")
+        if np.ma.is_masked(x):
+            raise NonFiniteError("The array is masked, with missing entries. Fill them, or drop those columns.")
         kind = precision(x.dtype, "The array")
-        if isinstance(x, np.memmap) and isinstance(x.base, mmap.mmap) and isinstance(x.filename, str | Path):
-            layout = "C" if x.flags.c_contiguous else "F"
-            return FileSource(Path(x.filename), x.offset, x.dtype, x.shape, layout, rows, kind, threads)
-        return cls(x.T if rows else x, kind, threads)
+        values = x.T if rows else x
+        file = FileSource.mapped(values, kind, threads) if isinstance(values, np.memmap) else None
+        return file or cls(np.asarray(values), kind, threads)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,7 +125,7 @@ class ArraySource:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A matrix in a file, in C or Fortran order, whose columns (or rows) are candidates.
+    """A matrix (D₀, P) in a file: entry (d, p) of type `stored` is at byte offset + d strides[0] + p strides[1].
 
     Blocks are read, not mapped: mapped pages would count as this process's memory.
     """
@@ -126,57 +133,78 @@ class FileSource:
     path: Path
     offset: int
     stored: np.dtype[Any]
-    extent: tuple[int, int]
-    layout: str
-    rows: bool
+    shape: tuple[int, int]
+    strides: tuple[int, int]
     dtype: np.dtype[Any]
     threads: int | None = None
 
     @classmethod
     def npy(cls, path: Path, rows: bool, threads: int | None) -> FileSource:
         """A .npy file."""
-        if not path.is_file():
-            raise FileError(f"There is no file {path}.")
-        with path.open("rb") as file:
-            try:
-                version = np.lib.format.read_magic(file)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                extent, fortran, stored = read(file)
-            except ValueError as error:
-                raise FileError(f"{path.name} is not a .npy file: {error}") from None
-            offset = file.tell()
-        if len(extent) != 2:
-            raise ShapeError(f"{path.name} holds an array of {len(extent)} dimensions {extent}; expected a matrix.")
-        kind = precision(stored, path.name)
-        expected = offset + extent[0] * extent[1] * stored.itemsize
-        if path.stat().st_size < expected:
-            raise FileError(f"{path.name} is cut off: {path.stat().st_size} bytes, and its header promises {expected}.")
-        return cls(path, offset, stored, extent, "F" if fortran else "C", rows, kind, threads)
+        shape, fortran, stored, offset = npy_header(path)
+        if len(shape) != 2:
+            raise ShapeError(f"{path.name} holds an array of {len(shape)} dimensions {shape}; expected a matrix.")
+        one, other, size = *shape, stored.itemsize
+        down, along = (size, one * size) if fortran else (other * size, size)
+        if rows:
+            one, other, down, along = other, one, along, down
+        return cls(path, offset, stored, (one, other), (down, along), precision(stored, path.name), threads)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(D₀, P)."""
-        one, other = self.extent
-        return (other, one) if self.rows else (one, other)
+    @classmethod
+    def mapped(cls, x: np.memmap[Any, Any], kind: np.dtype[Any], threads: int | None) -> FileSource | None:
+        """The file under a memory map, or under a slice of one; None where the array itself must be read."""
+        whole = x if isinstance(x.base, mmap.mmap) else x.base
+        if x.mode == "c" or x.size == 0 or not isinstance(x.filename, str | Path):
+            return None
+        if not isinstance(whole, np.memmap) or not isinstance(whole.base, mmap.mmap):
+            return None
+        near, far = sorted(zip(x.strides, x.shape, strict=True))
+        if near[0] < x.itemsize or near[0] > SPARSE * x.itemsize or far[0] < near[0] * near[1]:
+            return None
+        if x.mode != "r":
+            x.flush()
+        offset = x.offset + x.ctypes.data - whole.ctypes.data
+        found = cls(Path(x.filename), offset, x.dtype, x.shape, (x.strides[0], x.strides[1]), kind, threads)
+        few: NDArray[np.intp] = np.unique(np.linspace(0, x.shape[1] - 1, COMPARED).astype(np.intp))
+        try:
+            same = all(found.raw(p, p + 1).tobytes() == x[:, p].tobytes() for p in few.tolist())
+        except FileError:
+            same = False
+        return found if same else None
 
     @property
     def upright(self) -> bool:
-        """Whether a candidate's entries stand side by side in the file."""
-        return self.rows == (self.layout == "C")
+        """Whether a candidate's entries are side by side in the file."""
+        return self.strides[0] < self.strides[1]
+
+    def raw(self, first: int, last: int) -> NDArray[Any]:
+        """Columns first to last − 1, (D₀, m), as stored."""
+        D, m = self.shape[0], last - first
+        along, across = self.strides
+        size, begin = self.stored.itemsize, self.offset + first * across
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                if self.upright and across <= SPARSE * D * along:
+                    block = _read(file, begin, (m - 1) * across + (D - 1) * along + size)
+                    return np.ndarray((D, m), self.stored, block, strides=self.strides)
+                values = np.empty((D, m), dtype=self.stored, order="F" if self.upright else "C")
+                if self.upright:
+                    for p in range(m):
+                        block = _read(file, begin + p * across, (D - 1) * along + size)
+                        values[:, p] = np.ndarray(D, self.stored, block, strides=along)
+                else:
+                    for d in range(D):
+                        block = _read(file, begin + d * along, (m - 1) * across + size)
+                        values[d] = np.ndarray(m, self.stored, block, strides=across)
+                return values
+        except IsoPursuitError:
+            raise
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be read any more: {error.strerror}.") from None
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Columns first to last − 1."""
-        D, P = self.shape
-        size = self.stored.itemsize
-        with self.path.open("rb", buffering=0) as file:
-            if self.upright:
-                block = np.empty((last - first, D), dtype=self.stored)
-                _fill(file, self.offset + first * D * size, block)
-                return block.T.astype(self.dtype, copy=False)
-            block = np.empty((D, last - first), dtype=self.stored)
-            for d in range(D):
-                _fill(file, self.offset + (d * P + first) * size, block[d])
-        return block.astype(self.dtype, copy=False)
+        return self.raw(first, last).astype(self.dtype, copy=False)
 
     def fold(self, task: Task) -> Any:
         """One pass."""
@@ -215,12 +243,14 @@ def take_runs(source: Blocks, indices: NDArray[np.intp], near: int) -> Array:
     return values
 
 
-def _fill(file: Any, offset: int, block: NDArray[Any]) -> None:
-    """Read as many bytes as the block holds."""
+def _read(file: Any, offset: int, count: int) -> NDArray[np.uint8]:
+    """So many bytes from an offset on."""
     file.seek(offset)
-    view = memoryview(block.reshape(-1).view(np.uint8).data)
+    block = np.empty(count, dtype=np.uint8)
+    view = memoryview(block.data)
     while len(view):
         got = file.readinto(view)
         if not got:
             raise FileError(f"{file.name} ends in the middle of a column.")
         view = view[got:]
+    return block

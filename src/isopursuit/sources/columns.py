@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,8 +158,9 @@ def as_source(
     Parameters
     ----------
     x : ndarray, path, PyTorch tensor, Dask array, or a source
-        A path is a .npy file (read in blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such
-        as ``folder/*.parquet`` names several; extra `files`), whose rows are candidates.
+        A memory map (`np.load(path, mmap_mode="r")`) is read in blocks, as a file is. A path is a .npy file (read in
+        blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such as ``folder/*.parquet`` names
+        several; extra `files`), whose rows are candidates.
     vectors : {"columns", "rows"}
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
@@ -182,7 +184,7 @@ def as_source(
     """
     if vectors not in ("columns", "rows"):
         raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
-    columns = x if isinstance(x, Columns) else Columns(_source(x, vectors == "rows", threads))
+    columns = x if isinstance(x, Columns) else _opened(_source(x, vectors == "rows", threads))
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
@@ -200,9 +202,27 @@ def as_source(
     return columns
 
 
+def _opened(source: Source) -> Columns:
+    return Columns(source, notes=getattr(source, "notes", ()))
+
+
 def is_source(x: Any) -> bool:
-    """Whether x is something that `as_source` alone takes: a path, a tensor, a Dask array, columns."""
+    """Whether x is streamed: a path, a tensor, a Dask array, columns, a matrix that is mapped from a file."""
+    if isinstance(x, np.memmap):
+        base = cast("Any", x)
+        while isinstance(base, np.ndarray):
+            base = base.base
+        return x.ndim == 2 and isinstance(base, mmap.mmap)
     return isinstance(x, Columns | str | Path) or type(x).__module__.partition(".")[0] in ("torch", "dask")
+
+
+def refuse_labels(labels: object) -> None:
+    """Labels are for matrices in memory."""
+    if labels is not None:
+        raise ParameterError(
+            "A source's columns are known by their numbers; labels are for matrices in memory. Leave labels= out, or "
+            "load the matrix first: np.array(X) for a memory map."
+        )
 
 
 def _source(x: Any, rows: bool, threads: int | None) -> Source:
@@ -238,7 +258,7 @@ def _source(x: Any, rows: bool, threads: int | None) -> Source:
 def precision(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
     """Float32 for what it holds exactly, float64 for other real numbers."""
     if dtype.kind not in "biuf":
-        raise DataTypeError(f"{what} holds {dtype}, not real numbers.")
+        raise DataTypeError(f"{what} holds {dtype}, not real numbers. Convert it to integers or floats first.")
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
 
 

@@ -150,8 +150,8 @@ class Screened:
 
     Attributes
     ----------
-    columns, zero : int
-        How many columns were seen, and how many of them have no length.
+    columns, zero, short : int
+        How many columns were seen, how many of them are zero, and how many are not but too short to be squared.
     top : float
         No column has √q above this.
     near : int
@@ -168,6 +168,7 @@ class Screened:
 
     columns: int
     zero: int
+    short: int
     top: float
     near: int
     longest: float
@@ -201,14 +202,17 @@ class Screen:
         squares, fz, zkz = self.measured(block)
         if not bool((squares <= LARGEST**2).all()):
             return self._spoiled(block, first, on_host(squares))
-        s, root, sigma, longest = self.judged(block, squares, fz, zkz)
+        _, root, sigma, longest = self.judged(block, squares, fz, zkz)
+        gone = true(squares <= LARGEST**-2)
+        short = int(self.transform.apply(np.asarray(block[:, gone], dtype=np.float64)).any(axis=0).sum())
         room = min(self.room, max(LEAST, int(self.quota * len(sigma))))
         wanted = Pile.pick(block, first, None, sigma, room, self.bars[0])
         near = true((root > 1 - self.band) & (sigma > -np.inf))
         drawn = Pile.pick(block, first, near, lots(first + near), room, self.bars[1])
         return Screened(
             columns=block.shape[1],
-            zero=int((s == 0).sum()),
+            zero=len(gone) - short,
+            short=short,
             top=float(root.max()) if len(root) else 0.0,
             near=int((sigma >= -self.reach).sum()),
             longest=longest,
@@ -246,6 +250,7 @@ class Screen:
         return Screened(
             columns=one.columns + other.columns,
             zero=one.zero + other.zero,
+            short=one.short + other.short,
             top=max(one.top, other.top),
             near=one.near + other.near,
             longest=max(one.longest, other.longest),
@@ -291,6 +296,7 @@ class Screen:
         return Screened(
             columns=block.shape[1],
             zero=0,
+            short=0,
             top=np.inf,
             near=block.shape[1],
             longest=-np.inf,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,11 +13,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import DataTypeError, FileError, NonFiniteError, ShapeError, optional
+from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
+from isopursuit.files import PANDAS_INDEX, check_file, is_there
+from isopursuit.matrix import name_columns
 from isopursuit.sources.arrays import fold_blocks, take_runs
 from isopursuit.sources.tasks import Task
 
 Array = NDArray[np.float64]
+
+_Layout = tuple[tuple[str, ...], bool, int, np.dtype[Any], tuple[str, ...]]  # as `_layout` returns it
 
 SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 
@@ -26,7 +30,8 @@ SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 class VectorFiles:
     """Files of vectors: one column of lists of equal length, or one numeric column for each dimension.
 
-    `groups` are (path, group, rows): what is read at once. Columns that are not numbers are left aside.
+    `groups` are (path, group, rows): what is read at once. Columns that are not numbers are left out with a note, and
+    so are files without rows.
     """
 
     groups: tuple[tuple[Path, int, int], ...]
@@ -35,29 +40,44 @@ class VectorFiles:
     dimensions: int
     dtype: np.dtype[Any]
     threads: int | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, pattern: str | Path | Sequence[Path], threads: int | None = None) -> VectorFiles:
+    def of(cls, pattern: str | Path, threads: int | None = None) -> VectorFiles:
         """The files that a pattern names, in order of their names."""
-        paths = [Path(found) for found in sorted(glob.glob(str(pattern), recursive=True))]
+        exact = Path(pattern)
+        matching = sorted(glob.glob(str(pattern), recursive=True))
+        paths = [exact] if is_there(exact) else [Path(found) for found in matching]
         if not paths:
             raise FileError(f"No file matches {pattern}.")
+        for path in paths:
+            check_file(path)
         unknown = [path.name for path in paths if path.suffix.lower() not in SUFFIXES]
         if unknown:
-            raise FileError(f"{unknown[0]} is neither .npy nor one of {', '.join(SUFFIXES)}.")
+            raise FileError(f"{unknown[0]} is neither a single .npy file nor one of {', '.join(SUFFIXES)}.")
         groups: list[tuple[Path, int, int]] = []
-        layout: tuple[tuple[str, ...], bool, int, np.dtype[Any]] | None = None
+        empty: list[str] = []
+        first: tuple[Path, _Layout] | None = None
         for path in paths:
-            file = _open(path)
+            file = _open(path) if path.stat().st_size else None
+            if file is None or not any(file.sizes):
+                empty.append(path.name)
+                continue
             found = _layout(file, path)
-            if layout is not None and found != layout:
-                raise ShapeError(f"{path.name} does not hold vectors like those of {paths[0].name}: {_told(found)}.")
-            layout = found
+            if first is None:
+                first = path, found
+            elif found[:4] != first[1][:4]:
+                raise ShapeError(f"{path.name} does not hold vectors like those of {first[0].name}: {_told(found)}.")
             groups += [(path, i, rows) for i, rows in enumerate(file.sizes) if rows]
-        assert layout is not None
-        if not groups:
+        if first is None:
             raise ShapeError(f"The files of {pattern} hold no rows.")
-        return cls(tuple(groups), *layout, threads)
+        columns, listed, size, kind, left_out = first[1]
+        notes = tuple(
+            f"left out, {why}: {name_columns(range(len(names)), tuple(names))}."
+            for why, names in (("not numeric", left_out), ("files without rows", empty))
+            if names
+        )
+        return cls(tuple(groups), columns, listed, size, kind, threads, notes)
 
     @cached_property
     def starts(self) -> list[int]:
@@ -77,7 +97,7 @@ class VectorFiles:
             end = min(last, self.starts[i + 1])
             path, group, _ = self.groups[i]
             begin = self.starts[i]
-            table = _open(path).group(group, list(self.names)).slice(first - begin, end - first)
+            table = _read(path, group, list(self.names)).slice(first - begin, end - first)
             parts.append(_numbers(table, self, path, first))
             first, i = end, i + 1
         return (parts[0] if len(parts) == 1 else np.concatenate(parts)).T
@@ -115,8 +135,21 @@ def _open(path: Path) -> _File:
         reader: Any = ipc.open_file(pa.memory_map(str(path)))
         sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
         return _File(reader.schema, sizes, partial(_batch, reader))
-    except (ValueError, OSError) as error:  # pyarrow's own errors are ValueError too
-        raise FileError(f"{path.name} is not a readable {path.suffix} file: {str(error).splitlines()[0]}.") from None
+    except Exception as error:  # noqa: BLE001 - whatever pyarrow says of a broken file becomes one line
+        raise _unreadable(path, error) from None
+
+
+def _read(path: Path, group: int, names: list[str]) -> Any:
+    """Some columns of one group."""
+    file = _open(path)
+    try:
+        return file.group(group, names)
+    except Exception as error:  # noqa: BLE001 - as above
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> FileError:
+    return FileError(f"{path.name} is not a readable {path.suffix} file: {str(error).partition(chr(10))[0]}.")
 
 
 def _batch(reader: Any, i: int, names: list[str]) -> Any:
@@ -125,14 +158,16 @@ def _batch(reader: Any, i: int, names: list[str]) -> Any:
     return cast("Any", pa.Table).from_batches([reader.get_batch(i)]).select(names)
 
 
-def _layout(file: _File, path: Path) -> tuple[tuple[str, ...], bool, int, np.dtype[Any]]:
-    """The columns to read, whether they hold lists, the number of dimensions, and the precision."""
+def _layout(file: _File, path: Path) -> _Layout:
+    """The columns to read, whether they hold lists, the number of dimensions, the precision, the columns left out."""
     import pyarrow.types
 
     kinds: Any = pyarrow.types
 
     def number(kind: Any) -> bool:
-        return kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
+        return any(
+            is_kind(kind) for is_kind in (kinds.is_floating, kinds.is_integer, kinds.is_boolean, kinds.is_decimal)
+        )
 
     def is_list(kind: Any) -> bool:
         some = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
@@ -142,31 +177,38 @@ def _layout(file: _File, path: Path) -> tuple[tuple[str, ...], bool, int, np.dty
     if len(lists) > 1:
         raise ShapeError(f"{path.name} has several columns of vectors: {', '.join(f.name for f in lists)}. Keep one.")
     if lists:
+        left_out = tuple(field.name for field in file.schema if field.name != lists[0].name)
         size = lists[0].type.list_size if kinds.is_fixed_size_list(lists[0].type) else None
         if size is None:
-            first = next((i for i, rows in enumerate(file.sizes) if rows), None)
-            head = None if first is None else file.group(first, [lists[0].name]).column(0)[0].as_py()
+            first = next(i for i, rows in enumerate(file.sizes) if rows)
+            head = _read(path, first, [lists[0].name]).column(0)[0].as_py()
             size = 0 if head is None else len(head)
-        return (lists[0].name,), True, size, _kind(lists[0].type.value_type)
-    fields = [field for field in file.schema if number(field.type)]
+        return (lists[0].name,), True, size, _kind(lists[0].type.value_type), left_out
+    fields = [field for field in file.schema if number(field.type) and field.name != PANDAS_INDEX]
     if not fields:
         raise DataTypeError(
             f"{path.name} has no column of numbers or of vectors; it has {', '.join(file.schema.names)}."
         )
+    names = tuple(field.name for field in fields)
+    if len(set(names)) < len(names):
+        raise LabelError(f"{path.name} has several columns of one name. Rename them: {', '.join(names[:8])}.")
     kind = np.dtype(np.result_type(*[_kind(field.type) for field in fields]))
-    return tuple(field.name for field in fields), False, len(fields), kind
+    left_out = tuple(name for name in file.schema.names if name not in set(names))
+    return names, False, len(fields), kind, left_out
 
 
 def _kind(kind: Any) -> np.dtype[Any]:
     import pyarrow.types
 
     kinds: Any = pyarrow.types
+    if kinds.is_decimal(kind):
+        return np.dtype(np.float64)
     stored = np.dtype(bool) if kinds.is_boolean(kind) else np.dtype(kind.to_pandas_dtype())
     return np.dtype(np.float32 if np.can_cast(stored, np.float32) else np.float64)
 
 
-def _told(layout: tuple[tuple[str, ...], bool, int, np.dtype[Any]]) -> str:
-    names, listed, size, kind = layout
+def _told(layout: _Layout) -> str:
+    names, listed, size, kind, _ = layout
     return f"{size} dimensions of {kind} in {'one column of lists' if listed else f'{len(names)} columns'}"
 
 
@@ -180,7 +222,7 @@ def _numbers(table: Any, files: VectorFiles, path: Path, first: int) -> NDArray[
         row = next(i for column in table.columns for i, null in enumerate(pc.is_null(column).to_pylist()) if null)
         raise NonFiniteError(f"{path.name} has {missing} missing vectors or cells, the first in row {first + row}.")
     if not files.listed:
-        return np.column_stack([column.to_numpy().astype(files.dtype, copy=False) for column in table.columns])
+        return np.column_stack([_array(column, files.dtype) for column in table.columns])
     column = table.column(0).combine_chunks()
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     if (lengths != files.dimensions).any():
@@ -191,4 +233,15 @@ def _numbers(table: Any, files: VectorFiles, path: Path, first: int) -> NDArray[
     flat = column.flatten()
     if flat.null_count:
         raise NonFiniteError(f"{path.name} has {flat.null_count} missing entries in its vectors.")
-    return flat.to_numpy(zero_copy_only=False).astype(files.dtype, copy=False).reshape(len(column), files.dimensions)
+    return _array(flat, files.dtype).reshape(len(column), files.dimensions)
+
+
+def _array(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An Arrow column as NumPy's; decimals become float64, to within one unit in the last place."""
+    import pyarrow as pa
+
+    some: Any = pa
+    if some.types.is_decimal(column.type):
+        column = column.cast(some.float64())
+    values: NDArray[Any] = column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    return values.astype(dtype, copy=False)

@@ -1,0 +1,352 @@
+"""Text tables as people have them: separator, decimal comma, header line and index column are found out.
+
+What cannot be known from the file is assumed, and said in a note with the option that changes it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
+
+from isopursuit.errors import FileError, printable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Number = Callable[[str], "float | None"]
+
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
+SEPARATORS = "\t;|,"
+LINES, CELLS = 50, 100_000  # how much of a file its layout is found out from
+UNLIKELY = 0.1  # a first line of whole numbers is data unless the rows below make that less probable than this
+SHOWN = 4  # cells of the first line that a note repeats
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A file's columns: names, values, the rows' labels if there is an index column, and remarks for the user.
+
+    `told` is to be said where the index column does label the rows.
+    """
+
+    names: list[str]
+    series: list[pl.Series]
+    index: list[str] | None = None
+    notes: tuple[str, ...] = ()
+    told: str = ""
+
+
+def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
+    """The columns of a text table; `header` says whether the first line has their names, None to find out."""
+    import polars as pl
+
+    raw, notes = _decoded(raw, name)
+    raw, separator, lines = _plain(raw, name)
+    decimal_comma = _decimal_comma(lines, separator)
+
+    def number(cell: str) -> float | None:
+        return as_number(cell, decimal_comma)
+
+    first, body = lines[0], lines[1:]
+    named, told = _has_names(first, body, number) if header is None else (header, "")
+    names: list[str] = []
+    if named:
+        names = [cell.lstrip("#").strip() if j == 0 else cell for j, cell in enumerate(first)]
+        raw = raw[_length_of_first(raw, separator) :]
+    notes += (told,) if told else ()
+    if not raw.strip():
+        return Columns(names, [], None, notes)
+    options: dict[str, Any] = {"separator": separator, "has_header": False, "null_values": MISSING}
+    options |= {"decimal_comma": decimal_comma, "encoding": "utf8-lossy"}
+    try:
+        frame = pl.read_csv(raw, infer_schema_length=None, **options)
+    except pl.exceptions.ComputeError:  # for example whole numbers of more digits than any integer type has
+        frame = pl.read_csv(raw, infer_schema=False, **options)
+    series = [_numbers(one, number) if one.dtype == pl.String else one for one in frame.get_columns()]
+    if not named:
+        return Columns([f"column_{j + 1}" for j in range(len(series))], series, None, notes)
+    return _with_names(names, series, name, notes)
+
+
+def as_number(cell: str, decimal_comma: bool = False) -> float | None:
+    """A cell as a number, NaN where it is missing, None where it is text."""
+    cell = cell.strip().strip('"').strip()
+    if cell in MISSING:
+        return math.nan
+    try:
+        return None if "_" in cell else float(cell.replace(",", ".") if decimal_comma else cell)
+    except ValueError:
+        return None
+
+
+def _numbers(column: pl.Series, number: Number) -> pl.Series:
+    """A column that came as text because of spaces, quotes or plus signs as numbers, if all of its cells are."""
+    import polars as pl
+
+    found: list[float] = []
+    for cell in column:
+        value = math.nan if cell is None else number(cell)
+        if value is None:
+            return column.str.strip_chars()
+        found.append(value)
+    return column if column.null_count() == len(column) else pl.Series(column.name, found, dtype=pl.Float64)
+
+
+# -------------------------------------------------------------------------------------------------- the text
+
+
+def _decoded(raw: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
+    """UTF-8 with line feeds."""
+    notes: tuple[str, ...] = ()
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raw = raw.decode("utf-16", "replace").encode()
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if b"\x00" in raw:
+        raise FileError(f"{name} is not a text file: it holds zero bytes. Name it after its format, or save it as CSV.")
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        raw = raw.decode("cp1252", "replace").encode()
+        notes = ("the file is not UTF-8 and was read as Windows-1252; save it as UTF-8 if names look wrong.",)
+    if b"\r" in raw and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")
+    if not raw.strip():
+        raise FileError(f"{name} is empty. Expected a header line and rows of numbers.")
+    return raw, notes
+
+
+def _plain(raw: bytes, name: str) -> tuple[bytes, str, list[list[str]]]:
+    """The text without blank lines and comments, its separator, and the cells of its first lines."""
+    lines = _lines(raw)
+    given = re.fullmatch(r"sep=(.)", lines[0].strip())  # as Excel writes and reads it
+    if given:
+        raw = raw.partition(b"\n")[2]
+        lines = _lines(raw)
+    bare = [re.sub(r'"[^"]*"', "quoted", line) for line in lines]
+    said = [line for line in bare if not line.startswith("#")] or bare
+    separator = given[1] if given else _separator(said)
+    blank = b"[ ]*" if separator == "\t" else b"[ \t]*"
+    raw = re.sub(rb"(?m)^" + blank + rb"\r?\n", b"", raw).rstrip(b"\r\n ") + b"\n"
+    if separator == " ":  # runs of spaces and tabs count as one
+        spaced = (re.sub(r"\s+", " ", line.strip()) for line in raw.decode().splitlines())
+        raw = "\n".join(spaced).encode() + b"\n"
+    if b"\n#" in raw or raw.startswith(b"#"):
+        raw = _without_comments(raw, separator, Counter(_count(line, separator) for line in said).most_common(1)[0][0])
+    if not raw.strip():
+        raise FileError(f"{name} holds comments alone. Expected a header line and rows of numbers.")
+    try:
+        cells = [[cell.strip() for cell in record] for record in _records(_lines(raw), separator)]
+    except csv.Error as error:
+        raise FileError(f"{name} is not a table of cells between {separator!r}: {error}.") from None
+    return raw, separator, cells
+
+
+def _lines(raw: bytes) -> list[str]:
+    """The first few lines that are not blank, at least three."""
+    found: list[str] = []
+    cells = start = 0
+    while start < len(raw) and len(found) < LINES and (cells < CELLS or len(found) < 3):
+        end = raw.find(b"\n", start) + 1 or len(raw)
+        line = raw[start:end].decode()
+        start = end
+        if line.strip():
+            found.append(line)
+            cells += 1 + max(line.count(separator) for separator in SEPARATORS + " ")
+    return found
+
+
+def _records(lines: list[str], separator: str) -> Iterator[list[str]]:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+
+def _separator(lines: list[str]) -> str:
+    """The first that is equally often in every line below the first, or the most frequent one; else spaces."""
+    first, body = lines[0], [line.rstrip("\r\n") for line in lines[1:] or lines]
+    counts = {separator: {line.count(separator) for line in body} for separator in SEPARATORS}
+    regular = [separator for separator, found in counts.items() if len(found) == 1 and found != {0}]
+    if regular == [","] and "," not in first and all(re.fullmatch(r"\s*[-+]?\d+,\d+\s*", line) for line in body):
+        # numbers with a decimal comma below one name, unless those before the comma count the rows
+        before = [int(line.partition(",")[0]) for line in body]
+        if before not in (list(range(len(body))), list(range(1, len(body) + 1))):
+            return ";"
+    if regular:
+        return next((separator for separator in regular if separator in first), regular[0])
+    most = max(reversed(SEPARATORS), key=lambda separator: sum(line.count(separator) for line in lines))
+    if any(most in line for line in lines):
+        return most
+    return " " if all(len(line.split()) > 1 for line in lines) else ","
+
+
+def _count(line: str, separator: str) -> int:
+    """How many cells a line has, a comment's sign aside."""
+    line = re.sub(r'"[^"]*"', "quoted", line).strip("\r\n ").lstrip("#").strip(" ")
+    return len(line.split()) if separator == " " else line.count(separator) + 1
+
+
+def _without_comments(raw: bytes, separator: str, usual: int) -> bytes:
+    """The lines but those that begin with # and do not have as many cells as the others.
+
+    Of the lines with # at the top that do, the last may hold the names, if a row of numbers follows.
+    """
+    lines = raw.decode().splitlines(keepends=True)
+    marked = [line.startswith("#") for line in lines]
+    if all(marked) and usual > 1:
+        return raw
+    top = marked.index(False) if False in marked else len(lines)
+    below = [as_number(cell) for record in _records(lines[top : top + 1], separator) for cell in record]
+    kept: list[str] = []
+    for i, line in enumerate(lines):
+        if marked[i]:
+            full = usual > 1 and _count(line, separator) == usual
+            values = [as_number(cell) for cell in line.rstrip("\r\n").split(separator)[1:]]
+            numbers = any(value is not None for value in values)
+            if not full or not (numbers or (i == top - 1 and any(value is not None for value in below))):
+                continue
+            line = line if numbers else line.lstrip("#").lstrip(" ")
+        kept.append(line)
+    return "".join(kept).encode()
+
+
+def _length_of_first(raw: bytes, separator: str) -> int:
+    """The bytes of the first record, which may go over several lines where cells are quoted."""
+    used = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal used
+        while used < len(raw):
+            end = raw.find(b"\n", used) + 1 or len(raw)
+            begin, used = used, end
+            yield raw[begin:end].decode()
+
+    next(csv.reader(lines(), delimiter=separator, skipinitialspace=True))
+    return used
+
+
+def _decimal_comma(lines: list[list[str]], separator: str) -> bool:
+    """Whether more cells have a comma where a decimal point would be."""
+    if separator == ",":
+        return False
+    cells = [cell for line in lines for cell in line][:CELLS]
+    commas, points = (
+        sum(bool(re.fullmatch(rf"[-+]?\d*{sign}\d+([eE][-+]?\d+)?", cell)) for cell in cells) for sign in (",", r"\.")
+    )
+    return commas > points
+
+
+# -------------------------------------------------------------------------------------------- the first line
+
+
+def _has_names(first: list[str], body: list[list[str]], number: Number) -> tuple[bool, str]:
+    """Whether the first line holds names, and what to say about that where it cannot be known.
+
+    Text above numbers is a name. Otherwise its numbers, above numbers, are names if they are 0, 1, … (as pandas
+    writes them), if they are whole and different while few numbers below are whole, or if they go up evenly, farther
+    from all numbers below than those are from one another (years above counts, wavelengths above absorbances).
+    """
+    shape = Counter(map(len, body))
+    if len(body) > 1 and set(shape) == {len(first) + 1} and all(row[-1] for row in body):
+        return True, ""  # R leaves out the name of the column of row names
+    cells = [number(cell) for cell in first]
+    below = [[number(row[j]) for row in body if j < len(row)] for j in range(len(first))]
+    numeric = [bool(column) and None not in column and not _all_missing(column) for column in below]
+    if any(cell is None and over for cell, over in zip(cells, numeric, strict=True)):
+        return True, ""
+    above = [
+        j for j, cell in enumerate(cells) if cell is not None and not math.isnan(cell) and (numeric[j] or not body)
+    ]
+    if not above:
+        return None in cells or not body, ""
+    texts = [j for j, cell in enumerate(cells) if cell is None]
+    repeated = any(row[j] == first[j] for row in body for j in texts if j < len(row))
+    H = [cells[j] or 0.0 for j in above]
+    rows = [
+        [column[i] or 0.0 for column in (below[j] for j in above)] for i in range(min(len(below[j]) for j in above))
+    ]
+    unnamed = first[0] == "" and len({row[0] for row in body}) == len(body) > 0
+    names = not repeated and body != [] and _are_names(H, rows, texts != [], unnamed)
+    shown = printable(", ".join(first[:SHOWN]) + (", …" if len(first) > SHOWN else ""))
+    if names:
+        return True, (
+            f"the first line ({shown}) was taken for the columns' names; pass header=False (--no-header) if it is a "
+            "row."
+        )
+    return False, (
+        f"the first line ({shown}) was taken for a row, not for the columns' names; pass header=True (--header) if it "
+        "holds names."
+    )
+
+
+def _all_missing(column: list[float | None]) -> bool:
+    return all(value is not None and math.isnan(value) for value in column)
+
+
+def _are_names(H: list[float], rows: list[list[float]], beside_text: bool, unnamed: bool) -> bool:
+    """Whether numbers are the names of the columns of numbers below them, beside text or an index without a name."""
+    n = len(H)
+    different = len(set(H)) == n
+    whole = different and all(value == int(value) for value in H if math.isfinite(value)) and all(map(math.isfinite, H))
+    cells = [value for row in rows for value in row if math.isfinite(value)]
+    if not cells:
+        return False
+    share = (sum(value == int(value) for value in cells) + 1) / (len(cells) + 2)
+    if whole and (unnamed or share**n < UNLIKELY):
+        return True
+    steps = [b - a for a, b in pairwise(H)]
+    if whole and all(step == 1 for step in steps):
+        goes_on = rows[0] == [value + n for value in H]
+        symmetric = [row[0] for row in rows] == H[1:]
+        if H[0] in ((0.0, 1.0) if beside_text else (0.0,)) and n >= 3 and not goes_on and not symmetric:
+            return True
+    evenly = n >= 3 and steps[0] > 0 and all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
+    evenly |= n == 2 and whole and steps == [1.0]
+    width = max(cells) - min(cells)
+    far = all(max(min(cells) - value, value - max(cells)) > width for value in H)
+    return different and evenly and far and width > 0 and len(rows) > 1
+
+
+def _with_names(names: list[str], series: list[Any], file: str, notes: tuple[str, ...]) -> Columns:
+    """The columns with their names; one that holds the rows' names is taken out."""
+    index: list[str] | None = None
+    told = ""
+    while names and names[-1] == "" and len(names) > len(series):
+        names = names[:-1]  # a separator at the end of the header
+    while len(series) > len(names) and series[-1].null_count() == len(series[-1]):
+        series = series[:-1]  # and of the rows
+    extra = len(series) - len(names)
+    if extra == 1 and len(series[0]) > 1 and series[-1].null_count() == 0 and series[0].n_unique() == len(series[0]):
+        index, series = [str(value) for value in series[0]], series[1:]
+        told = "the first column, which the header does not name, was taken for the rows' labels."
+    elif extra:
+        raise FileError(
+            f"{file} is irregular: its header names {len(names)} columns, and its rows have up to {len(series)} cells. "
+            "Quote cells that contain the separator."
+        )
+    elif names[0] == "" or names[0] == "Unnamed: 0":
+        kind = series[0].dtype
+        label = kind.is_integer() or (names[0] == "" and not kind.is_numeric())
+        if label and len(names) > 1 and series[0].null_count() == 0 and series[0].n_unique() == len(series[0]):
+            index = [str(value) for value in series[0]]
+            names, series = names[1:], series[1:]
+            told = "the first column, which has no name, was taken for the rows' labels; name it to use its numbers."
+    used = [j for j, name in enumerate(names) if name or series[j].null_count() < len(series[j])]
+    shift = 1 if index is None else 2
+    found: list[str] = []
+    seen: set[str] = set()
+    repeated: list[str] = []
+    for j in used:
+        plain = names[j] or f"column_{j + shift}"
+        if plain in seen:
+            repeated.append(plain)
+            plain = f"{plain} (column {j + shift})"
+        seen.add(plain)
+        found.append(plain)
+    if repeated:
+        some = printable(", ".join(islice(repeated, SHOWN)))
+        notes += (f"names of several columns: {some}; the later ones have their column's number behind the name.",)
+    return Columns(found, [series[j] for j in used], index, notes, told)
