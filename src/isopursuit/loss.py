@@ -97,17 +97,16 @@ def least_log_spectral_loss(sigma: Array, c: float) -> Array:
     error = singular_value_error(sigma)
     moved = np.where(sigma < 1, np.minimum(sigma + error, 1.0), np.maximum(sigma - error, 1.0))
     total = log_total_penalty(moved, c)
-    return total - 8 * np.finfo(np.float64).eps * np.abs(total)
+    return np.where(total < np.inf, total * (1 - 8 * np.finfo(np.float64).eps), np.inf)
 
 
 def log_total_penalty(t: Array, c: float) -> Array:
     """The logarithm of Σ g(t) over the last axis."""
     terms = log_penalty(t, c)
-    top = terms.max(axis=-1, keepdims=True)
-    finite = top[..., 0] < np.inf
-    with np.errstate(invalid="ignore"):
-        total = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
-    return np.where(finite, total, np.inf)
+    top = terms.max(axis=-1)
+    finite = np.where(top < np.inf, top, 0.0)
+    with np.errstate(over="ignore"):
+        return np.where(top < np.inf, finite + np.log(np.exp(terms - finite[..., None]).sum(axis=-1)), np.inf)
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,8 @@ class Objective:
         """
         if self.least is None:
             return True
-        return float(self.total(subset[None])[0] - self.add(self.least(subset))) <= STATED
+        score = float(self.total(subset[None])[0])
+        return score < np.inf and score - float(self.add(self.least(subset))) <= STATED
 
 
 def as_objective(objective: str | Callable[[Array], float], c: float = 1.0) -> Objective:

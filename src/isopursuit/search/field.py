@@ -165,7 +165,6 @@ class Field:
         goal = as_objective("isometry", c)
         return candidates.answer(range(self.k), goal, method, status, evaluations, **known)
 
-
     def _first_equal(self, subset: Indices, values: Array) -> Indices:
         """The first columns that are equal to these up to sign, where there is time for a pass to find them."""
         free = ~np.isin(subset, self.include)
