@@ -31,7 +31,7 @@ class Interrupts:
     status : int
         The exit status once a signal came, 0 before.
     known : callable
-        What was found so far, in words.
+        What was found so far, in words that are safe to print.
     last : list of callables
         Called before the process ends at once, after what is known is printed.
     polled : bool
@@ -43,7 +43,7 @@ class Interrupts:
         self.known: Callable[[], str] = _nothing
         self.last: list[Callable[[], object]] = []
         self.polled = False
-        self._started = self._running = self._raised = False
+        self._started = self._running = self._raised = self._said = False
 
     def start(self) -> None:
         """Handle the signals from now on; one that is ignored, as under nohup, stays ignored."""
@@ -68,9 +68,12 @@ class Interrupts:
         finally:
             self._running = False
 
-    def text(self) -> str:
-        """What an interrupted command says last."""
-        return f"interrupted: {self.known()}"
+    def say(self) -> None:
+        """Print what is known, once."""
+        said, self._said = self._said, True
+        if not said:
+            sys.stderr.write(f"interrupted: {self.known()}\n")
+            sys.stderr.flush()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.status = self.status or 128 + number
@@ -99,9 +102,8 @@ class Interrupts:
         os._exit(self.status)
 
     def _farewell(self) -> None:
-        sys.stderr.write(f"{self.text()}\n")
-        for stream in (sys.stderr, sys.stdout):
-            stream.flush()
+        self.say()
+        sys.stdout.flush()
         for act in self.last:
             act()
 

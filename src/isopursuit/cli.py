@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from isopursuit.errors import IsoPursuitError, optional
+from isopursuit.errors import IsoPursuitError, optional, printable
 
 try:
     optional("typer", "cli", "The command line")
@@ -306,7 +306,7 @@ def compare(
 def _compared(rows: list[dict[str, Any]], method: Method, watch: Watch) -> str:
     """What an interrupted comparison knows."""
     done = [f"{row['method']}: loss {_loss_of(row)}, {row['verdict']}: {', '.join(row['labels'])}" for row in rows]
-    return "; ".join([*done, f"{method}: {watch.known()}"])
+    return printable("; ".join([*done, f"{method}: {watch.known()}"]))
 
 
 def _loss_of(row: dict[str, Any]) -> str:
@@ -381,7 +381,7 @@ def reproduce(
             for table in all_tables(store.records()):
                 show_table(list(table.heads), [list(row) for row in table.cells], table.title)
                 typer.echo()
-            interrupts.known = lambda: f"the tables are printed, but {written} is not written"
+            interrupts.known = lambda: f"the tables are printed; {printable(written)} is not written"
             write_whole(written, account(store, out))
         say(f"wrote {written}; its results are in {file}")
 
@@ -392,7 +392,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app()
+    try:
+        app()
+    finally:
+        if interrupts.status:  # a KeyboardInterrupt may have come where no command could see it
+            interrupts.say()
 
 
 if __name__ == "__main__":

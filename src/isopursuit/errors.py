@@ -4,12 +4,39 @@ Every message says what came, what was expected and what to do. All are `IsoPurs
 are also `ValueError`, so that code which knows nothing of this package can still catch them.
 """
 
+import unicodedata
 from importlib import import_module
 from typing import Any
 
+JOINERS = "\u200c\u200d"  # format characters that words of some scripts, and emoji, are written with
+
+
+def printable(text: object) -> str:
+    r"""The text on one line, with escapes in place of characters that a terminal would obey instead of show.
+
+    These are control characters, line separators, lone surrogates, and format characters such as those that reverse
+    the direction of writing.
+
+    Examples
+    --------
+    >>> printable("label\x1b[2J")
+    'label\\x1b[2J'
+    """
+    text = str(text)
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    kind = unicodedata.category(character)
+    obeyed = kind in ("Cc", "Cs", "Zl", "Zp") or (kind == "Cf" and character not in JOINERS)
+    return character.encode("unicode_escape").decode("ascii") if obeyed else character
+
 
 class IsoPursuitError(Exception):
-    """The root of everything this package raises on purpose."""
+    """The root of everything this package raises on purpose; what a label or a file's name puts in is `printable`."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(IsoPursuitError, ValueError):

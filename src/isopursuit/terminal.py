@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from isopursuit.errors import printable
 from isopursuit.outputs import check_writable, discard_drafts, write_whole
-from isopursuit.views import printable
 from isopursuit_command import interrupts
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def one_line_errors() -> Generator[None]:
         say(f"error: {where}{error.strerror or error}", err=True)
         raise typer.Exit(interrupts.status or 1) from None
     if interrupts.status:  # also where the library returned the best so far
-        say(interrupts.text(), err=True)
+        interrupts.say()
         raise typer.Exit(interrupts.status)
 
 
@@ -273,7 +273,7 @@ def save_all(files: Mapping[Path, Callable[[Path], object]], *, quiet: bool) -> 
     left = list(files)
 
     def known() -> str:
-        return "the answer is printed" + "".join(f"; {path} is not written" for path in left)
+        return "the answer is printed" + "".join(f"; {printable(path)} is not written" for path in left)
 
     interrupts.known = known
     for path, save in files.items():

@@ -1,11 +1,8 @@
-"""Text that is safe to show in terminals and in HTML; pieces of HTML for notebooks and reports, coloured so that they
-read on light and dark alike.
-"""
+"""Pieces of HTML for notebooks and reports: escaped, and coloured so that they read on light and dark alike."""
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -17,19 +14,6 @@ ROWS = 20  # a notebook's table shows this many rows
 NUMBERED = 13  # a Gram matrix up to this size has its numbers in the cells
 DRAWN = 40  # a larger one is left to `plots.plot_gram`
 CELL = "padding:2px 8px;text-align:left"
-# controls, line separators, surrogates, and what turns the direction of writing
-UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-
-
-def printable(value: object) -> str:
-    r"""Text on one line that cannot command a terminal: control characters are shown as Python writes them.
-
-    Examples
-    --------
-    >>> printable("red\x1b[31m")
-    'red\\x1b[31m'
-    """
-    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(value))
 
 
 def escape(value: object) -> str:
