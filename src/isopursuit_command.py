@@ -34,16 +34,13 @@ class Interrupts:
         What was found so far, in words that are safe to print.
     last : list of callables
         Called before the process ends at once, after what is known is printed.
-    polled : bool
-        Whether the command asks for `status` itself, so that no `KeyboardInterrupt` is needed.
     """
 
     def __init__(self) -> None:
         self.status = 0
         self.known: Callable[[], str] = _nothing
         self.last: list[Callable[[], object]] = []
-        self.polled = False
-        self._started = self._running = self._raised = self._said = False
+        self._started = self._running = self._polled = self._raised = self._said = False
 
     def start(self) -> None:
         """Handle the signals from now on; one that is ignored, as under nohup, stays ignored."""
@@ -68,6 +65,15 @@ class Interrupts:
         finally:
             self._running = False
 
+    @contextmanager
+    def polled(self) -> Generator[None]:
+        """While the command asks for `status` itself, or prints what it has: no `KeyboardInterrupt` is raised."""
+        self._polled = True
+        try:
+            yield
+        finally:
+            self._polled = False
+
     def say(self) -> None:
         """Print what is known, once."""
         said, self._said = self._said, True
@@ -79,7 +85,7 @@ class Interrupts:
         self.status = self.status or 128 + number
         if not self._running:
             self._end()
-        if not self._raised and not self.polled:
+        if not self._raised and not self._polled:
             self._raised = True
             raise KeyboardInterrupt
 
@@ -124,9 +130,12 @@ def main() -> None:
 
 
 def begin_worker(prepare: str, *arguments: object) -> None:
-    """A worker process's first act: end as soon as the parent does, however that ends; then call module:function."""
+    """A worker process's first act: leave Ctrl-C to the parent, and end as soon as that does, however it ends. Then
+    call module:function.
+    """
     from multiprocessing import parent_process
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent.join,), daemon=True).start()

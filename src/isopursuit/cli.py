@@ -205,10 +205,11 @@ def _give(
     reports: Mapping[Path, Callable[[Path], None]] | None = None,
 ) -> None:
     """Print the answer, then write the files: what cannot be written at the end does not take the answer along."""
-    if as_json:
-        typer.echo(json.dumps(answer, indent=2))
-    else:
-        show_selection(picked, answer["notes"])
+    with interrupts.polled():
+        if as_json:
+            typer.echo(json.dumps(answer, indent=2))
+        else:
+            show_selection(picked, answer["notes"])
     files: dict[Path, Callable[[Path], None]] = {}
     if output is not None:
         files[output] = lambda path: save_json(path, answer) if draft is None else draft.finish(answer)
@@ -242,14 +243,14 @@ def pursue(
             refuse_for_streams(
                 {"--features": not samples, "--columns": columns, "--label": label, "--drop-missing": drop_missing}
             )
-            with streamed(file, standardize, k, scheduler) as source, PursuitWatch() as watch:
-                found = ip.isometry_pursuit(source, c, state=state, callback=watch)
+            with streamed(file, standardize, k, scheduler) as source, interrupts.polled():
+                found = ip.isometry_pursuit(source, c, state=state, callback=PursuitWatch())
             show_pursuit(found, {"file": str(file), "picks": "samples", "c": c, **found.as_dict()}, as_json, output)
             return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k)
-        with transposed(samples), PursuitWatch() as watch:
+        with transposed(samples), interrupts.polled():
             values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
-            found = ip.isometry_pursuit(values, c, labels=matrix.labels, callback=watch)
+            found = ip.isometry_pursuit(values, c, labels=matrix.labels, callback=PursuitWatch())
         answer = told(file, samples, matrix, origin, {"c": c, **found.as_dict()})
         show_pursuit(found, answer, as_json, output)
 
@@ -285,10 +286,15 @@ def compare(
             rows[-1]["seconds"] = time.perf_counter() - began
             if interrupts.status:
                 break
+        with interrupts.polled():
+            _show_comparison(rows, list(matrix.notes), as_json)
         interrupts.known = lambda: "the answer is printed"
-        if as_json:
-            typer.echo(json.dumps(rows, indent=2))
-            return
+
+
+def _show_comparison(rows: list[dict[str, Any]], notes: list[str], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
         cells = [
             [
                 row["method"],
@@ -300,7 +306,7 @@ def compare(
             for row in rows
         ]
         show_table(["method", "loss", "seconds", "proof", "picked"], cells, f"the ideal loss is {rows[0]['k']}")
-        show_notes(list(matrix.notes))
+        show_notes(notes)
 
 
 def _compared(rows: list[dict[str, Any]], method: Method, watch: Watch) -> str:

@@ -390,13 +390,7 @@ class PursuitWatch:
 
     def __init__(self) -> None:
         self.now: PursuitProgress | None = None
-
-    def __enter__(self) -> PursuitWatch:
-        interrupts.known, interrupts.polled = self.known, True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        interrupts.polled = False
+        interrupts.known = self.known
 
     def __call__(self, now: PursuitProgress) -> bool:
         """Whether to stop."""
@@ -489,6 +483,12 @@ def show_selection(picked: Selection, notes: list[str]) -> None:
 
 def show_pursuit(found: Pursuit, answer: dict[str, Any], as_json: bool, output: Path | None) -> None:
     """The columns with weight and the certificate, or JSON; then the file."""
+    with interrupts.polled():
+        _print_pursuit(found, answer, as_json)
+    save_all({} if output is None else {output: lambda path: save_json(path, answer)}, quiet=as_json)
+
+
+def _print_pursuit(found: Pursuit, answer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
     else:
@@ -498,7 +498,6 @@ def show_pursuit(found: Pursuit, answer: dict[str, Any], as_json: bool, output: 
         if found.effort is not None:
             say(str(found.effort))
         show_notes(answer["notes"])
-    save_all({} if output is None else {output: lambda path: save_json(path, answer)}, quiet=as_json)
 
 
 def show_notes(notes: list[str]) -> None:

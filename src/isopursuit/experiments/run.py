@@ -61,13 +61,13 @@ def run_missing(
     if not todo:
         return 0
     others = set(active_children())
-    with _inherited_by_workers():
-        pool = ProcessPoolExecutor(
-            min(jobs, len(todo)),
-            mp_context=get_context("spawn"),
-            initializer=begin_worker,
-            initargs=(f"{__name__}:{_prepare.__name__}", dict(files or {})),
-        )
+    pool = ProcessPoolExecutor(
+        min(jobs, len(todo)),
+        mp_context=get_context("spawn"),
+        initializer=begin_worker,
+        initargs=(f"{__name__}:{_prepare.__name__}", dict(files or {})),
+    )
+    with _inherited_by_workers():  # which start with the first task
         running: dict[Future[Record], Task] = {pool.submit(run, task): task for task in todo}
     try:
         for future in as_completed(running):

@@ -114,6 +114,9 @@ class Store:
                 self._check()
             elif create and not tables:
                 self._create()
+            if create:  # a file that rows cannot be added to is refused before any are computed
+                self.database.execute("BEGIN IMMEDIATE")
+                self.database.rollback()
         if not tables and not create:
             raise StoreError(f"{path} is empty: it holds no rows. Run without --report first.")
         if tables and layout != LAYOUT:
