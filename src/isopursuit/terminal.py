@@ -64,8 +64,8 @@ def candidates(
 
 
 def is_streamed(file: Path, scheduler: str | None) -> bool:
-    """Whether files are streamed over: a pattern, or files for a cluster."""
-    return scheduler is not None or any(sign in str(file) for sign in "*?[")
+    """Whether files are streamed over: a pattern that is not the name of a file, or files for a cluster."""
+    return scheduler is not None or (any(sign in str(file) for sign in "*?[") and not file.is_file())
 
 
 def refuse_for_streams(given: dict[str, Any]) -> None:
@@ -137,11 +137,11 @@ def _no_such(name: str, option: str, kind: str, labels: list[str]) -> Exception:
 @contextmanager
 def transposed(samples: bool) -> Generator[None]:
     """Where candidates are rows, say so in the library's refusals, which speak of the columns of X."""
-    from isopursuit.errors import ParameterError, RankError, ShapeError
+    from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 
     try:
         yield
-    except (ParameterError, RankError, ShapeError) as error:
+    except (ParameterError, RangeError, RankError, ShapeError) as error:
         if not samples:
             raise
         raise type(error)(f"{error} (Here the columns of X are the table's rows.)") from None
