@@ -143,12 +143,11 @@ def test_names_that_are_not_there(wine):
     assert_one_line_error(run("select", wine.with_name("wein.csv")), "no file", "wine.csv")
     assert_one_line_error(run("select", wine, "--label", "clas"), "Did you mean 'class'")
     assert_one_line_error(run("select", wine, "--columns", "alcohol,asch"), "Did you mean 'ash'")
-    assert_one_line_error(run("select", wine, "--standardize", "-k", "2", "--must-include", "row 999"), "not a column")
+    assert_one_line_error(run("select", wine, "--standardize", "-k", "2", "--must-include", "row 999"), "no such row")
     assert_one_line_error(run("select", wine, "-k", "99"), "-k 99", "1 to 13")
     assert run("select", wine, "--method", "magic").returncode == 2
     assert_one_line_error(run("select", wine, "-k", "2", "-o", wine.with_suffix(".txt")), "wine.json")
     assert_one_line_error(run("compare", wine), "--standardize")
-    assert_one_line_error(run("select", wine, "-k", "2", "-o", wine.parent / "no" / "out.json"), "No such file")
 
 
 def test_a_hostile_label_is_only_text(tmp_path):
@@ -237,6 +236,148 @@ def test_pictures_and_reports_are_written(wine, tmp_path):
     assert "class_0 (row 41)" in text
     assert "isopursuit select" in text  # the command to repeat it
     assert_one_line_error(run("select", wine, "-k", "2", "--json", "--plot", tmp_path / "picture.xyz"), "picture.xyz")
+
+
+@pytest.mark.parametrize(
+    ("option", "fault"),
+    [
+        *(("--output", "no folder"), ("--report", "no folder"), ("--plot", "a folder")),
+        *(("--report", "a folder"), ("--output", "below a file"), ("--report", "read-only")),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_any_work(tmp_path, option, fault):
+    name = {"--output": "a.json", "--report": "a.html", "--plot": "a.svg"}[option]
+    (tmp_path / "file").touch()
+    (tmp_path / name).mkdir()
+    places = {"no folder": tmp_path / "none", "a folder": tmp_path, "below a file": tmp_path / "file"}
+    path = places.get(fault, Path("/proc")) / name
+    if not path.parent.exists() and fault == "read-only":
+        pytest.skip("no file system here that even root cannot write to")
+    # the search would take longer than `run` waits
+    done = run("select", hard_table(tmp_path / "t.npy"), "--method", "exact", "--time-limit", "600", option, path)
+    assert_one_line_error(done, option, str(path))
+
+
+def test_an_output_is_never_the_table_itself_or_named_twice(wine):
+    before = wine.read_bytes()
+    assert_one_line_error(run("select", wine, "--standardize", "-k", "2", "--report", wine), "Name another file")
+    assert wine.read_bytes() == before
+    same = wine.with_name("a.svg")
+    assert_one_line_error(run("select", wine, "-k", "2", "--report", same, "--plot", same), "Name another file")
+    assert_one_line_error(run("datasets", "iris", "--output", wine.parent), "is a folder")
+    assert_one_line_error(run("pursue", wine.with_name("*.parquet"), "--state", "/none/s.npz"), "--state", "/none")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes")
+@pytest.mark.parametrize("option", ["--output", "--report", "--plot"])
+def test_where_writing_fails_at_the_end_the_answer_is_printed_and_the_old_file_stays(wine, option):
+    import resource
+
+    written = wine.with_name({"--output": "a.json", "--report": "a.html", "--plot": "a.svg"}[option])
+    written.write_text("before")
+    written.chmod(0o640)
+    few = (400, resource.RLIM_INFINITY)  # bytes a file may have
+    done = run(
+        *("select", wine, "--standardize", "-k", "3", "--method", "greedy", option, written),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, few),
+    )
+    assert done.returncode == 1
+    assert "best replacement" in done.stdout
+    assert f"error: {written} could not be written: File too large" in done.stderr
+    assert written.read_text() == "before"
+    assert sorted(file.name for file in wine.parent.iterdir()) == sorted([written.name, "wine.csv"])
+    assert run("select", wine, "--standardize", "-k", "3", "--method", "greedy", option, written).returncode == 0
+    assert len(written.read_bytes()) > 400
+    assert written.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("method", ["two-stage", "greedy"])
+def test_a_report_of_a_few_with_others_excluded_and_included(wine, method):
+    page = wine.with_name("r.html")
+    some = ("--must-exclude", "row 21", "--must-exclude", "row 41", "--must-include", "row 3")
+    done = run("select", wine, "--standardize", "-k", "3", *some, "--method", method, "--report", page)
+    assert done.returncode == 0, done.stderr
+    assert "3 of 178 samples" in page.read_text(encoding="utf-8")
+    some = ("--must-exclude", "ash", "--must-include", "hue")
+    done = run("select", wine, "--standardize", "--features", "-k", "3", *some, "--method", method, "--report", page)
+    assert done.returncode == 0, done.stderr
+    assert "3 of 13 features" in page.read_text(encoding="utf-8")
+
+
+def test_a_report_of_a_table_with_fewer_rows_than_columns(tmp_path):
+    np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(5, 9)))
+    done = run("select", tmp_path / "t.npy", "-k", "3", "--must-exclude", "0", "--report", tmp_path / "r.html")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_row_without_a_name_is_named_by_its_number_in_the_file(wine):
+    options = ("select", wine, "--standardize", "-k", "4", "--json")
+    first = json.loads(run(*options).stdout)["indices"]
+    number = first[0]
+    without = json.loads(run(*options, "--must-exclude", number).stdout)
+    assert number not in without["indices"]
+    assert without["indices"] == json.loads(run(*options, "--must-exclude", f"row {number}").stdout)["indices"]
+    assert 5 in json.loads(run(*options, "--must-include", "5").stdout)["indices"]
+    lines = wine.read_text().splitlines()
+    lines[1] = lines[1].replace(lines[1].split(",")[0], "", 1)  # row 0 has a missing cell
+    wine.write_text("\n".join(lines))
+    kept = json.loads(run(*options, "--drop-missing", "--must-include", "5").stdout)
+    assert 5 in kept["indices"]
+    assert "row 5" in kept["labels"]
+    assert_one_line_error(run(*options, "--drop-missing", "--must-include", "0"), "--must-include '0'", "no such row")
+
+
+def test_refusals_speak_of_rows_where_rows_are_picked(wine):
+    options = ("select", wine, "--standardize", "-k", "2")
+    many = [one for i in range(3) for one in ("--must-include", i)]
+    for done, words in (
+        (run(*options, "--must-exclude", "178"), ["no such row"]),
+        (run(*options, *many), ["3 rows", "only 2"]),
+        (run(*options, "--must-include", "5", "--must-exclude", "row 5"), ["both", "row 5"]),
+        (run("compare", wine), ["table's rows"]),
+    ):
+        assert_one_line_error(done, *words)
+        assert "column" not in done.stderr or "columns of X are the table's rows" in done.stderr
+    zero = wine.with_name("zero.npy")
+    np.save(zero, np.vstack([np.zeros(3), np.random.default_rng(0).normal(size=(8, 3))]))
+    assert "note: 1 row is zero and cannot be picked: row 0." in run("select", zero).stderr
+    assert_one_line_error(run("select", zero, "--must-include", "0"), "row that is zero", "row 0")
+
+
+@pytest.mark.parametrize("size", [1e-180, 1e200, 1e300])
+def test_standardizing_does_not_depend_on_the_size_of_a_column(tmp_path, size):
+    values = np.random.default_rng(0).normal(size=(40, 3)) + 2
+    np.save(tmp_path / "plain.npy", values)
+    np.save(tmp_path / "scaled.npy", values * [1.0, size, 1.0])
+    plain, scaled = (
+        json.loads(run("select", tmp_path / f"{name}.npy", "--standardize", "--json").stdout)
+        for name in ("plain", "scaled")
+    )
+    assert scaled["indices"] == plain["indices"]
+    assert scaled["loss"] == pytest.approx(plain["loss"], rel=1e-12)
+    assert scaled["notes"] == plain["notes"]  # no column is called constant
+
+
+def test_no_label_commands_the_terminal(tmp_path):
+    evil = "\x1b]0;mine\x07\x1b[2J\u202e\x9b31m"
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    frame = pl.DataFrame({f"{evil}{j}": X[:, j] for j in range(3)})
+    frame = frame.with_columns(pl.Series("who", [f"{evil}\n{i}" for i in range(12)]), pl.Series(evil, ["x"] * 12))
+    file = tmp_path / f"{evil}.parquet"
+    frame.write_parquet(file)
+    for options in (
+        ("select", file, "--label", "who", "--report", tmp_path / f"{evil}.html"),
+        ("pursue", file, "--label", "who"),
+        ("compare", file, "--label", "who"),
+        ("select", file, "--label", "whom"),
+        ("select", file, "--label", "who", "--must-include", evil),
+        ("select", file, "--columns", evil),
+        ("select", tmp_path / f"none {evil}.csv"),
+    ):
+        done = run(*options)
+        said = done.stdout + done.stderr
+        assert "\\x1b]0;mine" in said
+        assert not set("\x1b\x07\u202e\x9b") & set(said)
 
 
 def test_help_reads_well():

@@ -9,6 +9,7 @@ from pages import Reader
 import isopursuit as ip
 from isopursuit.datasets import load_iris
 from isopursuit.errors import ShapeError
+from isopursuit.plots import compared_columns
 from isopursuit.report import report_html, write_report
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
@@ -137,6 +138,18 @@ def test_a_column_that_nothing_can_replace():
     assert "∞" in text
     assert "none can" in text
     assert "No other column can take the place" in text
+
+
+def test_excluded_columns_are_left_out_of_the_space_in_which_columns_are_shown():
+    X = np.random.default_rng(0).normal(size=(5, 30))
+    X[:, 7] *= 100.0  # would be the leading direction
+    for k in range(1, 6):
+        picked = ip.select(X, k=k, exclude=[7, 3])
+        U = np.linalg.svd(np.delete(X, [3, 7], axis=1))[0][:, :k]
+        shown = compared_columns(X, picked)
+        np.testing.assert_allclose(shown.T @ shown, X.T @ U @ U.T @ X, atol=1e-9)
+        assert picked.labels[0] not in (3, 7)
+        assert "<svg" in report_html(picked, X)
 
 
 def test_another_matrix_is_refused(iris):

@@ -9,11 +9,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from isopursuit.errors import IsoPursuitError, optional
+from isopursuit.errors import IsoPursuitError, optional, printable
 
 try:
     optional("typer", "cli", "The command line")
@@ -22,28 +24,36 @@ except IsoPursuitError as error:
 
 import typer
 
+from isopursuit.outputs import check_writable, write_whole
 from isopursuit.terminal import (
     Countdown,
     Draft,
+    PursuitWatch,
     Watch,
+    as_labels,
     candidates,
-    check_output,
+    check_outputs,
     command_line,
     is_streamed,
     one_line_errors,
     refuse_for_streams,
     row_numbers,
+    save_all,
     save_json,
     save_picture,
+    say,
     show_notes,
     show_pursuit,
     show_selection,
     show_table,
-    stopped_by,
     streamed,
     told,
-    write_whole,
+    transposed,
 )
+from isopursuit_command import interrupts
+
+if TYPE_CHECKING:
+    from isopursuit.selection import Selection
 
 app = typer.Typer(
     name="isopursuit",
@@ -107,9 +117,9 @@ def select(
     header: Header = None,
     must_include: Annotated[
         list[str] | None,
-        typer.Option(help="A label (of streamed files a row's number) that must be picked (repeatable)."),
+        typer.Option(help="A label, or the number of a row without one, that must be picked (repeatable)."),
     ] = None,
-    must_exclude: Annotated[list[str] | None, typer.Option(help="A label that must not (repeatable).")] = None,
+    must_exclude: Annotated[list[str] | None, typer.Option(help="The same, that must not be picked.")] = None,
     time_limit: TimeLimit = 60.0,
     gap: Annotated[float, typer.Option(help="Stop within this relative distance of the best.")] = 0.0,
     as_json: AsJson = False,
@@ -122,7 +132,7 @@ def select(
     with one_line_errors():
         import isopursuit as ip
 
-        check_output(output)
+        check_outputs(file, output=output, report=report, plot=plot)
         if is_streamed(file, scheduler):
             refuse_for_streams(
                 {
@@ -134,7 +144,7 @@ def select(
                     "--report": report,
                 }
             )
-            with streamed(file, standardize, k, scheduler) as source, Watch(time_limit) as watch:
+            with streamed(file, standardize, k, scheduler) as source, Watch(time_limit, None) as watch:
                 picked = ip.select(
                     source,
                     c=c,
@@ -146,27 +156,19 @@ def select(
                     callback=watch,
                 )
             answer: dict[str, Any] = {"file": str(file), "picks": "samples", **picked.as_dict()}
-            if output is not None:
-                save_json(output, answer)
-            if plot is not None:
-                save_picture(plot, picked)
-            if as_json:
-                typer.echo(json.dumps(answer, indent=2))
-            else:
-                show_selection(picked, answer["notes"])
-            if picked.search.status == "interrupted":
-                raise typer.Exit(stopped_by[-1])
+            _give(picked, answer, as_json, output, plot)
             return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
-        watch = Watch(time_limit, save=None if output is None else Draft(output, matrix, origin, file))
-        with watch:
+        must, never = as_labels(must_include, must_exclude, matrix, k, samples)
+        draft = None if output is None else Draft(output, matrix, origin, file)
+        with transposed(samples), Watch(time_limit, matrix.labels, draft) as watch:
             picked = ip.select(
                 matrix.values,
                 k,
                 c,
                 method=method,
-                include=must_include,
-                exclude=must_exclude,
+                include=must,
+                exclude=never,
                 labels=matrix.labels,
                 time_limit=time_limit,
                 gap=gap,
@@ -175,11 +177,8 @@ def select(
         answer = told(file, samples, matrix, origin, picked.as_dict())
         if not standardize and picked.loss > 100 * picked.k:
             answer["notes"].append("the loss is far from ideal because lengths are far from 1; try --standardize.")
-        if output is not None:
-            save_json(output, answer)
-        if plot is not None:
-            save_picture(plot, picked)
-        if report is not None:
+
+        def save_report(path: Path) -> None:
             from isopursuit.report import write_report
 
             asked = {
@@ -191,22 +190,38 @@ def select(
             write_report(
                 picked,
                 matrix.values,
-                report,
+                path,
                 title=f"{picked.k} of {matrix.values.shape[1]} {'samples' if samples else 'features'} of {file.name}",
                 source=str(file),
                 command=command_line(),
                 history=watch.history,
                 options=asked,
             )
+
+        _give(picked, answer, as_json, output, plot, draft, {} if report is None else {report: save_report})
+
+
+def _give(
+    picked: Selection,
+    answer: dict[str, Any],
+    as_json: bool,
+    output: Path | None,
+    plot: Path | None,
+    draft: Draft | None = None,
+    reports: Mapping[Path, Callable[[Path], None]] | None = None,
+) -> None:
+    """Print the answer, then write the files: what cannot be written at the end does not take the answer along."""
+    with interrupts.polled():
         if as_json:
             typer.echo(json.dumps(answer, indent=2))
         else:
             show_selection(picked, answer["notes"])
-            for written in (output, plot, report):
-                if written is not None:
-                    typer.echo(f"wrote {written}")
-    if picked.search.status == "interrupted":
-        raise typer.Exit(stopped_by[-1])
+    files: dict[Path, Callable[[Path], None]] = {}
+    if output is not None:
+        files[output] = lambda path: save_json(path, answer) if draft is None else draft.finish(answer)
+    if plot is not None:
+        files[plot] = lambda path: save_picture(path, picked)
+    save_all(files | dict(reports or {}), quiet=as_json)
 
 
 @app.command()
@@ -230,7 +245,7 @@ def pursue(
         import isopursuit as ip
         from isopursuit.matrix import row_space
 
-        check_output(output)
+        check_outputs(file, output=output, state=state)
         if is_streamed(file, scheduler) or state is not None:
             refuse_for_streams(
                 {
@@ -241,13 +256,14 @@ def pursue(
                     "--header": header is not None,
                 }
             )
-            with streamed(file, standardize, k, scheduler) as source:
-                found = ip.isometry_pursuit(source, c, state=state)
+            with streamed(file, standardize, k, scheduler) as source, interrupts.polled():
+                found = ip.isometry_pursuit(source, c, state=state, callback=PursuitWatch())
             show_pursuit(found, {"file": str(file), "picks": "samples", "c": c, **found.as_dict()}, as_json, output)
             return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
-        values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
-        found = ip.isometry_pursuit(values, c, labels=matrix.labels)
+        with transposed(samples), interrupts.polled():
+            values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
+            found = ip.isometry_pursuit(values, c, labels=matrix.labels, callback=PursuitWatch())
         answer = told(file, samples, matrix, origin, {"c": c, **found.as_dict()})
         show_pursuit(found, answer, as_json, output)
 
@@ -275,20 +291,28 @@ def compare(
         methods: tuple[Method, ...] = ("greedy", "two-stage", "exchange", "exact")
         for method in methods:
             began = time.perf_counter()
-            watch = Watch(time_limit)
-            with watch:
+            with transposed(samples), Watch(time_limit, matrix.labels) as watch:
+                interrupts.known = partial(_compared, rows, method, watch)
                 picked = ip.select(
                     matrix.values, k, c, method=method, labels=matrix.labels, time_limit=time_limit, callback=watch
                 )
             rows.append(told(file, samples, matrix, origin, picked.as_dict()))
             rows[-1]["seconds"] = time.perf_counter() - began
-        if as_json:
-            typer.echo(json.dumps(rows, indent=2))
-            return
+            if interrupts.status:
+                break
+        with interrupts.polled():
+            _show_comparison(rows, list(matrix.notes), as_json)
+        interrupts.known = lambda: "the answer is printed"
+
+
+def _show_comparison(rows: list[dict[str, Any]], notes: list[str], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
         cells = [
             [
                 row["method"],
-                f"{row['loss']:.6g}" if row["loss"] else f"e^{row['log_loss']:.6g}",
+                _loss_of(row),
                 f"{row['seconds']:.2f}",
                 row["verdict"],
                 ", ".join(map(str, row["labels"])),
@@ -296,7 +320,17 @@ def compare(
             for row in rows
         ]
         show_table(["method", "loss", "seconds", "proof", "picked"], cells, f"the ideal loss is {rows[0]['k']}")
-        show_notes(list(matrix.notes))
+        show_notes(notes)
+
+
+def _compared(rows: list[dict[str, Any]], method: Method, watch: Watch) -> str:
+    """What an interrupted comparison knows."""
+    done = [f"{row['method']}: loss {_loss_of(row)}, {row['verdict']}: {', '.join(row['labels'])}" for row in rows]
+    return printable("; ".join([*done, f"{method}: {watch.known()}"]))
+
+
+def _loss_of(row: dict[str, Any]) -> str:
+    return f"{row['loss']:.6g}" if row["loss"] else f"e^{row['log_loss']:.6g}"
 
 
 @app.command()
@@ -320,8 +354,9 @@ def datasets(
             raise ParameterError(f"There is no data set {name!r}. Use one of {', '.join(known)}.")
         data = known[name]()
         target = output or Path(f"{name}.csv")
+        check_writable(target, "--output")
         write_whole(target, data.as_csv())
-        typer.echo(f"wrote {target}")
+        say(f"wrote {target}")
 
 
 @app.command()
@@ -345,17 +380,18 @@ def reproduce(
         from isopursuit.experiments.store import Store, StoreError
         from isopursuit.experiments.tables import all_tables
 
-        file = out / "reproduction.sqlite"
+        file, written = out / "reproduction.sqlite", out / "reproduction.md"
         if report and not file.exists():
             raise StoreError(f"There is no store {file}. Run without --report first, or pass its folder with --out.")
         if out.exists() and not out.is_dir():
             raise StoreError(f"{out} is a file; --out names the folder for all that is written.")
         out.mkdir(parents=True, exist_ok=True)
+        check_writable(written, "--out: the account")
         if data is not None and name not in ("ethanol", "all"):
             raise StoreError(f"--data is ethanol's trajectory; 'reproduce {name}' has no use for it.")
         ethanol = "ethanol" if data is None else ethanol_of(data)
         processes = jobs or os.cpu_count() or 1
-        with Store(file, processes) as store:
+        with Store(file, processes, create=not report) as store:
             if not report:
                 show_notes([f"{without} is not installed: {what}." for without, what in missing_packages()])
                 with Countdown(tasks(name, replicates, ethanol), store) as countdown:
@@ -365,16 +401,22 @@ def reproduce(
             for table in all_tables(store.records()):
                 show_table(list(table.heads), [list(row) for row in table.cells], table.title)
                 typer.echo()
-            write_whole(out / "reproduction.md", account(store, out))
-        typer.echo(f"wrote {out / 'reproduction.md'}; its results are in {file}")
+            interrupts.known = lambda: f"the tables are printed; {printable(written)} is not written"
+            write_whole(written, account(store, out))
+        say(f"wrote {written}; its results are in {file}")
 
 
 def main() -> None:
-    """The console script. What a redirected output's encoding lacks (≤ on Windows) is replaced, not fatal."""
+    """Run a command. What a redirected output's encoding lacks (≤ on Windows) is replaced, not fatal."""
+    interrupts.start()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app()
+    try:
+        app()
+    finally:
+        if interrupts.status:  # a KeyboardInterrupt may have come where no command could see it
+            interrupts.say()
 
 
 if __name__ == "__main__":

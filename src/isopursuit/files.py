@@ -49,12 +49,14 @@ class Table:
 
     def standardized(self) -> Table:
         """Columns with mean 0 and variance 1; constant ones are left out with a note."""
-        constant = np.ptp(self.values, axis=0) == 0
+        # a power of two brings each column's largest entry to size 1, where squares neither overflow nor underflow
+        values = np.ldexp(self.values, -np.frexp(np.abs(self.values).max(axis=0))[1])
+        constant = np.ptp(values, axis=0) == 0
         notes = self.notes
         if constant.any():
             names = name_columns(np.flatnonzero(constant).tolist(), self.columns)
             notes += (f"left out, constant: {names}.",)
-        values = self.values[:, ~constant]
+        values = values[:, ~constant]
         if values.shape[1] == 0:
             raise ShapeError("Every column is constant, so there is nothing to standardize.")
         columns = tuple(name for name, same in zip(self.columns, constant, strict=True) if not same)

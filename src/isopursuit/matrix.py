@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import qr
 
 from isopursuit.errors import (
     DataTypeError,
@@ -192,7 +193,9 @@ def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -
         columns = values[:, first : first + block]
         if scale is not None:
             columns = columns * scale[first : first + block]
-        R = np.asarray(np.linalg.qr(np.vstack([R, columns.T]), mode="r"))
+        # SciPy's lets other threads run meanwhile, NumPy's does not
+        (R,) = qr(np.vstack([R, columns.T]), mode="r", overwrite_a=True, check_finite=False)
+        R = np.asarray(R[:D], dtype=np.float64)
     return R
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from isopursuit import plots
 from isopursuit.errors import PackageError, optional
 from isopursuit.matrix import as_matrix
+from isopursuit.outputs import write_whole
 from isopursuit.results import Pursuit, loss_text
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Selection
@@ -52,7 +53,7 @@ def write_report(
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
 ) -> Path:
-    """Write `report_html` to a file, and return its path.
+    """Write `report_html` to a file, whole or not at all, and return its path.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def write_report(
     """
     text = report_html(selection, X, title=title, source=source, command=command, history=history, options=options)
     path = Path(path)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    write_whole(path, text)
     return path
 
 
@@ -103,7 +104,7 @@ def report_html(
     -------
     str
     """
-    values = as_matrix(X).values
+    values = as_matrix(X, wide=False).values
     columns = plots.compared_columns(X, selection)
     heading = f"{selection.k} of {values.shape[1]} columns" if title is None else title
     sections = {

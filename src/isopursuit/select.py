@@ -188,8 +188,15 @@ def _two_stages(
     matrix = Matrix(columns.transform.apply(columns.take(kept)), None, notes)
     left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
     place = np.searchsorted(kept, must).tolist()
-    search = exact_search(matrix, c, include=place, time_limit=left, gap=gap, callback=callback)
+    tell = None if callback is None else partial(_in_source_numbers, callback, kept)
+    search = exact_search(matrix, c, include=place, time_limit=left, gap=gap, callback=tell)
     return _in_numbers(matrix, kept, c, "two-stage", pursuit, search, place)
+
+
+def _in_source_numbers(
+    callback: Callable[[SearchProgress], bool | None], kept: Indices, now: SearchProgress
+) -> bool | None:
+    return callback(replace(now, indices=kept[now.indices]))
 
 
 def _select_source(
@@ -311,6 +318,7 @@ def _explain(
         method=method,
         c=c,
         notes=search.notes + told + _pruning_note(pursuit, choices, search.loss),
+        excluded=tuple(barred),
     )
 
 

@@ -61,6 +61,9 @@ class Selection:
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
         The columns that lose narrowly, best first.
+    excluded : tuple of int
+        The columns that could not be picked. They take no part in the row space in which columns are compared where
+        k < D.
     """
 
     indices: Indices
@@ -75,6 +78,7 @@ class Selection:
     method: str
     c: float
     notes: tuple[str, ...] = ()
+    excluded: tuple[int, ...] = ()
 
     @property
     def k(self) -> int:

@@ -54,7 +54,7 @@ def test_a_row_is_there_after_reopening_and_is_never_overwritten(tmp_path):
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
     file = tmp_path / "reproduction.sqlite"
     file.write_text("my thesis" * 1000)
-    with pytest.raises(StoreError, match="pass another --out"):
+    with pytest.raises(StoreError, match="rows saved before may be lost"):
         Store(file)
     assert file.read_text() == "my thesis" * 1000
     other = tmp_path / "other.sqlite"
@@ -62,6 +62,68 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
         database.execute("CREATE TABLE mine (x)")
     with pytest.raises(StoreError, match="Move it away"):
         Store(other)
+
+
+def damage(file, how):
+    content = (DOCS / "reproduction.sqlite").read_bytes()
+    if how == "cut off":
+        file.write_bytes(content[: len(content) // 2])
+    elif how == "no database":
+        file.write_bytes(b"my thesis" * 1000)
+    elif how == "empty":
+        file.touch()
+    elif how == "overwritten in the middle":
+        middle = len(content) // 8192 * 4096
+        file.write_bytes(content[:middle] + b"\xff" * 4096 + content[middle + 4096 :])
+    else:
+        file.write_bytes(content)
+        changes = {
+            "no table": "DROP TABLE results",
+            "no column": "ALTER TABLE results DROP COLUMN loss",
+            "broken list": "UPDATE results SET indices = '[1, 2'",
+            "no number": "UPDATE results SET loss = 'low'",
+        }
+        with sqlite3.connect(file) as database:
+            database.execute(changes[how])
+        database.close()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("cut off", "no database", "empty", "overwritten in the middle"),
+        *("no table", "no column", "broken list", "no number"),
+    ],
+)
+def test_a_report_on_a_damaged_store_says_so_and_leaves_it_alone(tmp_path, how):
+    file = tmp_path / "reproduction.sqlite"
+    damage(file, how)
+    before = file.read_bytes()
+    done = subprocess.run(command(tmp_path, "--report"), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {file} ")
+    assert done.stderr.count("\n") == 1
+    assert "safe" not in done.stderr
+    assert file.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
+def test_rows_of_a_store_that_cannot_grow_are_said_to_be_safe_and_are(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        store.add(TASK, Record(loss=1.0))
+        store.database.execute("PRAGMA query_only = 1")
+        with pytest.raises(StoreError, match="Rows saved before are safe"):
+            store.add(TASK._replace(replicate=1), Record(loss=2.0))
+    with Store(tmp_path / "s.sqlite") as store:
+        assert store.done() == {TASK}
+
+
+def test_a_folder_in_place_of_the_account_is_refused_before_any_row_is_computed(tmp_path):
+    (tmp_path / "reproduction.md").mkdir()
+    done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "reproduction.md is a folder" in done.stderr
+    assert not (tmp_path / "reproduction.sqlite").exists()
 
 
 def test_jobs_must_be_positive(tmp_path):

@@ -366,3 +366,14 @@ class Counted:
     def fold(self, task):
         self.asked.append(task)
         return self.plain(task)
+
+
+@pytest.mark.parametrize("size", [1e-180, 1e200, 1e300])
+def test_standardizing_does_not_depend_on_the_size_of_a_row(size):
+    X = 2 + np.random.default_rng(0).normal(size=(4, 300))
+    expected = (X - X.mean(axis=1)[:, None]) / X.std(axis=1)[:, None]
+    columns = ip.as_source(X * np.array([[1.0], [size], [1.0], [1.0]]), standardize=True)
+    np.testing.assert_allclose(columns.transform.apply(columns.take(np.arange(300))), expected, atol=1e-13)
+    assert columns.notes == ()
+    few = ip.as_source(X * np.array([[1.0], [size], [1.0], [1.0]]), standardize=True, k=2)
+    assert ip.select(few).loss == pytest.approx(ip.select(expected, k=2).loss, rel=1e-9)

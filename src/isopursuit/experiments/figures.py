@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
@@ -16,6 +17,7 @@ from isopursuit.errors import optional
 from isopursuit.experiments import paper
 from isopursuit.experiments.plan import dataset, kind
 from isopursuit.experiments.tables import Rows, losses, paired, printed_rows, series
+from isopursuit.outputs import write_whole
 from isopursuit.plots.axes import BLUE, COLOURS, LINES, MARKERS, ORANGE
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
             figure = Figure(layout="constrained")
             if draw(rows, figure):
                 made[name] = folder / f"{name}.svg"
-                figure.savefig(made[name], metadata={"Date": None})
+                drawn = io.BytesIO()
+                figure.savefig(drawn, format="svg", metadata={"Date": None})
+                write_whole(made[name], drawn.getvalue())
     return made
 
 

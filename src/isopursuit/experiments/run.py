@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import threading
+import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
-from multiprocessing.synchronize import Event
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from isopursuit.errors import ParameterError
 from isopursuit.experiments.methods import run
 from isopursuit.experiments.plan import FILES, Task, installed
 from isopursuit.experiments.store import Record, Store, StoreError
+from isopursuit_command import begin_worker
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -60,12 +60,14 @@ def run_missing(
     todo = sorted((task for task in tasks if task not in done), key=cost, reverse=True)
     if not todo:
         return 0
-    context = get_context("spawn")
-    over = context.Event()
-    with _one_thread_each():
-        pool = ProcessPoolExecutor(
-            min(jobs, len(todo)), mp_context=context, initializer=_begin, initargs=(dict(files or {}), over)
-        )
+    others = set(active_children())
+    pool = ProcessPoolExecutor(
+        min(jobs, len(todo)),
+        mp_context=get_context("spawn"),
+        initializer=begin_worker,
+        initargs=(f"{__name__}:{_prepare.__name__}", dict(files or {})),
+    )
+    with _inherited_by_workers():  # which start with the first task
         running: dict[Future[Record], Task] = {pool.submit(run, task): task for task in todo}
     try:
         for future in as_completed(running):
@@ -79,19 +81,23 @@ def run_missing(
             "again, with fewer --jobs."
         ) from None
     finally:
-        over.set()  # a row that is being computed is not waited for
         pool.shutdown(wait=False, cancel_futures=True)
+        for worker in set(active_children()) - others:  # a row that is being computed is not waited for
+            worker.kill()
     return len(todo)
 
 
 @contextmanager
-def _one_thread_each() -> Generator[None]:
-    """Workers started here compute on one BLAS thread each."""
+def _inherited_by_workers() -> Generator[None]:
+    """Workers started here compute on one BLAS thread each, and Ctrl-C in the terminal is left to this process."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield
     finally:
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
@@ -99,17 +105,8 @@ def _one_thread_each() -> Generator[None]:
                 os.environ[name] = value
 
 
-def _begin(files: dict[str, Path], over: Event) -> None:
-    """A worker's first act: end when the run or the parent does, and load what would be timed with the first rows."""
+def _prepare(files: dict[str, Path]) -> None:
+    """Load in a worker what would be timed with the first rows."""
     FILES.update(files)
-    parent = parent_process()
-    waits = [over.wait, *([] if parent is None else [parent.join])]
-
-    def follow(wait: Callable[[], object]) -> None:
-        wait()
-        os._exit(1)
-
-    for wait in waits:
-        threading.Thread(target=follow, args=(wait,), daemon=True).start()
     for method in ("greedy", "two-stage", *(["SCS"] if installed("cvxpy", "scs") else [])):
         run(Task("table 1", "iris", 4, 15, 1.0, 0, method))

@@ -20,6 +20,20 @@ from isopursuit.experiments.plan import PARAMETERS, Task
 LAYOUT = 2  # of the tables below; a store of another layout is refused
 TIMED = ("seconds", "second_stage")
 KEY = Task._fields
+SAFE = "Rows saved before are safe."
+DAMAGED = (
+    "It is damaged or was never a store, and rows saved before may be lost. Move it away, or pass another --out, and "
+    "run again; `sqlite3 FILE .recover` may get some rows back."
+)
+ADVICE = {  # by SQLite's primary result code; any other is damage
+    sqlite3.SQLITE_BUSY: f"{SAFE} Wait for the other run, or pass another --out.",
+    sqlite3.SQLITE_LOCKED: f"{SAFE} Wait for the other run, or pass another --out.",
+    sqlite3.SQLITE_FULL: f"{SAFE} Make room on the disk, or pass another --out.",
+    sqlite3.SQLITE_READONLY: f"{SAFE} Make it writable, or pass another --out.",
+    sqlite3.SQLITE_CANTOPEN: "Check the folder and its permissions, or pass another --out.",
+    sqlite3.SQLITE_PERM: "Check the folder and its permissions, or pass another --out.",
+    sqlite3.SQLITE_IOERR: "The disk cannot be read or written. Check it, or pass another --out.",
+}
 PACKAGES = ("isopursuit", "numpy", "scipy", "cvxpy", "scs", "scikit-learn")
 
 
@@ -75,10 +89,11 @@ class Record:
 
 VALUES = tuple(field.name for field in fields(Record))
 LISTS = ("indices", "tied", "draws", "turns")  # kept as JSON
+NUMBERS = tuple(name for name in VALUES if name not in (*LISTS, "status", "note"))
 
 
 class Store:
-    """Rows by task. Opening creates the file; every `add` is on disk before it returns.
+    """Rows by task. Opening creates the file, unless `create` is False; every `add` is on disk before it returns.
 
     Examples
     --------
@@ -88,28 +103,41 @@ class Store:
     1
     """
 
-    def __init__(self, path: str | Path, jobs: int = 1) -> None:
+    def __init__(self, path: str | Path, jobs: int = 1, *, create: bool = True) -> None:
         self.path = path
         self.made_with = json.dumps(environment() | {"jobs": str(jobs), "parameters": PARAMETERS}, sort_keys=True)
         with self._plainly():
-            self.database = sqlite3.connect(path, timeout=60)
+            self.database = _connect(path, create)
             layout = self.database.execute("PRAGMA user_version").fetchone()[0]
             tables = self.database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if not tables:
+            if tables and layout == LAYOUT:
+                self._check()
+            elif create and not tables:
                 self._create()
+            if create:  # a file that rows cannot be added to is refused before any are computed
+                self.database.execute("BEGIN IMMEDIATE")
+                self.database.rollback()
+        if not tables and not create:
+            raise StoreError(f"{path} is empty: it holds no rows. Run without --report first.")
         if tables and layout != LAYOUT:
             raise StoreError(f"{path} is not a store of this version (layout {layout}, not {LAYOUT}). Move it away.")
 
     @contextmanager
     def _plainly(self) -> Generator[None]:
-        """What SQLite says of a broken, locked, read-only or full file becomes one line."""
+        """What SQLite says of a broken, locked, read-only or full file, or JSON of its cells, becomes one line."""
         try:
             yield
-        except sqlite3.Error as error:
-            raise StoreError(
-                f"{self.path} cannot be used as a store: {error}. Rows saved before are safe. Make room, or wait for "
-                "the other run, or pass another --out."
-            ) from None
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without its extension
+            raise StoreError(f"{self.path} cannot be used as a store: {error}. {ADVICE.get(code, DAMAGED)}") from None
+
+    def _check(self) -> None:
+        """Refuse a file whose pages are damaged, or whose tables are not those that were created."""
+        found = self.database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+        self.database.execute(f"SELECT {', '.join((*KEY, *VALUES))}, environment FROM results LIMIT 0")
+        self.database.execute("SELECT id, versions FROM environments LIMIT 0")
 
     def _create(self) -> None:
         with self.database:
@@ -150,17 +178,23 @@ class Store:
         """All rows, by task, in the order of their keys."""
         found: dict[Task, Record] = {}
         names = (*KEY, *VALUES)
-        for row in self.database.execute(f"SELECT {', '.join(names)} FROM results ORDER BY {', '.join(KEY)}"):
-            values: dict[str, Any] = dict(zip(VALUES, row[len(KEY) :], strict=True))
-            for name in LISTS:
-                values[name] = None if values[name] is None else tuple(json.loads(values[name]))
-            found[Task(*row[: len(KEY)])] = Record(**values)
+        with self._plainly():
+            for row in self.database.execute(f"SELECT {', '.join(names)} FROM results ORDER BY {', '.join(KEY)}"):
+                values: dict[str, Any] = dict(zip(VALUES, row[len(KEY) :], strict=True))
+                for name in LISTS:
+                    values[name] = None if values[name] is None else tuple(json.loads(values[name]))
+                task = Task(*row[: len(KEY)])
+                wrong = [name for name in NUMBERS if not isinstance(values[name], int | float | None)]
+                if wrong:
+                    raise ValueError(f"{wrong[0]} of the row {task} is not a number")
+                found[task] = Record(**values)
         return found
 
     def environments(self) -> list[dict[str, Any]]:
         """The versions and machines that made the rows."""
         used = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM results) ORDER BY id"
-        return [json.loads(row[0]) for row in self.database.execute(used)]
+        with self._plainly():
+            return [json.loads(row[0]) for row in self.database.execute(used)]
 
     def warnings(self) -> list[str]:
         """What a reader of the store should know: rows made with several versions are not one run."""
@@ -168,6 +202,12 @@ class Store:
         if several < 2:
             return []
         return [f"the rows were made in {several} different environments; start in a new --out for rows of one run."]
+
+
+def _connect(path: str | Path, create: bool) -> sqlite3.Connection:
+    if create:
+        return sqlite3.connect(path, timeout=60)
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", timeout=60, uri=True)
 
 
 def environment() -> dict[str, str]:

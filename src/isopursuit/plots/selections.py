@@ -48,9 +48,9 @@ def compared_columns(X: Any, selection: Selection) -> Array:
 
     Refuses an X that the selection was not made from.
     """
-    values = as_matrix(X).values
+    values = as_matrix(X, wide=False).values
     if selection.k < len(values):
-        values = row_space(values, selection.k)
+        values = row_space(values, selection.k, selection.excluded)
     fits = len(values) == selection.k and selection.indices.max() < values.shape[1]
     if not fits or not np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
         raise ShapeError(

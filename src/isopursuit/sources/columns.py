@@ -105,28 +105,29 @@ class Columns:
         """Rows of mean 0 and variance 1, at the cost of one pass; constant rows are left out with a note."""
         if self.transform.A is not None:
             raise ParameterError("Standardize before projecting: as_source(x).standardized().projected(k).")
-        summed, origin = self._moments()
+        summed, origin, scale = self._moments()
         mean = summed.total / summed.columns
         variance = np.diag(summed.gram) / summed.columns - mean**2
-        constant = variance <= 1e-28 * (origin**2 + np.diag(summed.gram) / summed.columns)
+        constant = variance <= 1e-28 * ((scale * origin) ** 2 + np.diag(summed.gram) / summed.columns)
         if constant.all():
             raise ShapeError("Every row is constant, so there is nothing to standardize.")
-        a = 1 / np.sqrt(np.where(constant, 1.0, variance))
+        a = scale / np.sqrt(np.where(constant, 1.0, variance))
         A = np.eye(len(a))[~constant] if constant.any() else None
         notes = (f"left out, constant: {int(constant.sum())} rows.",) if A is not None else ()
-        return replace(self, transform=Transform(a, a * (origin + mean), A), notes=self.notes + notes)
+        return replace(self, transform=Transform(a, a * (origin + mean / scale), A), notes=self.notes + notes)
 
     def projected(self, k: int) -> Columns:
         """The columns' coordinates in the leading k-dimensional row space, at the cost of one pass.
 
         The space is that of the leading eigenvectors of Σ z zᵀ, summed up in float64 over all columns.
         """
-        summed, origin = self._moments()
+        summed, origin, scale = self._moments()
         D = self.shape[0]
-        mean = (origin + summed.total / summed.columns)[:, None]
+        mean = (origin + summed.total / summed.columns / scale)[:, None]
         t = self.transform
         gram = summed.gram / summed.columns - np.outer(summed.total, summed.total) / summed.columns**2
-        spread = gram if t.a is None else gram * np.outer(t.a, t.a)
+        unit = 1 / scale if t.a is None else t.a / scale
+        spread = unit[:, None] * gram * unit
         centre = t.apply(mean)
         if t.A is not None:
             spread = t.A @ spread @ t.A.T
@@ -142,12 +143,15 @@ class Columns:
         A = leading.T if t.A is None else leading.T @ t.A
         return replace(self, transform=replace(t, A=np.ascontiguousarray(A)))
 
-    def _moments(self) -> tuple[Summed, Array]:
-        origin = self.take(self.sample(1024)).mean(axis=1)
-        summed: Summed = self.source.fold(Moments(origin))
+    def _moments(self) -> tuple[Summed, Array, Array]:
+        """The moments of each row times a power of two that brings it to size 1, where squares stay in float64."""
+        some = self.take(self.sample(1024))
+        scale = np.ldexp(1.0, -np.frexp(np.abs(some).max(axis=1))[1].clip(-1000, 1000))
+        origin = (some * scale[:, None]).mean(axis=1) / scale
+        summed: Summed = self.source.fold(Moments(origin, scale))
         if summed.bad:
             _refuse(summed.bad, None)
-        return summed, origin
+        return summed, origin, scale
 
 
 def as_source(

@@ -362,9 +362,10 @@ def lots(numbers: Any) -> Any:
 
 @dataclass(frozen=True)
 class Moments:
-    """How many columns, the sum of x − x₀ and the sum of (x − x₀)(x − x₀)ᵀ, for an x₀ near the mean."""
+    """How many columns, the sum of z and the sum of z zᵀ, for z = s∘(x − x₀), an x₀ near the mean and a scale s."""
 
     origin: Array
+    scale: Array
 
     def __call__(self, block: Any, first: int) -> Summed:
         """The block's own sums."""
@@ -372,6 +373,7 @@ class Moments:
         total, gram = np.zeros(D), np.zeros((D, D))
         for start in range(0, m, 8192):
             z = np.asarray(block[:, start : start + 8192], dtype=np.float64) - self.origin[:, None]
+            z *= self.scale[:, None]
             total += z.sum(axis=1)
             gram += z @ z.T
         bad = ()

@@ -1,0 +1,193 @@
+"""Ctrl-C and termination: real signals to real processes, at moments that do not depend on the machine's speed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
+LONG = 60  # seconds, far more than any of this takes; what is interrupted here would run for minutes
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """24 × 400: its exact search takes hours."""
+    path = tmp_path_factory.mktemp("data") / "t.npy"
+    np.save(path, np.random.default_rng(0).normal(size=(400, 24)) / np.sqrt(24))
+    return path
+
+
+def start(*command):
+    return subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def handles_termination(process):
+    """Whether the process has a handler for SIGTERM: Python itself has none."""
+    status = Path(f"/proc/{process.pid}/status")
+    if not status.exists():
+        time.sleep(3)
+        return True
+    caught = next(line for line in status.read_text().splitlines() if line.startswith("SigCgt"))
+    return int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+
+
+def ended(process):
+    out, err = process.communicate(timeout=LONG)
+    assert "Traceback" not in err
+    assert "Exception" not in err
+    return process.returncode, out, err
+
+
+def commands(table, folder):
+    return {
+        "exact": ("select", table, "--method", "exact", "--time-limit", "600"),
+        "exchange": ("select", table, "--method", "exchange", "--time-limit", "600", "--json"),
+        "report": ("select", table, "--time-limit", "600", "--report", folder / "r.html", "--plot", folder / "p.png"),
+        "compare": ("compare", table, "--time-limit", "600"),
+        "pursue": ("pursue", table, "-c", "1"),
+        "reproduce": ("reproduce", "all", "--out", folder, "--jobs", "1"),
+    }
+
+
+@pytest.mark.parametrize("seconds", [0, 0.6, 4])
+@pytest.mark.parametrize("name", ["exact", "exchange", "report", "compare", "reproduce"])
+def test_ctrl_c_ends_a_command_whatever_it_is_doing(table, tmp_path, name, seconds):
+    process = start(COMMAND, *commands(table, tmp_path)[name])
+    wait_until(lambda: handles_termination(process))
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers of `reproduce` get it too
+    status, _, err = ended(process)
+    assert status == 130
+    assert err.count("interrupted: ") == 1
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]  # no drafts
+
+
+@pytest.mark.parametrize("name", ["exact", "compare", "reproduce", "pursue"])
+def test_a_second_ctrl_c_ends_it_as_well(table, tmp_path, name):
+    process = start(COMMAND, *commands(table, tmp_path)[name])
+    wait_until(lambda: handles_termination(process))
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    status, _, err = ended(process)
+    assert status == 130
+    assert "interrupted: " in err
+
+
+def test_an_interrupted_search_prints_its_best_and_the_bound(table, tmp_path):
+    output = tmp_path / "out.json"
+    process = start(COMMAND, "select", table, "--method", "exact", "--time-limit", "600", "--output", output)
+    wait_until(output.exists)  # the draft of an unfinished search
+    process.send_signal(signal.SIGINT)
+    status, out, err = ended(process)
+    answer = json.loads(output.read_text())
+    assert status == 130
+    assert answer["status"] == "interrupted"
+    assert f"loss {answer['loss']:.6g}" in out + err
+    assert all(label in out + err for label in answer["labels"])
+
+
+WHILE_COMPARING = """
+import sys
+import isopursuit as ip
+from isopursuit import cli
+
+real = ip.select
+
+def select(*arguments, method, **options):
+    if method == "two-stage":
+        print("ready", file=sys.stderr, flush=True)
+    return real(*arguments, method=method, **options)
+
+ip.select = select
+cli.main()
+"""
+
+
+def test_an_interrupted_comparison_shows_what_it_has_and_does_not_go_on(table):
+    process = start(sys.executable, "-c", WHILE_COMPARING, "compare", table, "--time-limit", "600")
+    assert process.stderr.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    status, out, err = ended(process)
+    assert status == 130
+    assert "greedy" in out + err
+    assert "two-stage" in out + err
+    assert "exchange" not in out + err
+
+
+def test_ctrl_c_while_a_report_is_written_leaves_the_answer(table, tmp_path):
+    os.mkfifo(tmp_path / "r.html")  # writing waits for a reader, who never comes
+    process = start(COMMAND, "select", table, "-k", "3", "--method", "greedy", "--report", tmp_path / "r.html")
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    status, out, err = ended(process)
+    assert status == 130
+    assert line.startswith("loss ")
+    assert "best replacement" in out
+    assert "the answer is printed" in err
+    assert "r.html is not written" in err
+
+
+IN_A_KERNEL = """
+import numpy as np
+from isopursuit_command import interrupts
+
+interrupts.start()
+interrupts.known = lambda: "this much"
+with interrupts.running(), interrupts.polled():
+    A = np.random.default_rng(0).normal(size=(7000, 7000))
+    print("ready", flush=True)
+    np.linalg.svd(A)  # takes minutes, and Python's own handler waits for it
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_kernel_that_does_not_return_is_not_waited_for(number):
+    process = start(sys.executable, "-c", IN_A_KERNEL)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert ended(process) == (128 + number, "", "interrupted: this much\n")
+
+
+def test_the_first_module_imports_nothing_that_takes_long():
+    code = "import sys, isopursuit_command; print('numpy' in sys.modules, 'typer' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False False\n"
+
+
+FAMILY = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from isopursuit_command import begin_worker
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, get_context("spawn"), begin_worker, ("time:sleep", 600))
+    pool.submit(print)
+    print(*pool._processes, flush=True)
+    pool.shutdown()
+"""
+
+
+def test_a_worker_ends_with_its_parent_even_before_it_has_loaded_what_it_needs(tmp_path):
+    (tmp_path / "family.py").write_text(FAMILY)
+    parent = start(sys.executable, tmp_path / "family.py")
+    assert int(parent.stdout.readline()) > 0
+    parent.kill()
+    parent.communicate(timeout=LONG)  # returns when nobody is left to write: the worker would sleep for ten minutes
