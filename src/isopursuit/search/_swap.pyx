@@ -14,6 +14,7 @@ Most columns are ruled out before their loss is computed, the cheapest test firs
 - Interlacing, and then pinching, bound the loss of what is left; it is evaluated in the order of the first bound.
 """
 
+from libc.float cimport DBL_EPSILON as EPS
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log, pow, sqrt
 from libc.string cimport memcpy, memset
 
@@ -38,13 +39,13 @@ cdef inline double log_share(double square, double c) noexcept nogil:
 
 cdef double log_loss(const double* columns, const int* subset, int size, int D, double c,
                      double* scratch) noexcept nogil:
-    # From the singular values; scratch holds size * D + D numbers.
+    # From the singular values, infinite for dependent columns, as loss.log_spectral_loss; scratch holds size * D + D numbers.
     cdef double* values = scratch + size * D
     cdef double total = -INFINITY
     cdef int j
     for j in range(size):
         memcpy(scratch + j * D, columns + <size_t> subset[j] * D, D * sizeof(double))
-    if singular_values(scratch, size, D, values) != 0:
+    if singular_values(scratch, size, D, values) != 0 or values[size - 1] <= EPS * size * values[0]:
         return INFINITY
     for j in range(size):
         total = log_add(total, log_share(values[j] * values[j], c))

@@ -15,7 +15,7 @@ from isopursuit.matrix import Matrix, as_numbers, name_columns, numerical_rank, 
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, Status
-from isopursuit.search.passes import Addition, Additions, Best, tied
+from isopursuit.search.passes import Addition, Best, tied
 from isopursuit.sources.columns import Columns, as_source
 from isopursuit.sources.tasks import Pile, Screen, Task
 
@@ -196,15 +196,6 @@ def greedy_source(
     field = Field.over(X, include, exclude, labels)
     subset, seen = greedy_field(field, c)
     return field.answer(subset, c, "greedy", "heuristic", seen)
-
-
-def replacements(columns: Columns, picked: Indices, c: float, barred: Indices) -> Indices:
-    """The numbers of the columns that would best take each picked column's place, over all columns: one pass."""
-    values = columns.transform.apply(columns.take(picked)).T
-    out = np.union1d(picked, barred)
-    each = [Addition(np.delete(values, i, axis=0), c, columns.transform, out) for i in range(len(picked))]
-    found: tuple[Best, ...] = columns.source.fold(Additions(tuple(each)))
-    return np.unique([best.index for best in found if best.index >= 0]).astype(np.intp)
 
 
 def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:

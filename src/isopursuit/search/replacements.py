@@ -1,0 +1,193 @@
+"""What could take the place of each picked column, and at what loss, among columns in memory or over a source.
+
+A replacement that makes the subset dependent, as far as rounding lets one tell, is none. Of columns that are identical
+up to sign the first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.loss import log_spectral_loss, log_sum
+from isopursuit.matrix import EPS, on_host, spectrum
+from isopursuit.search._swap import Columns as Swaps
+from isopursuit.search.passes import TIE, alive, pieces
+from isopursuit.sources.tasks import Transform
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+NEAREST = 5  # replacements kept for each picked column
+BATCH = 16  # promising swaps that are evaluated to get a first cutoff
+SLACK = 1e-9  # of a cutoff in log-loss: rounding of nearly dependent subsets
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A column in the place of a picked one: the log-loss with it, its number, and its entries (n, k)."""
+
+    log_loss: float
+    index: int
+    values: Array = field(repr=False)
+
+
+Found = tuple[tuple[Replacement, ...], ...]
+
+
+@dataclass(frozen=True)
+class Replacements:
+    """The best replacements for each of the columns `picked` (n, k, k), at most NEAREST for each, lowest loss first.
+
+    `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `barred`
+    (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which nothing
+    matters, one for each picked column.
+    """
+
+    picked: Array
+    log_loss: float
+    c: float
+    barred: Indices
+    rounding: Array | None = None
+    transform: Transform = field(default_factory=Transform)
+    cutoffs: tuple[float, ...] = ()
+
+    def __call__(self, block: Any, first: int) -> Found:
+        """The best of one block."""
+        found: Found = ()
+        task = self
+        for start, z in pieces(block, self.transform):
+            values = np.asarray(on_host(z), dtype=np.float64)
+            squares = np.einsum("dp,dp->p", values, values)
+            numbers = np.flatnonzero(alive(squares, first + start, self.barred))
+            rounding = rounding_after(self.transform, np.sqrt(squares[None, numbers]))
+            found = self.merge(found, task.among(values[None, :, numbers], first + start + numbers, rounding))
+            task = task.after(found)
+        return found
+
+    def merge(self, one: Found, other: Found) -> Found:
+        """The best of both."""
+        if not one or not other:
+            return one or other
+        both = zip(one, other, strict=True)
+        return tuple(self._ranked(position, [*a, *b]) for position, (a, b) in enumerate(both))
+
+    def after(self, answer: Found) -> Replacements:
+        """With the cutoffs known so far."""
+        cutoffs = tuple(few[-1].log_loss if len(few) == NEAREST else np.inf for few in answer)
+        return replace(self, cutoffs=cutoffs) if cutoffs else self
+
+    def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> Found:
+        """The best of the columns `others` (n, k, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
+        k = self.picked.shape[2]
+        subset = np.arange(k, dtype=np.int32)
+        both = np.concatenate([self.picked, others], axis=2)
+        swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c)
+        kernel_loss = swaps.loss(subset)
+        swaps.price(subset, kernel_loss)
+        found: list[tuple[Replacement, ...]] = []
+        for position in range(k):
+            cutoff = self.cutoffs[position] if self.cutoffs else np.inf
+            if cutoff == np.inf:
+                some = self._promising(position, others)
+                scores = np.sort(self._log_losses(position, others[:, :, some], _part(rounding, some)))
+                cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
+            limit = cutoff + SLACK * max(abs(cutoff), 1.0) if cutoff < np.inf else np.inf
+            which, values = swaps.below(subset, position, kernel_loss, limit)
+            order = which[np.argsort(values, kind="stable")] - k
+            found.append(self._best(position, others, numbers, rounding, order.astype(np.intp)))
+        return tuple(found)
+
+    def _best(
+        self, position: int, others: Array, numbers: Indices, rounding: Array | None, order: Indices
+    ) -> tuple[Replacement, ...]:
+        """The first few of the columns, which come in the order of the kernel's losses, with losses from the SVD."""
+        kept: list[Replacement] = []
+        for first in range(0, len(order), 4 * NEAREST):
+            some = order[first : first + 4 * NEAREST]
+            losses = self._log_losses(position, others[:, :, some], _part(rounding, some))
+            last = kept[NEAREST - 1].log_loss if len(kept) >= NEAREST else np.inf
+            if len(kept) >= NEAREST and losses.min() > last + SLACK * max(abs(last), 1.0):
+                break
+            new = [
+                Replacement(float(loss), int(numbers[p]), others[:, :, p])
+                for loss, p in zip(losses, some, strict=True)
+                if loss < np.inf
+            ]
+            kept = sorted(kept + new, key=lambda one: one.log_loss)
+        return self._ranked(position, kept)
+
+    def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
+        """The log-losses with each of these columns (n, k, m) in one place, infinite where the subset is dependent."""
+        _, k, m = columns.shape
+        stack = np.repeat(self.picked[None], m, axis=0)
+        stack[..., position] = np.moveaxis(columns, 2, 0)
+        if m == 0:
+            return np.zeros(0)
+        # as in `direction_rank`
+        size = np.linalg.norm(stack, axis=2)
+        if self.rounding is not None and rounding is not None:
+            errors = np.repeat(self.rounding[None], m, axis=0)
+            errors[..., position] = rounding.T
+            size = np.maximum(size, errors / EPS)
+        s = spectrum(stack / np.where(size > 0, size, 1.0)[:, :, None, :])
+        independent = (s[..., -1] > k * EPS * np.maximum(s[..., 0], 1.0)).all(axis=1)
+        return np.where(independent, log_sum(log_spectral_loss(spectrum(stack), self.c)), np.inf)
+
+    def _promising(self, position: int, others: Array) -> Indices:
+        """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
+        y_min² and λ_max ≥ e_max + y_max²: columns of a low bound on the loss.
+        """
+        _, k, count = others.shape
+        if count <= BATCH or k == 1:
+            return np.arange(min(count, BATCH), dtype=np.intp)
+        stay = np.delete(self.picked, position, axis=2)
+        e, V = np.linalg.eigh(stay @ np.swapaxes(stay, 1, 2))
+        ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ others) ** 2
+        ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
+        ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
+        bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
+        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
+
+    def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:
+        """Lowest loss first, of equal losses the lowest number; identical columns, up to sign, have equal losses."""
+        least = {_unsigned(self.picked[:, :, position]): self.log_loss}
+        for one in found:
+            key = _unsigned(one.values)
+            least[key] = min(one.log_loss, least.get(key, np.inf))
+        return ranked(replace(one, log_loss=least[_unsigned(one.values)]) for one in found)
+
+
+def rounding_after(transform: Transform, lengths: Array) -> Array | None:
+    """The rounding of columns that a source's transform centred, as in `Matrix`, from their lengths after it."""
+    return None if transform.b is None else EPS * (lengths + 2 * float(np.linalg.norm(transform.b)))
+
+
+def is_lower(log_loss: float, other: float) -> bool:
+    """Whether a log-loss is lower than the other by more than rounding."""
+    return log_loss < other - TIE * max(abs(log_loss), 1.0)
+
+
+def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
+    """The first few by loss; losses that differ by rounding are equal, and then the lowest number comes first."""
+    waiting = sorted(found, key=lambda one: one.log_loss)
+    order: list[Replacement] = []
+    while waiting and len(order) < NEAREST:
+        equal = [one for one in waiting if not is_lower(waiting[0].log_loss, one.log_loss)]
+        order += sorted(equal, key=lambda one: one.index)
+        waiting = waiting[len(equal) :]
+    return tuple(order[:NEAREST])
+
+
+def _part(rounding: Array | None, which: Indices) -> Array | None:
+    return None if rounding is None else rounding[:, which]
+
+
+def _unsigned(values: Array) -> bytes:
+    """What identical columns (n, k) have in common, whatever their sign at each point."""
+    first = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
+    return (np.where(first < 0, -values, values) + 0.0).tobytes()
