@@ -234,8 +234,10 @@ def _explain_source(
     told: tuple[str, ...],
 ) -> Selection:
     """The selection, with the best replacements of all columns: one pass."""
-    picked = columns.transform.apply(columns.take(search.indices))[None]
-    rounding = rounding_after(columns.transform, np.linalg.norm(picked, axis=1))
+    taken = columns.take(search.indices)
+    picked = columns.transform.apply(taken)[None]
+    rounding = rounding_after(columns.transform, replace(columns.transform, A=None).apply(taken))
+    rounding = None if rounding is None else rounding[None]
     out = np.union1d(search.indices, barred)
     task = Replacements(picked, search.log_loss, c, out, rounding, columns.transform)
     found: Found = columns.source.fold(task)

@@ -15,7 +15,7 @@ from isopursuit.matrix import Matrix, as_numbers, name_columns, numerical_rank, 
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, Status
-from isopursuit.search.passes import Addition, Best, tied
+from isopursuit.search.passes import Addition, Best, alive, tied
 from isopursuit.sources.columns import Columns, as_source
 from isopursuit.sources.tasks import Pile, Screen, Task
 
@@ -48,7 +48,7 @@ class Field:
         self.seconds: list[float] = []
         self.notes = columns.notes
         self.numbers, self.home = include, self.taken(include)
-        self._open(len(np.setdiff1d(barred, include)))
+        self._open(np.setdiff1d(barred, include))
 
     @classmethod
     def over(
@@ -75,7 +75,7 @@ class Field:
             raise ParameterError(f"include names {len(must)} columns, but only {k} are picked.")
         return cls(columns, must, barred, time_limit, began)
 
-    def _open(self, excluded: int) -> None:
+    def _open(self, excluded: Indices) -> None:
         D = self.k
         everything = Screen(np.eye(D), None, self.columns.transform, HOME, band=1.0)
         began = time.perf_counter()
@@ -83,7 +83,7 @@ class Field:
         self.seconds.append(time.perf_counter() - began)
         if found.zero:
             self.notes += (f"{found.zero} columns are zero and cannot be picked.",)
-        if self.count - found.zero - excluded < D:
+        if self.count - found.zero - len(excluded) < D and self._possible(found.zero, excluded) < D:
             raise ShapeError(
                 f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
                 "needed. Exclude fewer columns, or pass a smaller k to `select`."
@@ -92,6 +92,11 @@ class Field:
         if np.linalg.matrix_rank(unit) < len(self.include):
             raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
         self.join(found.drawn)
+
+    def _possible(self, zero: int, excluded: Indices) -> int:
+        """How many columns can be picked, where some of those excluded are among the zero ones."""
+        squares = np.einsum("dp,dp->p", *(self.taken(excluded),) * 2)
+        return self.count - zero - int(alive(squares, 0, np.zeros(0, dtype=np.intp)).sum())
 
     def taken(self, numbers: Indices) -> Array:
         """These columns after the transform, (D, m)."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.loss import log_spectral_loss, log_sum
-from isopursuit.matrix import EPS, on_host, spectrum
+from isopursuit.matrix import EPS, LOOSE, on_host, spectrum
 from isopursuit.search._swap import Columns as Swaps
 from isopursuit.search.passes import TIE, alive, pieces
 from isopursuit.sources.tasks import Transform
@@ -60,12 +60,18 @@ class Replacements:
         """The best of one block."""
         found: Found = ()
         task = self
-        for start, z in pieces(block, self.transform):
+        A = self.transform.A
+        for start, z in pieces(block, replace(self.transform, A=None)):
             values = np.asarray(on_host(z), dtype=np.float64)
+            rounding = rounding_after(self.transform, values)
+            values = values if A is None else A @ values
             squares = np.einsum("dp,dp->p", values, values)
-            numbers = np.flatnonzero(alive(squares, first + start, self.barred))
-            rounding = rounding_after(self.transform, np.sqrt(squares[None, numbers]))
-            found = self.merge(found, task.among(values[None, :, numbers], first + start + numbers, rounding))
+            possible = alive(squares, first + start, self.barred)
+            if rounding is not None:
+                possible &= squares > rounding**2
+            which = np.flatnonzero(possible)
+            errors = None if rounding is None else rounding[None, which]
+            found = self.merge(found, task.among(values[None, :, which], first + start + which, errors))
             task = task.after(found)
         return found
 
@@ -162,9 +168,13 @@ class Replacements:
         return ranked(replace(one, log_loss=least[_unsigned(one.values)]) for one in found)
 
 
-def rounding_after(transform: Transform, lengths: Array) -> Array | None:
-    """The rounding of columns that a source's transform centred, as in `Matrix`, from their lengths after it."""
-    return None if transform.b is None else EPS * (lengths + 2 * float(np.linalg.norm(transform.b)))
+def rounding_after(transform: Transform, centred: Array) -> Array | None:
+    """The rounding of columns after a source's transform, as in `Matrix`, given them before its projection."""
+    if transform.b is None and transform.A is None:
+        return None
+    shift = 0.0 if transform.b is None else 2 * float(np.linalg.norm(transform.b))
+    angle = EPS if transform.A is None else min(64 * len(centred) * EPS, LOOSE)
+    return EPS * shift + angle * np.linalg.norm(centred, axis=0)
 
 
 def is_lower(log_loss: float, other: float) -> bool:
