@@ -53,7 +53,7 @@ def select_problem(rng: np.random.Generator) -> Outcome:
     values = in_leading_space(X, options, source)
     if values is None:
         return Outcome(family, "leading space not determined")
-    oracle = Table(values, c, options)
+    oracle = Table(values, c, options, float(np.linalg.norm(X, axis=1).max()))
     try:
         picked = ip.select(ip.as_source(given) if source else given, **options)
     except InputError as error:
@@ -65,7 +65,7 @@ def candidates(rng: np.random.Generator) -> tuple[str, np.ndarray]:
     """A family's name and X (n, D, P)."""
     n = int(rng.choice([1, 1, 1, 2, 3]))
     D = int(rng.integers(1, 5))
-    P = int(rng.integers(D, 10))
+    P = int(rng.integers(D, 10 if D > 3 or rng.random() < 0.8 else 25))
     family = str(rng.choice(["lattice", "signs", "normal", "lengths", "one way", "near-duplicates", "tenths", "zeros"]))
     X = rng.integers(-2, 3, (n, D, P)).astype(float)
     if family == "signs":
@@ -126,11 +126,11 @@ class Table:
     where float64 cannot tell.
     """
 
-    def __init__(self, X: np.ndarray, c: float, options: dict[str, Any]) -> None:
+    def __init__(self, X: np.ndarray, c: float, options: dict[str, Any], longest: float) -> None:
         self.X, self.c = X, c
         self.exact = "k" not in options  # a projection's rounding makes dependent columns independent
         self.include, self.exclude = options.get("include", []), options.get("exclude", [])
-        self.k = X.shape[1]
+        self.k, self.longest = X.shape[1], longest
         alive = (np.linalg.norm(X, axis=1) > 1e-13 * np.linalg.norm(X, axis=1).max()).all(axis=0)
         self.possible = [p for p in np.flatnonzero(alive).tolist() if p not in self.exclude]
         self.known: dict[tuple[int, ...], tuple[float, float]] = {}
@@ -155,7 +155,8 @@ class Table:
             return np.inf, np.inf
         unit = np.linalg.svd(stack / lengths, compute_uv=False)[:, -1].min()
         sigma = np.linalg.svd(stack, compute_uv=False)
-        error = 4 * self.k * EPS * sigma[:, :1]
+        # a leading space is itself known to within rounding, relative to the columns before their projection
+        error = 4 * self.k * EPS * sigma[:, :1] + (0.0 if self.exact else 1e-12 * self.longest)
         low, high = (self.log_loss(sigma, error * sign) for sign in (1, -1))
         doubtful = unit < (DOUBTFUL if self.exact else PROJECTED) or (sigma[:, -1] < 4 * error[:, 0]).any()
         return low, np.inf if doubtful else high
@@ -335,7 +336,7 @@ def weights_problem(rng: np.random.Generator) -> Outcome:
     weight[rng.integers(0, n, 2)] += 1
     kind = IsometrySampleSelector if rng.random() < 0.6 else IsometryFeatureSelector
     options: dict[str, Any] = {
-        "method": "exact",
+        "method": str(rng.choice(["exact", "exact", "two-stage"])),
         "c": float(rng.choice([0.3, 1.0, 2.0])),
         "standardize": bool(rng.random() < 0.5),
         "unit": "median" if rng.random() < 0.6 else 1.0,

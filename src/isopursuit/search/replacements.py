@@ -23,8 +23,9 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 NEAREST = 5  # replacements kept for each picked column
-BATCH = 16  # promising swaps that are evaluated to get a first cutoff
-SLACK = 1e-9  # of a cutoff in log-loss: rounding of nearly dependent subsets
+BATCH = 8  # swaps that are evaluated at once, the promising ones first to get a cutoff
+CLEAR = 1e-6  # columns of unit length with a least singular value above this are independent
+SLACK = 1e-9  # relative, of a cutoff in log-loss
 
 
 @dataclass(frozen=True)
@@ -102,29 +103,34 @@ class Replacements:
                 some = self._promising(position, others)
                 scores = np.sort(self._log_losses(position, others[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
-            limit = cutoff + SLACK * max(abs(cutoff), 1.0) if cutoff < np.inf else np.inf
-            which, values = swaps.below(subset, position, kernel_loss, limit)
-            order = which[np.argsort(values, kind="stable")] - k
-            found.append(self._best(position, others, numbers, rounding, order.astype(np.intp)))
+            which, values = swaps.below(subset, position, kernel_loss, self._above(cutoff))
+            order = np.argsort(values, kind="stable")
+            found.append(self._best(position, others, numbers, rounding, which[order] - k, values[order]))
         return tuple(found)
 
     def _best(
-        self, position: int, others: Array, numbers: Indices, rounding: Array | None, order: Indices
+        self,
+        position: int,
+        others: Array,
+        numbers: Indices,
+        rounding: Array | None,
+        which: NDArray[np.int32],
+        values: Array,
     ) -> tuple[Replacement, ...]:
-        """The first few of the columns, which come in the order of the kernel's losses, with losses from the SVD."""
+        """The first few of the columns `which`, in the order of the kernel's losses `values`, with losses from the SVD."""
         kept: list[Replacement] = []
-        for first in range(0, len(order), 4 * NEAREST):
-            some = order[first : first + 4 * NEAREST]
-            losses = self._log_losses(position, others[:, :, some], _part(rounding, some))
+        for first in range(0, len(which), BATCH):
             last = kept[NEAREST - 1].log_loss if len(kept) >= NEAREST else np.inf
-            if len(kept) >= NEAREST and losses.min() > last + SLACK * max(abs(last), 1.0):
+            if values[first] > self._above(last):
                 break
-            new = [
-                Replacement(float(loss), int(numbers[p]), others[:, :, p])
-                for loss, p in zip(losses, some, strict=True)
+            some = which[first : first + BATCH]
+            losses = self._log_losses(position, others[:, :, some], _part(rounding, some))
+            kept += [
+                Replacement(loss, int(numbers[p]), others[:, :, p])
+                for loss, p in zip(losses.tolist(), some.tolist(), strict=True)
                 if loss < np.inf
             ]
-            kept = sorted(kept + new, key=lambda one: one.log_loss)
+            kept.sort(key=lambda one: one.log_loss)
         return self._ranked(position, kept)
 
     def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
@@ -140,9 +146,25 @@ class Replacements:
             errors = np.repeat(self.rounding[None], m, axis=0)
             errors[..., position] = rounding.T
             size = np.maximum(size, errors / EPS)
-        s = spectrum(stack / np.where(size > 0, size, 1.0)[:, :, None, :])
-        independent = (s[..., -1] > k * EPS * np.maximum(s[..., 0], 1.0)).all(axis=1)
-        return np.where(independent, log_sum(log_spectral_loss(spectrum(stack), self.c)), np.inf)
+        sigma = spectrum(stack)
+        losses = log_sum(log_spectral_loss(sigma, self.c))
+        for i in np.flatnonzero((sigma[..., -1] <= CLEAR * size.max(axis=-1)).any(axis=1)):
+            s = spectrum(stack[i] / np.where(size[i] > 0, size[i], 1.0)[:, None, :])
+            losses[i] = losses[i] if (s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)).all() else np.inf
+        return losses
+
+    def _above(self, log_loss: float) -> float:
+        """What no log-loss of the kernel's exceeds where the SVD's is this one.
+
+        A log-loss L comes from a singular value of at least about L^(−1/c), which is known to within eps times the
+        largest; relatively L is known c times less well.
+        """
+        if log_loss == np.inf:
+            return np.inf
+        size = max(float(np.linalg.norm(self.picked, axis=1).max()), 1.0)
+        with np.errstate(over="ignore"):
+            relative = 64 * self.picked.shape[2] * EPS * self.c * size * np.float64(max(log_loss, 1.0)) ** (1 / self.c)
+        return log_loss + max(SLACK, float(relative)) * max(abs(log_loss), 1.0) if relative < 0.1 else np.inf
 
     def _promising(self, position: int, others: Array) -> Indices:
         """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
@@ -193,7 +215,7 @@ def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
     return tuple(order[:NEAREST])
 
 
-def _part(rounding: Array | None, which: Indices) -> Array | None:
+def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | None:
     return None if rounding is None else rounding[:, which]
 
 
