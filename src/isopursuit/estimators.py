@@ -44,6 +44,7 @@ __all__ = ["IsometryFeatureSelector", "IsometrySampleSelector"]
 Array = NDArray[np.float64]
 CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding
 HALF = 1e-12  # relative rounding of half the weights
+MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated
 LEAST = 1e-6  # a relevance below this share of the largest counts as this: longer vectors would drown the others
 
 
@@ -311,7 +312,8 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
         y : ignored
             But given to `relevance` where that is a function.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts.
+            How many times each sample counts: a weight of 2 is a row that stands there twice. Where `relevance` is a
+            function, it is given the rows so repeated, and weights must be whole numbers.
         """
         table = self._table(X, reset=True)
         n, p = table.shape
@@ -325,16 +327,25 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
             "features",
             lambda rank: min(max(1, p // 2), rank),
             labels=self._names(),
-            relevance=self._relevance(table, y),
+            relevance=self._relevance(table, y, weight if sample_weight is not None else None),
             notes=notes,
         )
         return self
 
-    def _relevance(self, table: Array, y: Any) -> Array | None:
+    def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
         if self.relevance is None:
             return None
         if not callable(self.relevance):
             return _weights(self.relevance, table.shape[1], "relevance")
+        if weight is not None:  # a function of (X, y) knows of copies only
+            copies = weight.astype(np.intp)
+            if (copies != weight).any() or copies.sum() > MOST_COPIES:
+                raise ParameterError(
+                    "A relevance that is a function needs sample_weight in whole numbers, at most "
+                    f"{MOST_COPIES:,} in all, because it is given every sample as often as its weight says. Pass "
+                    "relevance as an array of scores instead."
+                )
+            table, y = table.repeat(copies, axis=0), None if y is None else np.asarray(y).repeat(copies, axis=0)
         answer: Any = self.relevance(table, y)
         scores = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=np.float64)
         return _weights(np.where(np.isnan(scores), 0.0, scores), table.shape[1], "relevance")
