@@ -140,8 +140,8 @@ class _IsometrySelector(BaseEstimator):
     ) -> Selection:
         """Select among the columns of `candidates`, and keep the answer.
 
-        `rounding` is as in `Matrix`. `weight` says how much a candidate counts in the leading space, `relevance` how much
-        it is worth having; a zero in either excludes it. `default` gives k for a rank, where the user did not.
+        `rounding` is as in `Matrix`. `weight` says how much a candidate counts in the leading space, `relevance` how
+        much it is worth having; a zero in either excludes it. `default` gives k for a rank, where the user did not.
         """
         P = candidates.shape[1]
         if len(candidates) > P:

@@ -217,25 +217,30 @@ def direction_rank(values: Array, rounding: Array | None = None) -> int:
     return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), values.shape[1], EPS)
 
 
-def row_space(values: Array, k: int, without: Sequence[int] = ()) -> tuple[Array, float]:
-    """The columns' coordinates in the leading k-dimensional row space, U_kᵀ X where X = U S Vᵀ, and how far that space may
-    be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE.
+def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
+    """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ.
 
     Columns named in `without` do not take part in finding that space.
     """
+    return _leading_directions(values, k, without)[0].T @ values
+
+
+def _leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[Array, float]:
+    """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE."""
     kept = np.delete(values, without, axis=1) if without else values
     u, s, _ = np.linalg.svd(row_triangle(kept).T)
     leading = u[:, :k]
     # fix the signs, so that the answer does not depend on LAPACK's
     leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
     gap = s[k - 1] - (s[k] if k < len(s) else 0.0)
-    return leading.T @ values, EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))
+    return leading, EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))
 
 
 def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     """The matrix in its leading k dimensions: see `row_space`. Columns of which only rounding is left become zero."""
     before = np.linalg.norm(matrix.values, axis=0)
-    values, angle = row_space(matrix.values, k, without)
+    leading, angle = _leading_directions(matrix.values, k, without)
+    values = leading.T @ matrix.values
     rounding = 4 * len(matrix.values) * angle * before
     rounding = rounding if matrix.rounding is None else np.maximum(rounding, matrix.rounding)
     gone = (np.linalg.norm(values, axis=0) <= rounding) & (before > 0)

@@ -298,7 +298,7 @@ def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred
     A column that is zero at one point may not be picked, because every subset with it is dependent at that point.
     """
     possible = np.all([one.nonzero for one in points], axis=0)
-    possible[barred] = False
+    possible[list(barred)] = False
     values = np.stack([one.values for one in points]) * possible
     labels, notes = points[0].labels, points[0].notes
     found = isometry_pursuit(values if many else values[0], c, normalization=normalization, labels=labels)

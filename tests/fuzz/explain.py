@@ -12,9 +12,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from fuzz.harness import Outcome, script
 
 import isopursuit as ip
+from fuzz.harness import Outcome, script
 from isopursuit.errors import InputError, RangeError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
 
@@ -162,7 +162,7 @@ class Table:
         return low, np.inf if doubtful else high
 
     def log_loss(self, sigma: np.ndarray, error: np.ndarray) -> float:
-        """The paper's formula; the log-loss with every singular value moved towards 1 (or away from it) by the error."""
+        """The paper's formula, with every singular value moved towards 1 (or away from it) by the error."""
         with np.errstate(over="ignore", divide="ignore"):
             moved = np.where(sigma < 1, np.maximum(sigma + error, 0.0), np.maximum(sigma - error, 0.0))
             power = moved**self.c
@@ -198,7 +198,7 @@ class Table:
         if not set(self.include) <= set(chosen) <= set(self.possible):
             wrong.append(f"picked {chosen}, but include={self.include} and only {self.possible} can be picked")
         others = [p for p in self.possible if p not in chosen]
-        swaps = {(i, p): self.interval(tuple(q for q in chosen if q != i) + (p,)) for i in chosen for p in others}
+        swaps = {(i, p): self.interval((*(q for q in chosen if q != i), p)) for i in chosen for p in others}
         for choice in picked.choices:
             wrong += self._wrong_choice(choice, {p: swaps[choice.index, p] for p in others}, picked)
         wrong += self._wrong_alternatives(picked, swaps)

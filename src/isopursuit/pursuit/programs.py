@@ -202,8 +202,8 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     home = pursue_columns(columns, target, ridge, ask.tol, ask.memory, ask.callback, ask.time_limit, ask.state, given)
     if abs(home.log_scale) > LARGEST_SCALE:
         raise RangeError(
-            f"At c={columns.transform.c:g} the longest normalized column has length e^{home.log_scale:.4g}, so that the "
-            "objective leaves float64. Use a smaller c, or rescale the columns to a median length of 1."
+            f"At c={columns.transform.c:g} the longest normalized column has length e^{home.log_scale:.4g}, so that "
+            "the objective leaves float64. Use a smaller c, or rescale the columns to a median length of 1."
         )
     scale = math.exp(-home.log_scale)
     if not home.complete:

@@ -45,8 +45,8 @@ class Replacements:
     """The best replacements for each of the columns `picked` (n, k, k), at most NEAREST for each, lowest loss first.
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `barred`
-    (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which nothing
-    matters, one for each picked column.
+    (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which
+    nothing matters, one for each picked column.
     """
 
     picked: Array
@@ -117,7 +117,7 @@ class Replacements:
         which: NDArray[np.int32],
         values: Array,
     ) -> tuple[Replacement, ...]:
-        """The first few of the columns `which`, in the order of the kernel's losses `values`, with losses from the SVD."""
+        """The first few of the columns `which`, in the order of the kernel's losses `values`; theirs are the SVD's."""
         kept: list[Replacement] = []
         for first in range(0, len(which), BATCH):
             last = kept[NEAREST - 1].log_loss if len(kept) >= NEAREST else np.inf
