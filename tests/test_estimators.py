@@ -166,6 +166,65 @@ def test_a_unit_is_the_length_that_counts_as_one():
     )
 
 
+# Excluded candidates, and tables far from zero
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "greedy"])
+@pytest.mark.parametrize("seed", range(3))
+def test_excluded_candidates_do_not_define_the_leading_space(method, seed):
+    X = table(seed, n=12, p=6)
+    X[0] *= 30
+    X[:, 1] *= 30
+    for selector, direct in (
+        (IsometrySampleSelector(3, method=method, exclude=[0]), ip.select(X.T, 3, method=method, exclude=[0])),
+        (
+            IsometryFeatureSelector(3, method=method, exclude=[1]),
+            ip.select(X / np.sqrt(12), 3, method=method, exclude=[1]),
+        ),
+    ):
+        selector.fit(X)
+        assert selector.loss_ == pytest.approx(direct.loss, rel=1e-9)
+        assert picked(selector) == direct.indices.tolist()
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact"])
+@pytest.mark.parametrize("seed", range(10))
+def test_five_rows_of_wine_centred_have_rank_four(method, seed):
+    rows = WINE.values[np.random.default_rng(seed).choice(len(WINE.values), 5, replace=False)]
+    selector = IsometrySampleSelector(standardize=True, method=method).fit(rows)
+    assert len(picked(selector)) == 4
+    assert np.isfinite(selector.loss_)
+    with pytest.raises(ParameterError, match="rank 4"):
+        IsometrySampleSelector(5, standardize=True, method=method).fit(rows)
+
+
+@pytest.mark.parametrize("far", [1e2, 1e5, 1e8])
+@pytest.mark.parametrize("kind", [IsometryFeatureSelector, IsometrySampleSelector])
+def test_a_table_far_from_zero_has_the_rank_of_the_table_centred(kind, far):
+    """Rows and columns of whole numbers, so that the table far from zero is exact and the mean is what is rounded."""
+    for seed in range(10):
+        whole = np.random.default_rng(seed).integers(-9, 10, (5, 8)).astype(float)
+        near, there = (kind(4, standardize=True, method="exact").fit(X) for X in (whole, whole + far))
+        assert there.loss_ == pytest.approx(near.loss_, rel=1e-6)
+        assert len(picked(kind(standardize=True).fit(whole + far))) == 4
+        with pytest.raises(ParameterError, match="rank 4"):
+            kind(5, standardize=True).fit(whole + far)
+
+
+def test_features_that_agree_but_for_rounding_do_not_replace_each_other():
+    a = np.random.default_rng(0).normal(size=(20, 2)) + 1e6
+    X = np.column_stack([a, 3 * a[:, 0] + 2])
+    choices = IsometryFeatureSelector(2, standardize=True, method="exact").fit(X).selection_.choices
+    assert {choice.index: choice.replacement for choice in choices} == {0: 2, 1: None}
+
+
+def test_a_long_constant_feature_is_constant():
+    X = np.column_stack([np.full(100_000, 0.1), np.random.default_rng(0).normal(size=(100_000, 2))])
+    selector = IsometryFeatureSelector(2, standardize=True).fit(X)
+    assert picked(selector) == [1, 2]
+    assert "takes no part: 0." in selector.selection_.notes[0]
+
+
 # Weights and relevance
 
 
@@ -178,6 +237,59 @@ def test_a_weight_is_a_number_of_copies(estimator):
     assert weighted.loss_ == pytest.approx(repeated.loss_)
     np.testing.assert_allclose(weighted.transform(X), repeated.transform(X))
     np.testing.assert_allclose(weighted.scale_, repeated.scale_)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kind", [IsometryFeatureSelector, IsometrySampleSelector])
+def test_a_median_of_weighted_lengths_is_that_of_the_copies(kind, seed):
+    X = table(seed, n=9, p=4)
+    weight = np.random.default_rng(seed).integers(0, 4, 9)
+    estimator = kind(3, method="exact", unit="median")
+    repeated = clone(estimator).fit(X.repeat(weight, axis=0))
+    for scale in (1.0, 0.1, 1 / 3):
+        weighted = clone(estimator).fit(X, sample_weight=scale * weight)
+        assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-9)
+        lengths = [[choice.length for choice in one.selection_.choices] for one in (weighted, repeated)]
+        np.testing.assert_allclose(*map(sorted, lengths))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_median_is_numpys_median_of_the_copies(seed):
+    X = table(seed, n=9, p=4)
+    weight = np.random.default_rng(seed).integers(0, 4, 9)
+    lengths = np.linalg.norm(X, axis=1)
+    for scale in (1.0, 0.1, 0.3):
+        selector = IsometrySampleSelector(unit="median").fit(X, sample_weight=scale * weight)
+        for choice in selector.selection_.choices:
+            assert choice.length == pytest.approx(lengths[choice.index] / np.median(lengths.repeat(weight)))
+
+
+def test_the_unit_is_the_median_of_what_may_be_picked():
+    X = np.diag([1.0, 2.0, 4.0, 8.0])
+    lengths = [
+        [choice.length for choice in fitted.selection_.choices]
+        for fitted in (
+            IsometrySampleSelector(include=range(4), unit="median").fit(X),
+            IsometrySampleSelector(exclude=[0], unit="median").fit(X),
+            IsometrySampleSelector(unit="median").fit(X[1:]),
+        )
+    ]
+    np.testing.assert_allclose(lengths[0], [1 / 3, 2 / 3, 4 / 3, 8 / 3])
+    np.testing.assert_allclose(lengths[1], [0.5, 1, 2])
+    np.testing.assert_allclose(lengths[2], [0.5, 1, 2])
+
+
+def test_a_relevance_that_is_a_function_sees_every_copy():
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:60], y[:60]
+    weight = np.random.default_rng(0).integers(0, 4, 60)
+    selector = IsometryFeatureSelector(4, standardize=True, relevance=f_classif)
+    weighted = clone(selector).fit(X, y, sample_weight=weight)
+    repeated = clone(selector).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    assert weighted.loss_ == pytest.approx(repeated.loss_)
+    assert picked(weighted) == picked(repeated)
+    with pytest.raises(ParameterError, match="whole numbers"):
+        clone(selector).fit(X, y, sample_weight=weight / 2)
 
 
 def test_a_sample_of_zero_weight_or_relevance_is_not_picked():

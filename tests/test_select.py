@@ -2,10 +2,11 @@ import itertools
 
 import numpy as np
 import pytest
+from fuzz.explain import run
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, RankError
 
 
 def problem(seed, D, P):
@@ -154,3 +155,125 @@ def test_few_subsets_are_tried_outright():
     found = ip.exact_search(X)
     assert (found.method, found.status, found.nodes, found.evaluations) == ("exact", "optimal", 0, 84)
     assert found.indices.tolist() == ip.brute_search(X).indices.tolist()
+
+
+# Explanations
+
+
+@pytest.mark.parametrize("first", range(0, 800, 100))
+def test_prices_replacements_alternatives_and_weights_equal_brute_force(first):
+    """Hostile problems (fuzz/explain.py): lattices, ties, dependent replacements, many points, include, sources."""
+    failures = {seed: run(seed).failures for seed in range(first, first + 100)}
+    assert not {seed: failed for seed, failed in failures.items() if failed}
+
+
+@pytest.mark.parametrize("c", [0.05, 0.3, 1.0, 2.0])
+def test_a_replacement_never_makes_the_columns_dependent(c):
+    """Only columns 1 and 3 leave the plane of the first two coordinates, and 2 is three times a tenth of 0."""
+    X = np.array([[0.1, 0.0, 0.1 * 3, 0.2], [0.7, 0.0, 0.7 * 3, 0.1], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])[:3]
+    X = np.column_stack([X, [1.0, 0.0, 0.0]])
+    picked = ip.select(X, c=c, method="exact", include=[0, 1, 4])
+    by_index = {choice.index: choice for choice in picked.choices}
+    assert by_index[1].replacement == 3
+    assert by_index[4].replacement == 3
+    assert by_index[0].replacement in (2, 3)
+    alone = ip.select(X, c=c, method="exact", include=[0, 1, 4], exclude=[3])
+    by_index = {choice.index: choice for choice in alone.choices}
+    for index in (1, 4):
+        assert (by_index[index].price, by_index[index].replacement) == (np.inf, None)
+    assert "inf  none" in str(alone)
+    assert alone.alternatives == ()
+
+
+def test_a_price_beyond_float64_is_told_as_a_power_of_e():
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1e-3]])
+    price, other = (choice for choice in reversed(ip.select(X, method="exact").choices))
+    assert (price.price, price.replacement) == (np.inf, 2)
+    assert price.log_loss == pytest.approx(1000 - np.log(2) - 1)
+    assert (other.price, other.replacement) == (np.inf, None)
+    assert "e^998.3  2" in str(ip.select(X, method="exact"))
+
+
+def test_of_two_losses_beyond_float64_the_lower_has_the_lower_price():
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 1e-3, 2e-3]])
+    picked = ip.select(X, method="exact", include=[1])
+    assert {choice.index: choice.price for choice in picked.choices} == {0: np.inf, 1: -np.inf}
+
+
+def test_a_negative_price_of_an_included_column_is_not_the_pursuits_doing():
+    picked = ip.select(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.9]]), include=[1])
+    assert picked.choices[1].price < 0
+    assert picked.notes == ()
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy", "brute"])
+def test_a_column_that_vanishes_at_one_point_is_out_at_all_of_them(method):
+    """Any subset with it is dependent there. The pursuit alone would keep columns 0 to 3, orthonormal at one point."""
+    X = np.zeros((2, 2, 7))
+    X[0, :, :2] = X[1, :, 2:4] = np.eye(2)
+    X[:, :, 4:] = np.random.default_rng(0).normal(size=(2, 2, 3))
+    picked = ip.select(X, method=method)
+    pairs = {pair: sum(ip.isometry_loss(x[:, pair]) for x in X) for pair in itertools.combinations(range(4, 7), 2)}
+    assert tuple(picked.indices.tolist()) == min(pairs, key=pairs.__getitem__)
+    assert all(other.index > 3 for other in picked.alternatives)
+    assert any("zero at some of the 2 points" in note for note in picked.notes)
+
+
+def test_a_column_outside_the_leading_space_is_zero_there():
+    X = np.array([[3.0, 0.0, 2.5, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1e-3]])
+    for method in ("two-stage", "exact", "greedy"):
+        picked = ip.select(X, k=2, method=method)
+        assert 3 not in [*picked.indices, *(other.index for other in picked.alternatives)]
+        assert any("zero in the leading 2 dimensions" in note for note in picked.notes)
+
+
+def test_where_the_pursuit_leaves_no_subset_that_is_independent_at_every_point_all_are_searched():
+    X = np.random.default_rng(1638).integers(-1, 2, (3, 2, 6)).astype(float)
+    picked, best = ip.select(X), ip.select(X, method="exact")
+    assert picked.indices.tolist() == best.indices.tolist()
+    assert any("so all columns were searched" in note for note in picked.notes)
+    assert picked.verdict == best.verdict
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy", "brute"])
+def test_where_every_subset_is_dependent_at_some_point_that_is_said(method):
+    a, b, c = [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]
+    X = np.stack([np.array(columns).T for columns in ([a, a, b], [a, b, a], [c, b, b])])
+    with pytest.raises(RankError, match=r"linearly dependent at some of the 3 points"):
+        ip.select(X, method=method)
+
+
+def test_of_identical_columns_up_to_sign_the_first_replaces():
+    X = problem(3, 3, 12)
+    X = np.hstack([X, -X, X])
+    picked = ip.select(X, method="brute")
+    assert max(picked.indices) < 12
+    for choice in picked.choices:
+        assert choice.replacement < 24
+        assert (choice.price, choice.replacement) == (0.0, choice.index + 12)
+    assert [other.index for other in picked.alternatives[:3]] == (picked.indices + 12).tolist()
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy"])
+@pytest.mark.parametrize("seed", [4, 9, 20, 21])
+def test_a_source_is_explained_as_the_array_is(method, seed):
+    """Against all of its columns: for seeds 4, 9 and 20 one swap with a column that the pursuit pruned is better."""
+    rng, lengths = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
+    X = rng.normal(size=(5, 30)) / np.sqrt(5) * np.exp(0.5 * lengths.uniform(-1, 1, 30))
+    for options in ({}, {"k": 3}):
+        array, source = ip.select(X, method=method, **options), ip.select(ip.as_source(X), method=method, **options)
+        assert source.indices.tolist() == array.indices.tolist()
+        for one, other in zip(source.choices, array.choices, strict=True):
+            assert (one.index, one.replacement) == (other.index, other.replacement)
+            assert (one.price, one.length) == pytest.approx((other.price, other.length), rel=1e-6, abs=1e-9)
+        assert [one.index for one in source.alternatives] == [one.index for one in array.alternatives]
+        assert [one.displaces for one in source.alternatives] == [one.displaces for one in array.alternatives]
+        assert set(array.notes) <= set(source.notes)
+    if method == "two-stage" and seed != 21:
+        assert any("negative price" in note for note in ip.select(ip.as_source(X)).notes)
+
+
+def test_an_excluded_column_of_a_source_that_is_zero_counts_once():
+    X = np.array([[1.0, 0.0, 0.0, 0.3], [0.0, 0.0, 0.0, 1.0]])
+    picked = ip.select(ip.as_source(X), method="exact", exclude=[1, 2])
+    assert picked.indices.tolist() == [0, 3]

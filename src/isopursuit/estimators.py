@@ -16,12 +16,13 @@ from scipy.spatial.distance import cdist
 
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError, optional
 from isopursuit.matrix import (
+    EPS,
     Label,
     Matrix,
     as_indices,
+    in_row_space,
     name_columns,
     numerical_rank,
-    row_space,
     row_triangle,
     singular_values,
 )
@@ -41,7 +42,9 @@ from sklearn.utils.validation import (  # noqa: E402
 __all__ = ["IsometryFeatureSelector", "IsometrySampleSelector"]
 
 Array = NDArray[np.float64]
-CONSTANT = 10 * np.finfo(np.float64).eps  # a spread below this, relative to the largest entry, is rounding
+CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding
+HALF = 1e-12  # relative rounding of half the weights
+MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated
 LEAST = 1e-6  # a relevance below this share of the largest counts as this: longer vectors would drown the others
 
 
@@ -106,6 +109,7 @@ class _IsometrySelector(BaseEstimator):
         largest[largest == 0] = 1.0
         scaled = table[present] / largest  # so that no square leaves float64
         mean = np.average(scaled, axis=0, weights=weight[present])
+        mean += np.average(scaled - mean, axis=0, weights=weight[present])  # takes off the rounding of a long sum
         spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight[present]))
         constant = spread <= CONSTANT
         self.mean_ = mean * largest
@@ -125,6 +129,7 @@ class _IsometrySelector(BaseEstimator):
     def _pick(
         self,
         candidates: Array,
+        rounding: Array,
         what: str,
         default: Callable[[int], int],
         *,
@@ -135,29 +140,34 @@ class _IsometrySelector(BaseEstimator):
     ) -> Selection:
         """Select among the columns of `candidates`, and keep the answer.
 
-        `weight` says how much a candidate counts in the leading space, `relevance` how much it is worth having; a
-        zero in either excludes it. `default` gives k for a rank, where the user did not.
+        `rounding` is as in `Matrix`. `weight` says how much a candidate counts in the leading space, `relevance` how
+        much it is worth having; a zero in either excludes it. `default` gives k for a rank, where the user did not.
         """
         P = candidates.shape[1]
         if len(candidates) > P:
             candidates = row_triangle(candidates.T)  # P × P, with the same lengths and angles
-        matrix = Matrix(candidates, labels)
+        matrix = Matrix(candidates, labels, rounding=rounding)
         must, barred = as_indices(self.include, matrix, "include"), as_indices(self.exclude, matrix, "exclude")
         for zero in (weight, relevance):
             barred += [] if zero is None else np.flatnonzero(zero == 0).tolist()
-        root = np.ones(P) if weight is None else np.sqrt(weight)
-        weighted = candidates * root
-        k = self._size(np.delete(weighted, barred, axis=1), what, default, len(must))
+        barred = sorted(set(barred))
+        root = np.ones(P) if weight is None else np.sqrt(weight / weight.max())
+        weighted = replace(matrix, values=candidates * root, rounding=rounding * root)
+        k = self._size(weighted, barred, what, default, len(must))
         if k < len(candidates):
-            candidates = row_space(weighted, k) / np.where(root > 0, root, 1.0)
-        candidates = _with_relevance(candidates / self._unit_length(candidates, root**2), relevance)
+            reduced = in_row_space(weighted, k, barred)
+            candidates, notes = reduced.values / np.where(root > 0, root, 1.0), notes + reduced.notes
+        counted = root**2
+        counted[barred] = 0.0
+        lengths = np.linalg.norm(candidates, axis=0)
+        unit = self._unit_length(lengths, counted)
+        factor = _relevance_factor(lengths / unit, relevance) / unit
         picked = select(
-            candidates,
+            Matrix(candidates * factor, labels, rounding=rounding * factor),
             c=self.c,
             method=self.method,
             include=must,
-            exclude=sorted(set(barred)),
-            labels=labels,
+            exclude=barred,
             normalization=self.normalization,
             time_limit=self.time_limit,
             gap=self.gap,
@@ -169,8 +179,12 @@ class _IsometrySelector(BaseEstimator):
         self.optimal_ = picked.search.optimal
         return self.selection_
 
-    def _size(self, open_to: Array, what: str, default: Callable[[int], int], included: int) -> int:
-        rank = numerical_rank(singular_values(open_to), open_to.shape[1]) if open_to.size else 0
+    def _size(
+        self, weighted: Matrix, barred: list[int], what: str, default: Callable[[int], int], included: int
+    ) -> int:
+        open_to = np.delete(weighted.values, barred, axis=1)
+        error = float(np.linalg.norm(np.delete(cast(Array, weighted.rounding), barred)))
+        rank = numerical_rank(singular_values(open_to), open_to.shape[1], error) if open_to.size else 0
         if rank == 0:
             raise RankError(f"No {what} can be picked: all are zero, constant or excluded. Check X and the options.")
         if self.k is None:
@@ -183,12 +197,15 @@ class _IsometrySelector(BaseEstimator):
             )
         return int(self.k)
 
-    def _unit_length(self, candidates: Array, weight: Array) -> float:
+    def _unit_length(self, lengths: Array, weight: Array) -> float:
+        """The length that counts as 1: a number, or the median of the lengths, each counted as its weight says."""
         if self.unit == "median":
-            lengths = np.linalg.norm(candidates, axis=0)
             order = np.argsort(lengths)
             total = np.cumsum(np.where(lengths > 0, weight, 0.0)[order])
-            return float(lengths[order[np.searchsorted(total, total[-1] / 2)]])
+            half = total[-1] / 2
+            # two lengths where the weights below and above are equal, as between the middle two of an even number
+            middle = np.searchsorted(total, [half * (1 - HALF), half * (1 + HALF)])
+            return float(lengths[order[middle]].mean())
         if isinstance(self.unit, str) or not 0 < self.unit < np.inf:
             raise ParameterError(f"unit={self.unit!r} is not a positive length. Pass a number, or 'median'.")
         return float(self.unit)
@@ -295,7 +312,8 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
         y : ignored
             But given to `relevance` where that is a function.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts.
+            How many times each sample counts: a weight of 2 is a row that stands there twice. Where `relevance` is a
+            function, it is given the rows so repeated, and weights must be whole numbers.
         """
         table = self._table(X, reset=True)
         n, p = table.shape
@@ -305,19 +323,29 @@ class IsometryFeatureSelector(SelectorMixin, _IsometrySelector):
         candidates = self._standardized(table) * np.sqrt(weight / weight.sum())[:, None]
         self._pick(
             candidates,
+            EPS * (np.linalg.norm(candidates, axis=0) + 2 * np.abs(self.mean_) / self.scale_),
             "features",
             lambda rank: min(max(1, p // 2), rank),
             labels=self._names(),
-            relevance=self._relevance(table, y),
+            relevance=self._relevance(table, y, weight if sample_weight is not None else None),
             notes=notes,
         )
         return self
 
-    def _relevance(self, table: Array, y: Any) -> Array | None:
+    def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
         if self.relevance is None:
             return None
         if not callable(self.relevance):
             return _weights(self.relevance, table.shape[1], "relevance")
+        if weight is not None:  # a function of (X, y) knows of copies only
+            copies = weight.astype(np.intp)
+            if (copies != weight).any() or copies.sum() > MOST_COPIES:
+                raise ParameterError(
+                    "A relevance that is a function needs sample_weight in whole numbers, at most "
+                    f"{MOST_COPIES:,} in all, because it is given every sample as often as its weight says. Pass "
+                    "relevance as an array of scores instead."
+                )
+            table, y = table.repeat(copies, axis=0), None if y is None else np.asarray(y).repeat(copies, axis=0)
         answer: Any = self.relevance(table, y)
         scores = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=np.float64)
         return _weights(np.where(np.isnan(scores), 0.0, scores), table.shape[1], "relevance")
@@ -422,8 +450,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         table = self._table(X, reset=True)
         weight = _weights(sample_weight, len(table), "sample_weight")
         notes = self._learn_scale(table, weight)
+        candidates = np.ascontiguousarray(self._standardized(table).T)
+        shift = float(np.linalg.norm(self.mean_ / self.scale_))
         picked = self._pick(
-            np.ascontiguousarray(self._standardized(table).T),
+            candidates,
+            EPS * (np.linalg.norm(candidates, axis=0) + 2 * shift),
             "samples",
             lambda rank: rank,
             weight=None if sample_weight is None else weight,
@@ -475,10 +506,9 @@ def _weights(values: Any, n: int, what: str) -> Array:
     return weights
 
 
-def _with_relevance(candidates: Array, relevance: Array | None) -> Array:
+def _relevance_factor(lengths: Array, relevance: Array | None) -> Array:
     """|log length| grows by |log relevance|: the less relevant, the further from length 1, on its own side of it."""
     if relevance is None:
-        return candidates
+        return np.ones(len(lengths))
     share = np.maximum(relevance / relevance.max(), LEAST)
-    away = np.where(np.linalg.norm(candidates, axis=0) > 1, -1.0, 1.0)
-    return candidates * share**away
+    return share ** np.where(lengths > 1, -1.0, 1.0)

@@ -29,7 +29,7 @@ from isopursuit.errors import (
     optional,
     printable,
 )
-from isopursuit.matrix import SHOWN, Label, Matrix, name_columns, row_triangle
+from isopursuit.matrix import EPS, SHOWN, Label, Matrix, name_columns, row_triangle
 
 Array = NDArray[np.float64]
 
@@ -46,6 +46,7 @@ class Table:
     rows: tuple[Label, ...]
     notes: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()  # where each row stands in the file, if some were left out
+    shift: Array | None = None  # |mean| / spread of each column before standardization
 
     def standardized(self) -> Table:
         """Columns with mean 0 and variance 1; constant ones are left out with a note."""
@@ -60,12 +61,14 @@ class Table:
         if values.shape[1] == 0:
             raise ShapeError("Every column is constant, so there is nothing to standardize.")
         columns = tuple(name for name, same in zip(self.columns, constant, strict=True) if not same)
-        values = (values - values.mean(axis=0)) / values.std(axis=0)
-        return replace(self, values=values, columns=columns, notes=notes)
+        mean, spread = values.mean(axis=0), values.std(axis=0)
+        shift = np.abs(mean) / spread
+        return replace(self, values=(values - mean) / spread, columns=columns, notes=notes, shift=shift)
 
     def samples(self) -> Matrix:
         """Rows as candidates: X is columns × rows, as in the paper's diversification."""
-        return Matrix(np.ascontiguousarray(self.values.T), self.rows, self.notes)
+        shift = None if self.shift is None else np.linalg.norm(self.shift)
+        return Matrix(np.ascontiguousarray(self.values.T), self.rows, self.notes, _rounding(self.values.T, shift))
 
     def features(self) -> Matrix:
         """Columns as candidates.
@@ -75,7 +78,13 @@ class Table:
         """
         n, P = self.values.shape
         scaled = self.values / np.sqrt(n)
-        return Matrix(row_triangle(scaled.T) if n > P else scaled, self.columns, self.notes)
+        values = row_triangle(scaled.T) if n > P else scaled
+        return Matrix(values, self.columns, self.notes, _rounding(scaled, self.shift))
+
+
+def _rounding(values: Array, shift: Any) -> Array | None:
+    """What centring leaves of rounding in each column, as in `Matrix`."""
+    return None if shift is None else EPS * (np.linalg.norm(values, axis=0) + 2 * shift)
 
 
 def read_table(

@@ -30,16 +30,23 @@ from isopursuit.errors import (
 Array = NDArray[np.float64]
 Label = Hashable
 SHOWN = 5  # how many positions or names a message lists
+EPS = float(np.finfo(np.float64).eps)
+LOOSE = 1e-13  # rounding of a row space that is hardly determined: which space it is does not matter then
 LARGEST = 1e140  # entries beyond this, or columns below its inverse, have squares that leave float64
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A validated matrix: `values` (D, P), a label for each column if there are any, and remarks for the user."""
+    """A validated matrix: `values` (D, P), a label for each column if there are any, and remarks for the user.
+
+    `rounding` (P,) bounds the length of each column's error where earlier steps amplified it: centring a table leaves
+    errors of eps × |mean|, which may be far above eps × |entry|. None stands for eps × the column's own length.
+    """
 
     values: Array
     labels: tuple[Label, ...] | None = None
     notes: tuple[str, ...] = ()
+    rounding: Array | None = None
 
     @property
     def nonzero(self) -> NDArray[np.bool_]:
@@ -71,7 +78,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if labels is not None:
         _check_labels(labels, values.shape[1])
     found = _checked(values, labels, wide)
-    return replace(found, notes=X.notes + found.notes) if isinstance(X, Matrix) else found
+    return replace(found, notes=X.notes + found.notes, rounding=X.rounding) if isinstance(X, Matrix) else found
 
 
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
@@ -199,9 +206,21 @@ def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -
     return R
 
 
-def numerical_rank(s: Array, P: int) -> int:
-    """How many singular values are above rounding."""
-    return int((s > s[0] * max(len(s), P) * np.finfo(np.float64).eps).sum()) if s[0] > 0 else 0
+def numerical_rank(s: Array, P: int, error: float = 0.0) -> int:
+    """How many singular values are above rounding: eps times the largest, or `error` where that is more."""
+    return int((s > max(len(s), P) * max(EPS * s[0], error)).sum()) if s[0] > 0 else 0
+
+
+def direction_rank(values: Array, rounding: Array | None = None) -> int:
+    """The rank of the columns, whatever their lengths.
+
+    Every column is divided by its length, or by rounding / eps where that is larger: then each has an error of at most
+    eps, and no direction is told from another by less than that.
+    """
+    if rounding is None:
+        return numerical_rank(singular_values(unit_columns(values)), values.shape[1])
+    size = np.maximum(np.linalg.norm(values, axis=0), rounding / EPS)
+    return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), values.shape[1], EPS)
 
 
 def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
@@ -209,12 +228,32 @@ def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
 
     Columns named in `without` do not take part in finding that space.
     """
+    return _leading_directions(values, k, without)[0].T @ values
+
+
+def _leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[Array, float]:
+    """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE."""
     kept = np.delete(values, without, axis=1) if without else values
-    u, _, _ = np.linalg.svd(row_triangle(kept).T)
+    u, s, _ = np.linalg.svd(row_triangle(kept).T)
     leading = u[:, :k]
     # fix the signs, so that the answer does not depend on LAPACK's
     leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
-    return leading.T @ values
+    gap = s[k - 1] - (s[k] if k < len(s) else 0.0)
+    return leading, EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))
+
+
+def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
+    """The matrix in its leading k dimensions: see `row_space`. Columns of which only rounding is left become zero."""
+    before = np.linalg.norm(matrix.values, axis=0)
+    leading, angle = _leading_directions(matrix.values, k, without)
+    values = leading.T @ matrix.values
+    rounding = 4 * len(matrix.values) * angle * before
+    rounding = rounding if matrix.rounding is None else np.maximum(rounding, matrix.rounding)
+    gone = (np.linalg.norm(values, axis=0) <= rounding) & (before > 0)
+    values[:, gone] = 0.0
+    names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
+    note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
+    return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
 
 
 def name_columns(indices: Iterable[int], labels: tuple[Label, ...] | None, shown: int = SHOWN) -> str:

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import ParameterError
-from isopursuit.loss import log_spectral_loss, log_sum, to_loss
+from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.loss import to_loss
 from isopursuit.matrix import (
     Label,
     Matrix,
@@ -20,23 +20,20 @@ from isopursuit.matrix import (
     as_indices,
     as_points,
     as_size,
+    direction_rank,
+    in_row_space,
     name_columns,
-    numerical_rank,
-    row_space,
-    singular_values,
-    spectrum,
-    unit_columns,
 )
-from isopursuit.normalize import Normalization
+from isopursuit.normalize import LARGEST_LOG, Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
-from isopursuit.results import Pursuit, Search
-from isopursuit.search._swap import Columns as Swaps
+from isopursuit.results import Pursuit, Search, name_of
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
-from isopursuit.search.field import as_column_numbers, replacements
+from isopursuit.search.field import as_column_numbers
 from isopursuit.search.greedy import greedy_search
+from isopursuit.search.replacements import Found, Replacement, Replacements, is_lower, ranked, rounding_after
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
@@ -45,9 +42,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 
-NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
+PRUNED = 1e-9  # a log-loss lower by this is a better subset, not rounding
 MOST_TIED = 5000  # columns of a source that the search takes on
-BATCH = 64  # swaps that set a limit
 SHORTEST = 0.1  # seconds that the second stage may take however long the first took
 
 
@@ -112,26 +108,59 @@ def select(
             as_column_numbers(some, columns.shape[1], what)
             for some, what in ((include, "include"), (exclude, "exclude"))
         )
+        rows = (X if isinstance(X, Columns) else columns.source).shape[0]
+        told = _reduced_note(columns.shape[0], rows)
         if method == "two-stage":
-            return _two_stages(columns, c, must, barred, normalization, time_limit, gap, callback)
-        return _select_source(columns, c, method, must, barred, time_limit, gap, callback)
+            return _two_stages(columns, c, must, barred, normalization, time_limit, gap, callback, told)
+        search = _searched(method, columns, c, must, barred, time_limit, gap, callback)
+        return _explain_source(columns, c, method, None, search, must, barred, told)
     points, many = as_points(X, labels, wide=k is None)
-    D, P = points[0].values.shape
-    k = as_size(k, D, min(numerical_rank(singular_values(unit_columns(one.values)), P) for one in points))
+    D = len(points[0].values)
+    k = as_size(k, D, min(direction_rank(one.values, one.rounding) for one in points))
     c = as_exponent(c)
     must, barred = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
-    reduced = [replace(one, values=row_space(one.values, k, barred)) for one in points] if k < D else points
+    reduced = [in_row_space(one, k, barred) for one in points] if k < D else points
     wanted, unwanted = _names(points[0], must), _names(points[0], barred)
     as_candidates(reduced, wanted, unwanted)  # refuses contradictions before any work
+    told = _reduced_note(k, D)
     pursuit = None
     if method == "two-stage":
+        began = time.perf_counter()
+        pursuit = _pursue(reduced, c, normalization, barred, many)
         second = partial(exact_search, gap=gap, callback=callback)
-        pursuit, search = two_stage(reduced, c, second, normalization, must, barred, time_limit, many=many)
+        try:
+            search = _search_tied(reduced, c, pursuit, second, must, _left(time_limit, began))
+        except (RankError, RangeError):
+            if len(points) == 1:  # what the pursuit left spans all dimensions, so that dependence is not the reason
+                raise
+            told += (
+                f"no subset of the {len(pursuit.tied)} columns that the pursuit left is independent at all "
+                f"{len(points)} points, so all columns were searched.",
+            )
+            pursuit = None
+            search = _searched("exact", reduced, c, wanted, unwanted, _left(time_limit, began), gap, callback)
     else:
         search = _searched(method, reduced, c, wanted, unwanted, time_limit, gap, callback)
-    told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
-    picked = _explain(reduced, c, method, pursuit, search, must, barred, told)
-    return picked if many else replace(picked, matrix=picked.matrix[0])
+    values = np.stack([one.values for one in reduced])
+    found = _replacements(reduced, values, search, c, barred)
+    picked = _explain(values[:, :, search.indices], points[0].labels, c, method, pursuit, search, must, found, told)
+    return replace(picked, matrix=picked.matrix if many else picked.matrix[0], excluded=tuple(barred))
+
+
+def _reduced_note(k: int, D: int) -> tuple[str, ...]:
+    return (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
+
+
+def _replacements(points: list[Matrix], values: Array, search: Search, c: float, barred: list[int]) -> Found:
+    """What could take each picked column's place: the columns that are zero at no point, picked or excluded."""
+    possible = np.all([one.nonzero for one in points], axis=0)
+    possible[[*search.indices, *barred]] = False
+    open_to = np.flatnonzero(possible)
+    known = [one.rounding for one in points if one.rounding is not None]
+    rounding = np.stack(known) if len(known) == len(points) else None
+    of_picked, of_others = (None if rounding is None else rounding[:, few] for few in (search.indices, open_to))
+    task = Replacements(values[:, :, search.indices], search.log_loss, c, search.indices, of_picked)
+    return task.among(values[:, :, open_to], open_to, of_others)
 
 
 def _searched(
@@ -170,8 +199,9 @@ def _two_stages(
     time_limit: float | None,
     gap: float,
     callback: Callable[[SearchProgress], bool | None] | None,
+    told: tuple[str, ...],
 ) -> Selection:
-    """Stream the pursuit, bring its tied set home, search there."""
+    """Stream the pursuit, bring its tied set into memory, search there."""
     began = time.perf_counter()
     pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=time_limit)
     kept, notes = pursuit.tied, columns.notes
@@ -186,11 +216,11 @@ def _two_stages(
         )
     kept = np.union1d(kept, must)
     matrix = Matrix(columns.transform.apply(columns.take(kept)), None, notes)
-    left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
     place = np.searchsorted(kept, must).tolist()
     tell = None if callback is None else partial(_in_source_numbers, callback, kept)
-    search = exact_search(matrix, c, include=place, time_limit=left, gap=gap, callback=tell)
-    return _in_numbers(matrix, kept, c, "two-stage", pursuit, search, place)
+    search = exact_search(matrix, c, include=place, time_limit=_left(time_limit, began), gap=gap, callback=tell)
+    search = replace(search, indices=kept[search.indices], labels=None)
+    return _explain_source(columns, c, "two-stage", pursuit, search, must, barred, told)
 
 
 def _in_source_numbers(
@@ -199,38 +229,26 @@ def _in_source_numbers(
     return callback(replace(now, indices=kept[now.indices]))
 
 
-def _select_source(
+def _explain_source(
     columns: Columns,
     c: float,
-    method: Method,
+    method: str,
+    pursuit: Pursuit | None,
+    search: Search,
     must: Indices,
     barred: Indices,
-    time_limit: float | None,
-    gap: float,
-    callback: Callable[[SearchProgress], bool | None] | None,
+    told: tuple[str, ...],
 ) -> Selection:
-    """Search all columns in passes, and in one more find what would best replace each that was picked."""
-    search = _searched(method, columns, c, must, barred, time_limit, gap, callback)
-    kept = np.union1d(search.indices, replacements(columns, search.indices, c, barred))
-    matrix = Matrix(columns.transform.apply(columns.take(kept)), None)
-    here = replace(search, indices=np.searchsorted(kept, search.indices))
-    return _in_numbers(matrix, kept, c, method, None, here, np.searchsorted(kept, must).tolist())
-
-
-def _in_numbers(
-    matrix: Matrix, kept: Indices, c: float, method: str, pursuit: Pursuit | None, search: Search, must: list[int]
-) -> Selection:
-    """The selection from the columns `kept`, which are named by their numbers in the source."""
-    numbers = kept.tolist()
-    found = _explain([replace(matrix, labels=tuple(numbers))], c, method, pursuit, search, must, [], ())
-    return replace(
-        found,
-        indices=kept[found.indices],
-        matrix=found.matrix[0],
-        search=replace(search, indices=kept[search.indices], labels=None),
-        choices=tuple(replace(one, index=numbers[one.index]) for one in found.choices),
-        alternatives=tuple(replace(one, index=numbers[one.index]) for one in found.alternatives),
-    )
+    """The selection, with the best replacements of all columns: one pass."""
+    taken = columns.take(search.indices)
+    picked = columns.transform.apply(taken)[None]
+    rounding = rounding_after(columns.transform, replace(columns.transform, A=None).apply(taken))
+    rounding = None if rounding is None else rounding[None]
+    out = np.union1d(search.indices, barred)
+    task = Replacements(picked, search.log_loss, c, out, rounding, columns.transform)
+    found: Found = columns.source.fold(task)
+    answer = _explain(picked, None, c, method, pursuit, search, must.tolist(), found, told)
+    return replace(answer, matrix=picked[0], excluded=tuple(barred.tolist()))
 
 
 def two_stage(
@@ -251,12 +269,28 @@ def two_stage(
     """
     began = time.perf_counter()
     pursuit = _pursue(points, c, normalization, exclude, many)
-    inside = np.zeros(points[0].values.shape[1], dtype=bool)
-    inside[[*pursuit.tied, *include]] = True
+    return pursuit, _search_tied(points, c, pursuit, second, include, _left(time_limit, began))
+
+
+def _left(time_limit: float | None, began: float) -> float | None:
+    """What is left of a time limit, but never nothing."""
+    return None if time_limit is None else max(time_limit - (time.perf_counter() - began), SHORTEST)
+
+
+def _search_tied(
+    points: list[Matrix],
+    c: float,
+    pursuit: Pursuit,
+    second: Callable[..., Search],
+    include: Sequence[int],
+    time_limit: float | None,
+) -> Search:
+    """The second stage: a search among the tied columns and those included."""
+    inside = np.union1d(pursuit.tied, np.array(include, dtype=np.intp))
+    outside = np.setdiff1d(np.arange(points[0].values.shape[1]), inside)
     if time_limit is not None:
-        second = partial(second, time_limit=max(time_limit - (time.perf_counter() - began), SHORTEST))
-    outside = np.flatnonzero(~inside)
-    return pursuit, second(points, c, include=_names(points[0], include), exclude=_names(points[0], outside))
+        second = partial(second, time_limit=time_limit)
+    return second(points, c, include=_names(points[0], include), exclude=_names(points[0], outside))
 
 
 def _names(matrix: Matrix, columns: Iterable[int]) -> Iterable[Label]:
@@ -265,60 +299,65 @@ def _names(matrix: Matrix, columns: Iterable[int]) -> Iterable[Label]:
 
 
 def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: Sequence[int], many: bool) -> Pursuit:
-    """Isometry pursuit on the columns that may be picked: barred ones take part as zero columns."""
-    values = np.stack([one.values for one in points])
-    values[:, :, barred] = 0.0
+    """Isometry pursuit on the columns that may be picked: the others take part as zero columns.
+
+    A column that is zero at one point may not be picked, because every subset with it is dependent at that point.
+    """
+    possible = np.all([one.nonzero for one in points], axis=0)
+    possible[list(barred)] = False
+    values = np.stack([one.values for one in points]) * possible
     labels, notes = points[0].labels, points[0].notes
     found = isometry_pursuit(values if many else values[0], c, normalization=normalization, labels=labels)
     return replace(found, notes=notes)
 
 
 def _explain(
-    points: list[Matrix],
+    values: Array,
+    labels: tuple[Label, ...] | None,
     c: float,
     method: str,
     pursuit: Pursuit | None,
     search: Search,
     must: list[int],
-    barred: list[int],
+    found: Found,
     told: tuple[str, ...],
 ) -> Selection:
-    values = np.stack([one.values for one in points])
-    P = values.shape[2]
-    names: tuple[Label, ...] = tuple(range(P)) if points[0].labels is None else points[0].labels
+    """The selection of the columns `values` (n, k, k), with what could take the place of each."""
     lengths = np.linalg.norm(values, axis=1).mean(axis=0)
-    picked = search.indices
-    open_to = np.setdiff1d(np.flatnonzero(lengths > 0), np.concatenate([picked, np.array(barred, dtype=np.intp)]))
-    others = _Rivals(values[:, :, picked], values[:, :, open_to], c)
     choices: list[Choice] = []
-    rivals: dict[int, tuple[float, int]] = {}
-    for position, index in enumerate(picked.tolist()):
-        swaps = [(log_loss, int(open_to[other])) for log_loss, other in others.best(position)]
-        for log_loss, rival in swaps if index not in must else []:
-            if rival not in rivals or log_loss < rivals[rival][0]:
-                rivals[rival] = (log_loss, index)
-        best = swaps[0] if swaps else None
-        price = float("inf") if best is None else _rise(search.log_loss, best[0])
-        replacement = None if best is None else names[best[1]]
-        choices.append(Choice(index, names[index], float(lengths[index]), price, replacement))
-    nearest = sorted(rivals.items(), key=lambda item: (item[1][0], item[0]))[:NEAREST]
+    rivals: dict[int, tuple[Replacement, int]] = {}
+    for index, length, swaps in zip(search.indices.tolist(), lengths.tolist(), found, strict=True):
+        for one in swaps if index not in must else ():
+            if one.index not in rivals or is_lower(one.log_loss, rivals[one.index][0].log_loss):
+                rivals[one.index] = (one, index)
+        log_loss = swaps[0].log_loss if swaps else float("inf")
+        replacement = name_of(labels, swaps[0].index) if swaps else None
+        price = _rise(search.log_loss, log_loss)
+        choices.append(Choice(index, name_of(labels, index), length, price, replacement, log_loss))
+    nearest = ranked(one for one, _ in rivals.values())
     return Selection(
-        indices=picked,
-        labels=tuple(names[i] for i in picked.tolist()),
+        indices=search.indices,
+        labels=tuple(name_of(labels, i) for i in search.indices.tolist()),
         loss=search.loss,
         log_loss=search.log_loss,
         pursuit=pursuit,
         search=search,
-        matrix=values[:, :, picked],
+        matrix=values,
         choices=tuple(choices),
         alternatives=tuple(
-            Alternative(rival, names[rival], float(lengths[rival]), to_loss(log_loss), names[index])
-            for rival, (log_loss, index) in nearest
+            Alternative(
+                one.index,
+                name_of(labels, one.index),
+                float(np.linalg.norm(one.values, axis=1).mean()),
+                to_loss(one.log_loss),
+                name_of(labels, rivals[one.index][1]),
+                one.log_loss,
+            )
+            for one in nearest
         ),
         method=method,
         c=c,
-        notes=search.notes + told + _pruning_note(pursuit, choices, search.loss),
-        excluded=tuple(barred),
+        notes=search.notes + told + _pruning_note(pursuit, choices, must, search.log_loss),
     )
 
 
@@ -326,53 +365,13 @@ def _rise(log_loss: float, log_other: float) -> float:
     """How much higher the other loss is, infinite where that leaves float64."""
     if log_other == log_loss:
         return 0.0
-    return to_loss(log_loss) * float(np.expm1(log_other - log_loss)) if max(log_loss, log_other) < 700 else np.inf
+    if max(log_loss, log_other) < LARGEST_LOG:
+        return to_loss(log_loss) * float(np.expm1(log_other - log_loss))
+    return float("inf") if log_other > log_loss else -float("inf")
 
 
-def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], loss: float) -> tuple[str, ...]:
-    """What a negative price means: the second stage never saw the column that would do better."""
-    if pursuit is None or all(choice.price >= -1e-9 * loss for choice in choices):
+def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], must: list[int], log_loss: float) -> tuple[str, ...]:
+    """What a negative price of a column that need not be picked means: the second stage never saw a better one."""
+    if pursuit is None or all(one.log_loss >= log_loss - PRUNED or one.index in must for one in choices):
         return ()
     return ("a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",)
-
-
-class _Rivals:
-    """What could take the place of each picked column, (n, k, k), among the others (n, k, P)."""
-
-    def __init__(self, picked: Array, others: Array, c: float) -> None:
-        self.picked, self.others, self.c = picked, others, c
-        both = np.concatenate([picked, others], axis=2)
-        self.swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), c)
-        self.subset = np.arange(picked.shape[2], dtype=np.int32)
-        self.log_loss = self.swaps.loss(self.subset)
-        self.swaps.price(self.subset, self.log_loss)
-
-    def best(self, position: int) -> list[tuple[float, int]]:
-        """The best replacements for one picked column, (log-loss, which of the others), lowest first.
-
-        A few that look well set a limit; the kernel finds all below it.
-        """
-        some = self._promising(position)
-        stack = np.repeat(self.picked[None], len(some), axis=0)
-        stack[..., position] = np.moveaxis(self.others[:, :, some], 2, 0)
-        scores = np.sort(log_sum(log_spectral_loss(spectrum(stack), self.c)))
-        limit = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
-        limit += 1e-12 * max(abs(limit), 1.0) if limit < np.inf else 0.0
-        which, values = self.swaps.below(self.subset, position, self.log_loss, limit)
-        found = zip(values.tolist(), (which - len(self.subset)).tolist(), strict=True)
-        return sorted(found)[:NEAREST]
-
-    def _promising(self, position: int) -> Indices:
-        """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
-        y_min² and λ_max ≥ e_max + y_max²: columns of a low bound on the loss.
-        """
-        _, k, count = self.others.shape
-        if count <= BATCH or k == 1:
-            return np.arange(min(count, BATCH), dtype=np.intp)
-        stay = np.delete(self.picked, position, axis=2)
-        e, V = np.linalg.eigh(stay @ np.swapaxes(stay, 1, 2))
-        ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ self.others) ** 2
-        ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
-        ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
-        bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
-        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)

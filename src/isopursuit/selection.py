@@ -17,8 +17,10 @@ from isopursuit.results import Array, Indices, Pursuit, Search, loss_text, plain
 class Choice:
     """One picked column: why it is in, and what would replace it.
 
-    `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place;
-    infinite, and None, if no single column can. At many points `length` is the mean.
+    `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place. Where
+    no single column can, because every other one would leave the columns dependent, the price is infinite and the
+    replacement None. `log_loss` is the logarithm of the loss with the replacement: it is finite also where the price
+    leaves float64. At many points `length` is the mean.
     """
 
     index: int
@@ -26,6 +28,19 @@ class Choice:
     length: float
     price: float
     replacement: Label | None
+    log_loss: float = float("inf")
+
+    @property
+    def price_text(self) -> str:
+        """The price for reading, as a power of e where it leaves float64."""
+        if self.replacement is None or np.isfinite(self.price):
+            return f"{self.price:.3g}"
+        return f"e^{self.log_loss:.4g}" if self.price > 0 else "-inf"
+
+    @property
+    def replacement_text(self) -> str:
+        """The replacement for reading."""
+        return "none" if self.replacement is None else str(self.replacement)
 
 
 @dataclass(frozen=True)
@@ -37,6 +52,7 @@ class Alternative:
     length: float
     loss: float
     displaces: Label
+    log_loss: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -139,10 +155,10 @@ class Selection:
         width = max(6, *map(len, names))
         lines.append(f"  {'column':<{width}}  length    price  best replacement")
         for name, choice in zip(names, self.choices, strict=True):
-            other = "none" if choice.replacement is None else printable(choice.replacement)
-            lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {choice.price:7.3g}  {other}")
+            price, other = choice.price_text, printable(choice.replacement_text)
+            lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {price:>7}  {other}")
         if self.alternatives:
-            near = ", ".join(f"{printable(other.label)} ({other.loss:.6g})" for other in self.alternatives[:3])
+            near = ", ".join(f"{printable(other.label)} ({loss_text(other)})" for other in self.alternatives[:3])
             lines.append(f"  close losers: {near}")
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
@@ -153,7 +169,7 @@ class Selection:
                 one.label,
                 f"{one.length:.3f}",
                 views.number(one.price, 3),
-                "none" if one.replacement is None else one.replacement,
+                one.replacement_text,
             )
             for one in self.choices
         ]

@@ -20,9 +20,8 @@ from isopursuit.matrix import (
     as_exponent,
     as_matrix,
     as_points,
+    direction_rank,
     name_columns,
-    numerical_rank,
-    singular_values,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit.answers import Solution, judged, nothing
@@ -36,6 +35,7 @@ Array = NDArray[np.float64]
 Callback = Callable[[PursuitProgress], bool | None]
 
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
+FEW_ORDERS = 8.0  # a range of lengths, in orders of magnitude, that float64 holds with ease
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
@@ -199,6 +199,11 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     P = columns.shape[1]
     given = _as_weights(ask.weights, P)
     home = pursue_columns(columns, target, ridge, ask.tol, ask.memory, ask.callback, ask.time_limit, ask.state, given)
+    if abs(home.log_scale) > LARGEST_SCALE:
+        raise RangeError(
+            f"At c={columns.transform.c:g} the longest normalized column has length e^{home.log_scale:.4g}, so that "
+            "the objective leaves float64. Use a smaller c, or rescale the columns to a median length of 1."
+        )
     scale = math.exp(-home.log_scale)
     if not home.complete:
         return _at_large(home, ridge, ask.tol, scale, P)
@@ -385,13 +390,11 @@ def _check_options(ridge: float, tol: float, solution: str) -> None:
 
 
 def _range_error(matrix: Matrix, normalization: Normalization, c: float) -> RangeError | None:
-    """The refusal for lengths beyond float64, or None where X itself is what lacks rank."""
+    """The refusal for lengths beyond float64, or None where the columns are dependent whatever their lengths."""
     values = matrix.values
-    lengths = np.linalg.norm(values, axis=0)
-    unit = values / np.where(lengths > 0, lengths, 1.0)
-    if numerical_rank(singular_values(unit), values.shape[1]) < len(values):
+    orders, fell = length_range(np.linalg.norm(values, axis=0), c, normalization)
+    if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < len(values):
         return None
-    orders, fell = length_range(lengths, c, normalization)
     which = f" {len(fell)} columns fell out altogether ({name_columns(fell, matrix.labels)})." if len(fell) else ""
     return RangeError(
         f"At c={c:g} the normalized lengths span {orders:.3g} orders of magnitude, more than float64 can hold, and the "

@@ -38,7 +38,7 @@ cdef inline double log_share(double square, double c) noexcept nogil:
 
 cdef double log_loss(const double* columns, const int* subset, int size, int D, double c,
                      double* scratch) noexcept nogil:
-    # From the singular values; scratch holds size * D + D numbers.
+    # From the singular values, infinite for dependent columns, as loss.log_spectral_loss; scratch holds size * D + D numbers.
     cdef double* values = scratch + size * D
     cdef double total = -INFINITY
     cdef int j

@@ -17,11 +17,9 @@ from isopursuit.matrix import (
     Matrix,
     as_indices,
     as_points,
+    direction_rank,
     name_columns,
-    numerical_rank,
-    singular_values,
     spectrum,
-    unit_columns,
 )
 from isopursuit.results import Search
 
@@ -104,6 +102,7 @@ class Candidates:
         subset = self.X[:, :, positions]
         score = float(objective.total(subset[None])[0])
         if score == np.inf and objective.name == "isometry":
+            self._refuse_dependent(positions)
             raise RangeError(
                 "Every subset tried has a loss beyond even its logarithm in float64. Use a smaller c, or rescale X, "
                 f"whose median length is {self.median_length:.4g}."
@@ -130,6 +129,16 @@ class Candidates:
             labels=self.matrix.labels,
             notes=self.matrix.notes + notes,
         )
+
+    def _refuse_dependent(self, positions: Indices) -> None:
+        """Say so where the subset is dependent at some point: then no subset that was tried is any better."""
+        for i, point in enumerate(self.X[:, :, positions]):
+            if direction_rank(point) < self.k:
+                where = f" at some of the {len(self.X)} points (one of them at point {i})" if len(self.X) > 1 else ""
+                raise RankError(
+                    f"Every subset of {self.k} columns that was tried is linearly dependent{where}, so its loss is "
+                    "infinite. Include or exclude fewer columns, pass a smaller k to `select`, or leave out points."
+                )
 
 
 def as_candidates(
@@ -171,7 +180,9 @@ def as_candidates(
     values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
     place = tuple(int(i) for i in np.searchsorted(columns, must))
     for i, point in enumerate(values):
-        _check_rank(point, place, must, matrix.labels, f" at point {i}" if len(values) > 1 else "")
+        rounding = matrices[i].rounding
+        rounding = None if rounding is None else rounding[columns]
+        _check_rank(point, rounding, place, must, matrix.labels, f" at point {i}" if len(values) > 1 else "")
     return Candidates(matrix, values, columns, place)
 
 
@@ -201,15 +212,20 @@ def is_validated(X: Any) -> TypeGuard[list[Matrix]]:
 
 
 def _check_rank(
-    values: Array, place: tuple[int, ...], must: list[int], labels: tuple[Label, ...] | None, where: str
+    values: Array,
+    rounding: Array | None,
+    place: tuple[int, ...],
+    must: list[int],
+    labels: tuple[Label, ...] | None,
+    where: str,
 ) -> None:
-    D, P = values.shape
-    unit = unit_columns(values)
-    rank = numerical_rank(singular_values(unit), P)
+    D = len(values)
+    rank = direction_rank(values, rounding)
     if rank < D:
         raise RankError(
             f"X has {D} rows but the columns that can be picked have rank {rank}{where}, so every subset has infinite "
             f"loss. Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
         )
-    if place and np.linalg.matrix_rank(unit[:, place]) < len(place):
+    included = list(place)
+    if included and direction_rank(values[:, included], None if rounding is None else rounding[included]) < len(place):
         raise RankError(f"The included columns are linearly dependent{where}: {name_columns(must, labels)}.")

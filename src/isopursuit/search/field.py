@@ -15,9 +15,9 @@ from isopursuit.matrix import Matrix, as_numbers, length_notes, name_columns, nu
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, Status
-from isopursuit.search.passes import Addition, Additions, Best, FirstEqual, tied
+from isopursuit.search.passes import Addition, Best, FirstEqual, alive, tied
 from isopursuit.sources.columns import Columns, as_source, refuse_labels
-from isopursuit.sources.tasks import LARGEST, Pile, Screen, Task
+from isopursuit.sources.tasks import Pile, Screen, Task
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -95,7 +95,8 @@ class Field:
     def _usable(self, numbers: Indices, some: int = 4096) -> int:
         """How many of these columns are neither zero nor too short."""
         parts = (self.taken(numbers[first : first + some]) for first in range(0, len(numbers), some))
-        return sum(int(np.count_nonzero(np.einsum("dp,dp->p", part, part) > LARGEST**-2)) for part in parts)
+        nothing = np.zeros(0, dtype=np.intp)
+        return sum(int(alive(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
 
     def taken(self, numbers: Indices) -> Array:
         """These columns after the transform, (D, m)."""
@@ -230,15 +231,6 @@ def greedy_source(
     field = Field.over(X, include, exclude, labels)
     subset, seen = greedy_field(field, c)
     return field.answer(subset, c, "greedy", "heuristic", seen)
-
-
-def replacements(columns: Columns, picked: Indices, c: float, barred: Indices) -> Indices:
-    """The numbers of the columns that would best take each picked column's place, over all columns: one pass."""
-    values = columns.transform.apply(columns.take(picked)).T
-    out = np.union1d(picked, barred)
-    each = [Addition(np.delete(values, i, axis=0), c, columns.transform, out) for i in range(len(picked))]
-    found: tuple[Best, ...] = columns.source.fold(Additions(tuple(each)))
-    return np.unique([best.index for best in found if best.index >= 0]).astype(np.intp)
 
 
 def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:

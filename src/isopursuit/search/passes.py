@@ -202,25 +202,6 @@ class Addition:
         return replace(self, limit=min(self.limit, tied(answer.log_loss)))
 
 
-@dataclass(frozen=True)
-class Additions:
-    """Several additions in one pass: what would best take the place of each column of a subset."""
-
-    each: tuple[Addition, ...]
-
-    def __call__(self, block: Any, first: int) -> tuple[Best, ...]:
-        """The best of one block for each."""
-        return tuple(one(block, first) for one in self.each)
-
-    def merge(self, one: tuple[Best, ...], other: tuple[Best, ...]) -> tuple[Best, ...]:
-        """The better ones."""
-        return tuple(task.merge(a, b) for task, a, b in zip(self.each, one, other, strict=True))
-
-    def after(self, answer: tuple[Best, ...]) -> Additions:
-        """With the limits known so far."""
-        return Additions(tuple(task.after(best) for task, best in zip(self.each, answer, strict=True)))
-
-
 def tied(log_loss: float) -> float:
     """A limit that log-losses equal to this one are still below."""
     return log_loss + 2 * TIE * max(abs(log_loss), 1.0)

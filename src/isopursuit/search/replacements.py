@@ -1,0 +1,225 @@
+"""What could take the place of each picked column, and at what loss, among columns in memory or over a source.
+
+A replacement that makes the subset dependent, as far as rounding lets one tell, is none. Of columns that are identical
+up to sign the first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.loss import log_spectral_loss, log_sum
+from isopursuit.matrix import EPS, LOOSE, on_host, spectrum
+from isopursuit.search._swap import Columns as Swaps
+from isopursuit.search.passes import TIE, alive, pieces
+from isopursuit.sources.tasks import Transform
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+NEAREST = 5  # replacements kept for each picked column
+BATCH = 8  # swaps that are evaluated at once, the promising ones first to get a cutoff
+CLEAR = 1e-6  # columns of unit length with a least singular value above this are independent
+SLACK = 1e-9  # relative, of a cutoff in log-loss
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A column in the place of a picked one: the log-loss with it, its number, and its entries (n, k)."""
+
+    log_loss: float
+    index: int
+    values: Array = field(repr=False)
+
+
+Found = tuple[tuple[Replacement, ...], ...]
+
+
+@dataclass(frozen=True)
+class Replacements:
+    """The best replacements for each of the columns `picked` (n, k, k), at most NEAREST for each, lowest loss first.
+
+    `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `barred`
+    (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which
+    nothing matters, one for each picked column.
+    """
+
+    picked: Array
+    log_loss: float
+    c: float
+    barred: Indices
+    rounding: Array | None = None
+    transform: Transform = field(default_factory=Transform)
+    cutoffs: tuple[float, ...] = ()
+
+    def __call__(self, block: Any, first: int) -> Found:
+        """The best of one block."""
+        found: Found = ()
+        task = self
+        A = self.transform.A
+        for start, z in pieces(block, replace(self.transform, A=None)):
+            values = np.asarray(on_host(z), dtype=np.float64)
+            rounding = rounding_after(self.transform, values)
+            values = values if A is None else A @ values
+            squares = np.einsum("dp,dp->p", values, values)
+            possible = alive(squares, first + start, self.barred)
+            if rounding is not None:
+                possible &= squares > rounding**2
+            which = np.flatnonzero(possible)
+            errors = None if rounding is None else rounding[None, which]
+            found = self.merge(found, task.among(values[None, :, which], first + start + which, errors))
+            task = task.after(found)
+        return found
+
+    def merge(self, one: Found, other: Found) -> Found:
+        """The best of both."""
+        if not one or not other:
+            return one or other
+        both = zip(one, other, strict=True)
+        return tuple(self._ranked(position, [*a, *b]) for position, (a, b) in enumerate(both))
+
+    def after(self, answer: Found) -> Replacements:
+        """With the cutoffs known so far."""
+        cutoffs = tuple(few[-1].log_loss if len(few) == NEAREST else np.inf for few in answer)
+        return replace(self, cutoffs=cutoffs) if cutoffs else self
+
+    def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> Found:
+        """The best of the columns `others` (n, k, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
+        k = self.picked.shape[2]
+        subset = np.arange(k, dtype=np.int32)
+        both = np.concatenate([self.picked, others], axis=2)
+        swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c)
+        kernel_loss = swaps.loss(subset)
+        swaps.price(subset, kernel_loss)
+        found: list[tuple[Replacement, ...]] = []
+        for position in range(k):
+            cutoff = self.cutoffs[position] if self.cutoffs else np.inf
+            if cutoff == np.inf:
+                some = self._promising(position, others)
+                scores = np.sort(self._log_losses(position, others[:, :, some], _part(rounding, some)))
+                cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
+            which, values = swaps.below(subset, position, kernel_loss, self._above(cutoff))
+            order = np.argsort(values, kind="stable")
+            found.append(self._best(position, others, numbers, rounding, which[order] - k, values[order]))
+        return tuple(found)
+
+    def _best(
+        self,
+        position: int,
+        others: Array,
+        numbers: Indices,
+        rounding: Array | None,
+        which: NDArray[np.int32],
+        values: Array,
+    ) -> tuple[Replacement, ...]:
+        """The first few of the columns `which`, in the order of the kernel's losses `values`; theirs are the SVD's."""
+        kept: list[Replacement] = []
+        for first in range(0, len(which), BATCH):
+            last = kept[NEAREST - 1].log_loss if len(kept) >= NEAREST else np.inf
+            if values[first] > self._above(last):
+                break
+            some = which[first : first + BATCH]
+            losses = self._log_losses(position, others[:, :, some], _part(rounding, some))
+            kept += [
+                Replacement(loss, int(numbers[p]), others[:, :, p])
+                for loss, p in zip(losses.tolist(), some.tolist(), strict=True)
+                if loss < np.inf
+            ]
+            kept.sort(key=lambda one: one.log_loss)
+        return self._ranked(position, kept)
+
+    def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
+        """The log-losses with each of these columns (n, k, m) in one place, infinite where the subset is dependent."""
+        _, k, m = columns.shape
+        stack = np.repeat(self.picked[None], m, axis=0)
+        stack[..., position] = np.moveaxis(columns, 2, 0)
+        if m == 0:
+            return np.zeros(0)
+        # as in `direction_rank`
+        size = np.linalg.norm(stack, axis=2)
+        if self.rounding is not None and rounding is not None:
+            errors = np.repeat(self.rounding[None], m, axis=0)
+            errors[..., position] = rounding.T
+            size = np.maximum(size, errors / EPS)
+        sigma = spectrum(stack)
+        losses = log_sum(log_spectral_loss(sigma, self.c))
+        for i in np.flatnonzero((sigma[..., -1] <= CLEAR * size.max(axis=-1)).any(axis=1)):
+            s = spectrum(stack[i] / np.where(size[i] > 0, size[i], 1.0)[:, None, :])
+            losses[i] = losses[i] if (s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)).all() else np.inf
+        return losses
+
+    def _above(self, log_loss: float) -> float:
+        """What no log-loss of the kernel's exceeds where the SVD's is this one.
+
+        A log-loss L comes from a singular value of at least about L^(−1/c), which is known to within eps times the
+        largest; relatively L is known c times less well.
+        """
+        if log_loss == np.inf:
+            return np.inf
+        size = max(float(np.linalg.norm(self.picked, axis=1).max()), 1.0)
+        with np.errstate(over="ignore"):
+            relative = 64 * self.picked.shape[2] * EPS * self.c * size * np.float64(max(log_loss, 1.0)) ** (1 / self.c)
+        return log_loss + max(SLACK, float(relative)) * max(abs(log_loss), 1.0) if relative < 0.1 else np.inf
+
+    def _promising(self, position: int, others: Array) -> Indices:
+        """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
+        y_min² and λ_max ≥ e_max + y_max²: columns of a low bound on the loss.
+        """
+        _, k, count = others.shape
+        if count <= BATCH or k == 1:
+            return np.arange(min(count, BATCH), dtype=np.intp)
+        stay = np.delete(self.picked, position, axis=2)
+        e, V = np.linalg.eigh(stay @ np.swapaxes(stay, 1, 2))
+        ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ others) ** 2
+        ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
+        ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
+        bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
+        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
+
+    def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:
+        """Lowest loss first, of equal losses the lowest number; identical columns, up to sign, have equal losses."""
+        least = {_unsigned(self.picked[:, :, position]): self.log_loss}
+        for one in found:
+            key = _unsigned(one.values)
+            least[key] = min(one.log_loss, least.get(key, np.inf))
+        return ranked(replace(one, log_loss=least[_unsigned(one.values)]) for one in found)
+
+
+def rounding_after(transform: Transform, centred: Array) -> Array | None:
+    """The rounding of columns after a source's transform, as in `Matrix`, given them before its projection."""
+    if transform.b is None and transform.A is None:
+        return None
+    shift = 0.0 if transform.b is None else 2 * float(np.linalg.norm(transform.b))
+    angle = EPS if transform.A is None else min(64 * len(centred) * EPS, LOOSE)
+    return EPS * shift + angle * np.linalg.norm(centred, axis=0)
+
+
+def is_lower(log_loss: float, other: float) -> bool:
+    """Whether a log-loss is lower than the other by more than rounding."""
+    return log_loss < other - TIE * max(abs(log_loss), 1.0)
+
+
+def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
+    """The first few by loss; losses that differ by rounding are equal, and then the lowest number comes first."""
+    waiting = sorted(found, key=lambda one: one.log_loss)
+    order: list[Replacement] = []
+    while waiting and len(order) < NEAREST:
+        equal = [one for one in waiting if not is_lower(waiting[0].log_loss, one.log_loss)]
+        order += sorted(equal, key=lambda one: one.index)
+        waiting = waiting[len(equal) :]
+    return tuple(order[:NEAREST])
+
+
+def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | None:
+    return None if rounding is None else rounding[:, which]
+
+
+def _unsigned(values: Array) -> bytes:
+    """What identical columns (n, k) have in common, whatever their sign at each point."""
+    first = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
+    return (np.where(first < 0, -values, values) + 0.0).tobytes()
