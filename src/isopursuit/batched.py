@@ -24,6 +24,7 @@ from isopursuit.pursuit.answers import REFINED
 from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
 from isopursuit.pursuit.working_set import ROUNDS
 from isopursuit.search.tree import thread_count
+from isopursuit.threads import on_one_blas_thread
 
 __all__ = ["BatchedProgress", "BatchedPursuit", "batched_pursuit"]
 
@@ -88,6 +89,7 @@ class BatchedPursuit:
         )
 
 
+@on_one_blas_thread
 def batched_pursuit(
     X: Any,
     c: float = 1.0,
@@ -248,6 +250,7 @@ class _Batch:
                         self.stopped = bool(callback(BatchedProgress(time.perf_counter() - began, done, n)))
                 pending |= {pool.submit(self.solve, first) for first in islice(blocks, len(finished))}
 
+    @on_one_blas_thread
     def solve(self, first: int) -> int:
         """Answer the block of problems that begins here; returns how many they are."""
         engine, stopped = self.engine, self.stopped

@@ -29,6 +29,7 @@ from isopursuit.normalize import Normalization
 from isopursuit.results import Certificate
 from isopursuit.select import Method, select
 from isopursuit.selection import Selection
+from isopursuit.threads import on_one_blas_thread
 
 optional("sklearn", "sklearn", "isopursuit.estimators")
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
@@ -122,6 +123,7 @@ class _IsometrySelector(BaseEstimator):
         names: Sequence[Label] | None = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
 
+    @on_one_blas_thread
     def _pick(
         self,
         candidates: Array,

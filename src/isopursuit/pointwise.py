@@ -23,6 +23,7 @@ from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.select import SHORTEST, Method, two_stage, unknown
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -147,6 +148,7 @@ class PointwiseSelection:
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
 
+@on_one_blas_thread
 def select_pointwise(
     X: Any,
     c: float = 1.0,

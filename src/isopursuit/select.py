@@ -40,6 +40,7 @@ from isopursuit.search.greedy import greedy_search
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -51,6 +52,7 @@ BATCH = 64  # swaps that set a limit
 SHORTEST = 0.1  # seconds that the second stage may take however long the first took
 
 
+@on_one_blas_thread
 def select(
     X: Any,
     k: int | None = None,

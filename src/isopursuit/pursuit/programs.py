@@ -31,6 +31,7 @@ from isopursuit.pursuit.streamed import Home, pursue_columns
 from isopursuit.pursuit.working_set import PursuitProgress, limited, pursue
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns, as_source, is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Callback = Callable[[PursuitProgress], bool | None]
@@ -39,6 +40,7 @@ LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that object
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
+@on_one_blas_thread
 def basis_pursuit(
     X: Any,
     Y: Any = None,
@@ -106,6 +108,7 @@ def basis_pursuit(
     return _pursue(design, matrices[0], many, tol, solution, weights, _stopping(callback, time_limit))
 
 
+@on_one_blas_thread
 def isometry_pursuit(
     X: Any,
     c: float = 1.0,
@@ -258,6 +261,7 @@ def _normalized_design(
     return build_design(values, None, ridge), log_scale
 
 
+@on_one_blas_thread
 def lasso_path(
     X: Any,
     Y: Any = None,

@@ -17,12 +17,14 @@ from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.greedy import TIE, lowest
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 
 BATCH = 8192  # subsets evaluated at once
 
 
+@on_one_blas_thread
 def brute_search(
     X: Any,
     c: float = 1.0,

@@ -27,6 +27,7 @@ from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST
 from isopursuit.search.streamed import Exchange
 from isopursuit.search.tree import SearchProgress, thread_count
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Callback = Callable[[SearchProgress], bool | None]
 
@@ -39,6 +40,7 @@ START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 12  # of the time, for the subset to be 
 ONE, MANY, HARD = (6, 300), (3, 4), (8, 60)
 
 
+@on_one_blas_thread
 def exact_search(
     X: Any,
     c: float = 1.0,

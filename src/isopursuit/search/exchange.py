@@ -26,6 +26,7 @@ from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST
 from isopursuit.search.streamed import exchange_source
 from isopursuit.search.tree import Proof, branch_and_bound
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -41,6 +42,7 @@ CLOSED = ("optimal", "gap")
 PROOF_SHARE = 0.7  # of the time, for the first attempt at a proof
 
 
+@on_one_blas_thread
 def exchange_search(
     X: Any,
     c: float = 1.0,

@@ -17,6 +17,7 @@ from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, as_candidates
 from isopursuit.search.field import greedy_source
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -25,6 +26,7 @@ TIE = 1e-12  # scores this close, relative to their size, count as equal: ties g
 BATCH = 4096  # submatrices evaluated at once
 
 
+@on_one_blas_thread
 def greedy_search(
     X: Any,
     c: float = 1.0,
