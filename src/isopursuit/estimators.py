@@ -18,7 +18,9 @@ from isopursuit.errors import DataTypeError, InputError, ParameterError, RankErr
 from isopursuit.matrix import (
     Label,
     Matrix,
+    as_deadline,
     as_indices,
+    left_until,
     name_columns,
     numerical_rank,
     row_space,
@@ -140,6 +142,7 @@ class _IsometrySelector(BaseEstimator):
         `weight` says how much a candidate counts in the leading space, `relevance` how much it is worth having; a
         zero in either excludes it. `default` gives k for a rank, where the user did not.
         """
+        deadline = as_deadline(self.time_limit)
         P = candidates.shape[1]
         if len(candidates) > P:
             candidates = row_triangle(candidates.T)  # P × P, with the same lengths and angles
@@ -161,7 +164,7 @@ class _IsometrySelector(BaseEstimator):
             exclude=sorted(set(barred)),
             labels=labels,
             normalization=self.normalization,
-            time_limit=self.time_limit,
+            time_limit=left_until(deadline),
             gap=self.gap,
         )
         self.selection_ = replace(picked, notes=notes + picked.notes)

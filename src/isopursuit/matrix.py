@@ -7,6 +7,7 @@ The caller's data are never changed.
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -28,6 +29,8 @@ from isopursuit.errors import (
 Array = NDArray[np.float64]
 Label = Hashable
 SHOWN = 5  # how many positions or names a message lists
+SHORTEST = 1e-3  # seconds, the least time limit that one function passes on to another
+SAMPLE = 8  # columns for each row that are looked at first for the rank of all
 LARGEST = 1e140  # entries beyond this, or columns below its inverse, have squares that leave float64
 
 
@@ -115,6 +118,29 @@ def as_exponent(c: float) -> float:
     return float(c)
 
 
+def as_time_limit(time_limit: float | None) -> float | None:
+    """Seconds that a function may take, or None."""
+    if time_limit is None:
+        return None
+    number = isinstance(time_limit, int | float | np.integer | np.floating) and not isinstance(time_limit, bool)
+    if not number or not 0 < time_limit < np.inf:
+        raise ParameterError(
+            f"time_limit={time_limit!r} is not a positive number of seconds. Pass one such as 60, or None."
+        )
+    return float(time_limit)
+
+
+def as_deadline(time_limit: float | None) -> float:
+    """The time, by `time.perf_counter`, at which a limit that begins now is over; infinite where there is none."""
+    limit = as_time_limit(time_limit)
+    return np.inf if limit is None else time.perf_counter() + limit
+
+
+def left_until(deadline: float) -> float | None:
+    """Seconds before the deadline, at least a millisecond; None where there is none."""
+    return None if deadline == np.inf else max(deadline - time.perf_counter(), SHORTEST)
+
+
 def as_size(k: int | None, D: int, rank: int) -> int:
     """How many columns to pick: D, or fewer, never more than the rank."""
     if k is None:
@@ -198,6 +224,20 @@ def numerical_rank(s: Array, P: int) -> int:
     return int((s > s[0] * max(len(s), P) * np.finfo(np.float64).eps).sum()) if s[0] > 0 else 0
 
 
+def column_rank(values: Array) -> int:
+    """The numerical rank of the columns at unit length.
+
+    A few columns often show that it is full, for σ_min of all is at least that of some, and σ_max at most √P.
+    """
+    D, P = values.shape
+    some = values[:, :: max(P // (SAMPLE * D), 1)]
+    if D <= some.shape[1] < P:
+        least = float(singular_values(unit_columns(some))[-1])
+        if least > 2 * P * np.sqrt(P) * np.finfo(np.float64).eps:
+            return D
+    return numerical_rank(singular_values(unit_columns(values)), P)
+
+
 def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
     """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ.
 
@@ -279,7 +319,7 @@ def _checked(values: Array, labels: tuple[Label, ...] | None, wide: bool) -> Mat
             f"X has {D} rows and only {P} columns, but columns are the candidates and {D} of them are needed. "
             "Did you mean X.T? Otherwise pass fewer rows, or to `select` a smaller k."
         )
-    sizes = np.abs(values).max(axis=0)
+    sizes = np.maximum(values.max(axis=0), -values.min(axis=0))
     largest = float(sizes.max())
     if not largest < LARGEST:
         _refuse_entries(values, largest)

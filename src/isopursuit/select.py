@@ -16,16 +16,16 @@ from isopursuit.loss import log_spectral_loss, log_sum, to_loss
 from isopursuit.matrix import (
     Label,
     Matrix,
+    as_deadline,
     as_exponent,
     as_indices,
     as_points,
     as_size,
+    column_rank,
+    left_until,
     name_columns,
-    numerical_rank,
     row_space,
-    singular_values,
     spectrum,
-    unit_columns,
 )
 from isopursuit.normalize import Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
@@ -37,6 +37,7 @@ from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.field import as_column_numbers, replacements
 from isopursuit.search.greedy import greedy_search
+from isopursuit.search.passes import OutOfTimeError
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source
@@ -49,7 +50,10 @@ Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 NEAREST = 5  # columns that lose narrowly, and replacements kept for each picked column
 MOST_TIED = 5000  # columns of a source that the search takes on
 BATCH = 64  # swaps that set a limit
-SHORTEST = 0.1  # seconds that the second stage may take however long the first took
+PURSUIT_SHARE = 0.6  # of the time, for the first of two stages
+EXPLAINING_SHARE = 0.25  # of the time at most, for prices and replacements
+SPEED, COPYING = 2e8, 1e9  # multiplications, and copied bytes, a second, by which those are judged to take long
+SCORED = 2**18  # entries of the matrices whose losses set a cutoff for replacements
 
 
 @on_one_blas_thread
@@ -89,7 +93,8 @@ def select(
     normalization : {"symmetric", "logarithmic"} or callable
         For the pursuit; see `symmetric_normalize`.
     time_limit : float, optional
-        Seconds the search may take. When they are over the best subset so far is returned with its bound.
+        Seconds for everything. When they are over the best subset so far is returned with its bound; prices that there
+        was no time for are NaN, and a note says so.
     gap : float
         Stop as soon as the subset is proved to be within this relative distance of the best.
     callback : callable, optional
@@ -107,6 +112,7 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
+    deadline = as_deadline(time_limit)
     if is_source(X):
         if labels is not None:
             raise ParameterError("A source's columns are known by their numbers; labels are for matrices in memory.")
@@ -116,25 +122,32 @@ def select(
             for some, what in ((include, "include"), (exclude, "exclude"))
         )
         if method == "two-stage":
-            return _two_stages(columns, c, must, barred, normalization, time_limit, gap, callback)
-        return _select_source(columns, c, method, must, barred, time_limit, gap, callback)
+            return _two_stages(columns, c, must, barred, normalization, deadline, gap, callback)
+        return _select_source(columns, c, method, must, barred, deadline, gap, callback)
     points, many = as_points(X, labels, wide=k is None)
     D, P = points[0].values.shape
-    k = as_size(k, D, min(numerical_rank(singular_values(unit_columns(one.values)), P) for one in points))
+    k = as_size(k, D, min(column_rank(one.values) for one in points))
     c = as_exponent(c)
     must, barred = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
     reduced = [replace(one, values=row_space(one.values, k, barred)) for one in points] if k < D else points
     wanted, unwanted = _names(points[0], must), _names(points[0], barred)
     as_candidates(reduced, wanted, unwanted)  # refuses contradictions before any work
     pursuit = None
+    left = left_until(_before_explaining(deadline, len(points), k, P))
     if method == "two-stage":
         second = partial(exact_search, gap=gap, callback=callback)
-        pursuit, search = two_stage(reduced, c, second, normalization, must, barred, time_limit, many=many)
+        pursuit, search = two_stage(reduced, c, second, normalization, must, barred, left, many=many)
     else:
-        search = _searched(method, reduced, c, wanted, unwanted, time_limit, gap, callback)
+        search = _searched(method, reduced, c, wanted, unwanted, left, gap, callback)
     told = (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
-    picked = _explain(reduced, c, method, pursuit, search, must, barred, told)
+    picked = _explain(reduced, c, method, pursuit, search, must, barred, told, deadline)
     return picked if many else replace(picked, matrix=picked.matrix[0])
+
+
+def _before_explaining(deadline: float, n: int, k: int, P: int) -> float:
+    """When the search has to end, so that a share of the time is left for prices where those take long."""
+    left = deadline - time.perf_counter()
+    return deadline if left == np.inf else deadline - min(EXPLAINING_SHARE * left, 0.1 + n * P * float(k) ** 3 / SPEED)
 
 
 def _searched(
@@ -153,9 +166,9 @@ def _searched(
     if method == "exchange":
         return exchange_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
     if method == "greedy":
-        return greedy_search(X, c, include=include, exclude=exclude)
+        return greedy_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
     if method == "brute":
-        return brute_search(X, c, include=include, exclude=exclude)
+        return brute_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
     raise unknown(method)
 
 
@@ -170,13 +183,13 @@ def _two_stages(
     must: Indices,
     barred: Indices,
     normalization: Normalization,
-    time_limit: float | None,
+    deadline: float,
     gap: float,
     callback: Callable[[SearchProgress], bool | None] | None,
 ) -> Selection:
     """Stream the pursuit, bring its tied set home, search there."""
-    began = time.perf_counter()
-    pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=time_limit)
+    first = _share(left_until(deadline))
+    pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=first)
     kept, notes = pursuit.tied, columns.notes
     if len(kept) > MOST_TIED:
         notes += (f"{len(kept)} columns are tied, too many to search: those with weight were.",)
@@ -189,10 +202,15 @@ def _two_stages(
         )
     kept = np.union1d(kept, must)
     matrix = Matrix(columns.transform.apply(columns.take(kept)), None, notes)
-    left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 0.1)
+    left = left_until(_before_explaining(deadline, 1, *matrix.values.shape))
     place = np.searchsorted(kept, must).tolist()
     search = exact_search(matrix, c, include=place, time_limit=left, gap=gap, callback=callback)
-    return _in_numbers(matrix, kept, c, "two-stage", pursuit, search, place)
+    return _in_numbers(matrix, kept, c, "two-stage", pursuit, search, place, deadline)
+
+
+def _share(time_limit: float | None) -> float | None:
+    """Of the time, what the pursuit may take."""
+    return None if time_limit is None else PURSUIT_SHARE * time_limit
 
 
 def _select_source(
@@ -201,24 +219,35 @@ def _select_source(
     method: Method,
     must: Indices,
     barred: Indices,
-    time_limit: float | None,
+    deadline: float,
     gap: float,
     callback: Callable[[SearchProgress], bool | None] | None,
 ) -> Selection:
     """Search all columns in passes, and in one more find what would best replace each that was picked."""
-    search = _searched(method, columns, c, must, barred, time_limit, gap, callback)
-    kept = np.union1d(search.indices, replacements(columns, search.indices, c, barred))
+    left = left_until(_before_explaining(deadline, 1, *columns.shape))
+    search = _searched(method, columns, c, must, barred, left, gap, callback)
+    try:
+        kept = np.union1d(search.indices, replacements(columns, search.indices, c, barred, deadline))
+    except OutOfTimeError:
+        kept, deadline = search.indices, -np.inf  # no prices: what would replace a column is not known
     matrix = Matrix(columns.transform.apply(columns.take(kept)), None)
     here = replace(search, indices=np.searchsorted(kept, search.indices))
-    return _in_numbers(matrix, kept, c, method, None, here, np.searchsorted(kept, must).tolist())
+    return _in_numbers(matrix, kept, c, method, None, here, np.searchsorted(kept, must).tolist(), deadline)
 
 
 def _in_numbers(
-    matrix: Matrix, kept: Indices, c: float, method: str, pursuit: Pursuit | None, search: Search, must: list[int]
+    matrix: Matrix,
+    kept: Indices,
+    c: float,
+    method: str,
+    pursuit: Pursuit | None,
+    search: Search,
+    must: list[int],
+    deadline: float,
 ) -> Selection:
     """The selection from the columns `kept`, which are named by their numbers in the source."""
     numbers = kept.tolist()
-    found = _explain([replace(matrix, labels=tuple(numbers))], c, method, pursuit, search, must, [], ())
+    found = _explain([replace(matrix, labels=tuple(numbers))], c, method, pursuit, search, must, [], (), deadline)
     return replace(
         found,
         indices=kept[found.indices],
@@ -245,12 +274,12 @@ def two_stage(
     The arguments are checked already. `second` is a search, called with the matrices, c, include and exclude; its
     `time_limit` is what the pursuit left of ours.
     """
-    began = time.perf_counter()
-    pursuit = _pursue(points, c, normalization, exclude, many)
+    deadline = as_deadline(time_limit)
+    pursuit = _pursue(points, c, normalization, exclude, many, _share(time_limit))
     inside = np.zeros(points[0].values.shape[1], dtype=bool)
     inside[[*pursuit.tied, *include]] = True
     if time_limit is not None:
-        second = partial(second, time_limit=max(time_limit - (time.perf_counter() - began), SHORTEST))
+        second = partial(second, time_limit=left_until(deadline))
     outside = np.flatnonzero(~inside)
     return pursuit, second(points, c, include=_names(points[0], include), exclude=_names(points[0], outside))
 
@@ -260,12 +289,20 @@ def _names(matrix: Matrix, columns: Iterable[int]) -> Iterable[Label]:
     return columns if matrix.labels is None else [matrix.labels[i] for i in columns]
 
 
-def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: Sequence[int], many: bool) -> Pursuit:
+def _pursue(
+    points: list[Matrix],
+    c: float,
+    normalization: Normalization,
+    barred: Sequence[int],
+    many: bool,
+    time_limit: float | None,
+) -> Pursuit:
     """Isometry pursuit on the columns that may be picked: barred ones take part as zero columns."""
     values = np.stack([one.values for one in points])
     values[:, :, barred] = 0.0
     labels, notes = points[0].labels, points[0].notes
-    found = isometry_pursuit(values if many else values[0], c, normalization=normalization, labels=labels)
+    values = values if many else values[0]
+    found = isometry_pursuit(values, c, normalization=normalization, labels=labels, time_limit=time_limit)
     return replace(found, notes=notes)
 
 
@@ -278,18 +315,25 @@ def _explain(
     must: list[int],
     barred: list[int],
     told: tuple[str, ...],
+    deadline: float,
 ) -> Selection:
-    values = np.stack([one.values for one in points])
+    values = np.stack([one.values for one in points]) if len(points) > 1 else points[0].values[None]
     P = values.shape[2]
     names: tuple[Label, ...] = tuple(range(P)) if points[0].labels is None else points[0].labels
     lengths = np.linalg.norm(values, axis=1).mean(axis=0)
     picked = search.indices
     open_to = np.setdiff1d(np.flatnonzero(lengths > 0), np.concatenate([picked, np.array(barred, dtype=np.intp)]))
-    others = _Rivals(values[:, :, picked], values[:, :, open_to], c)
+    others = None
+    if 4 * values.nbytes / COPYING < deadline - time.perf_counter():
+        others = _Rivals(values[:, :, picked], values[:, :, open_to], c, deadline)
     choices: list[Choice] = []
     rivals: dict[int, tuple[float, int]] = {}
     for position, index in enumerate(picked.tolist()):
-        swaps = [(log_loss, int(open_to[other])) for log_loss, other in others.best(position)]
+        found = None if others is None else others.best(position)
+        if found is None:
+            choices.append(Choice(index, names[index], float(lengths[index]), float("nan"), None))
+            continue
+        swaps = [(log_loss, int(open_to[other])) for log_loss, other in found]
         for log_loss, rival in swaps if index not in must else []:
             if rival not in rivals or log_loss < rivals[rival][0]:
                 rivals[rival] = (log_loss, index)
@@ -297,6 +341,9 @@ def _explain(
         price = float("inf") if best is None else _rise(search.log_loss, best[0])
         replacement = None if best is None else names[best[1]]
         choices.append(Choice(index, names[index], float(lengths[index]), price, replacement))
+    unpriced = sum(np.isnan(choice.price) for choice in choices)
+    if unpriced:
+        told += (f"the prices of {unpriced} of {len(choices)} columns were not computed: the time limit came first.",)
     nearest = sorted(rivals.items(), key=lambda item: (item[1][0], item[0]))[:NEAREST]
     return Selection(
         indices=picked,
@@ -326,7 +373,7 @@ def _rise(log_loss: float, log_other: float) -> float:
 
 def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], loss: float) -> tuple[str, ...]:
     """What a negative price means: the second stage never saw the column that would do better."""
-    if pursuit is None or all(choice.price >= -1e-9 * loss for choice in choices):
+    if pursuit is None or not any(choice.price < -1e-9 * loss for choice in choices):
         return ()
     return ("a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",)
 
@@ -334,19 +381,22 @@ def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], loss: float) -
 class _Rivals:
     """What could take the place of each picked column, (n, k, k), among the others (n, k, P)."""
 
-    def __init__(self, picked: Array, others: Array, c: float) -> None:
-        self.picked, self.others, self.c = picked, others, c
+    def __init__(self, picked: Array, others: Array, c: float, deadline: float) -> None:
+        self.picked, self.others, self.c, self.deadline = picked, others, c, deadline
         both = np.concatenate([picked, others], axis=2)
-        self.swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), c)
+        self.swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), c, deadline)
         self.subset = np.arange(picked.shape[2], dtype=np.int32)
         self.log_loss = self.swaps.loss(self.subset)
         self.swaps.price(self.subset, self.log_loss)
 
-    def best(self, position: int) -> list[tuple[float, int]]:
-        """The best replacements for one picked column, (log-loss, which of the others), lowest first.
+    def best(self, position: int) -> list[tuple[float, int]] | None:
+        """The best replacements for one picked column, (log-loss, which of the others), lowest first; None where there
+        is no time to find them.
 
         A few that look well set a limit; the kernel finds all below it.
         """
+        if time.perf_counter() > self.deadline:
+            return None
         some = self._promising(position)
         stack = np.repeat(self.picked[None], len(some), axis=0)
         stack[..., position] = np.moveaxis(self.others[:, :, some], 2, 0)
@@ -354,6 +404,8 @@ class _Rivals:
         limit = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
         limit += 1e-12 * max(abs(limit), 1.0) if limit < np.inf else 0.0
         which, values = self.swaps.below(self.subset, position, self.log_loss, limit)
+        if self.swaps.late:
+            return None
         found = zip(values.tolist(), (which - len(self.subset)).tolist(), strict=True)
         return sorted(found)[:NEAREST]
 
@@ -361,13 +413,14 @@ class _Rivals:
         """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
         y_min² and λ_max ≥ e_max + y_max²: columns of a low bound on the loss.
         """
-        _, k, count = self.others.shape
-        if count <= BATCH or k == 1:
-            return np.arange(min(count, BATCH), dtype=np.intp)
+        n, k, count = self.others.shape
+        few = min(BATCH, max(SCORED // (n * k**2), 2 * NEAREST))
+        if count <= few or k == 1:
+            return np.arange(min(count, few), dtype=np.intp)
         stay = np.delete(self.picked, position, axis=2)
         e, V = np.linalg.eigh(stay @ np.swapaxes(stay, 1, 2))
         ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ self.others) ** 2
         ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
         ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
         bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
-        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
+        return np.argpartition(bound, few)[:few].astype(np.intp)

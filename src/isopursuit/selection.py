@@ -17,7 +17,8 @@ class Choice:
     """One picked column: why it is in, and what would replace it.
 
     `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place;
-    infinite, and None, if no single column can. At many points `length` is the mean.
+    infinite, and None, if no single column can; NaN, and None, where there was no time to find out. At many points
+    `length` is the mean.
     """
 
     index: int

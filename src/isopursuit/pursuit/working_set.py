@@ -55,10 +55,13 @@ class Solved:
 
 
 class Watch:
-    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises."""
+    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
 
-    def __init__(self, callback: Callable[[PursuitProgress], bool | None]) -> None:
-        self.callback = callback
+    It stops the solver at the deadline, by `time.perf_counter`.
+    """
+
+    def __init__(self, callback: Callable[[PursuitProgress], bool | None] | None, deadline: float = np.inf) -> None:
+        self.callback, self.deadline = callback, deadline
         self.began = time.perf_counter()
         self.columns = self.passes = self.bytes = 0
         self.stopped = False
@@ -67,7 +70,8 @@ class Watch:
     def __call__(self, gap: float) -> bool:
         """Tell the callback; True stops the kernel."""
         now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes, self.bytes)
-        self.stopped = bool(self.callback(now)) or self.stopped
+        asked = self.callback is not None and bool(self.callback(now))
+        self.stopped = asked or self.stopped or time.perf_counter() > self.deadline
         return self.stopped
 
     def check(self) -> bool:
@@ -77,25 +81,18 @@ class Watch:
         return self.stopped
 
 
-def limited(
-    callback: Callable[[PursuitProgress], bool | None] | None, seconds: float | None
-) -> Callable[[PursuitProgress], bool | None]:
-    """The callback, which also stops after so many seconds."""
-
-    def ask(now: PursuitProgress) -> bool:
-        over = seconds is not None and now.seconds > seconds
-        return bool(callback is not None and callback(now)) or over
-
-    return ask
-
-
 def pursue(
-    design: Design, tol: float, weights: Array | None, callback: Callable[[PursuitProgress], bool | None] | None
+    design: Design,
+    tol: float,
+    weights: Array | None,
+    callback: Callable[[PursuitProgress], bool | None] | None,
+    deadline: float = np.inf,
 ) -> Solved:
     """Minimize f to a relative gap of tol, from the given weights if any."""
     w = _starting(design, weights)
     # a watch on large problems lets Ctrl-C through even without a callback
-    watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
+    watched = callback is not None or deadline < np.inf or design.x.size > WATCHED
+    watch = Watch(callback, deadline) if watched else None
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
@@ -147,7 +144,8 @@ def many_rows(design: Design) -> bool:
 def descend_on(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
     """Improve w in place by the solver for many rows; the gap that it reached."""
     y = None if design.y is None else design.y[0]
-    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm)
+    deadline = np.inf if watch is None else watch.deadline
+    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm, deadline)
 
 
 class Field(Protocol):

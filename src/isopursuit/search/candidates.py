@@ -17,9 +17,8 @@ from isopursuit.matrix import (
     Matrix,
     as_indices,
     as_points,
+    column_rank,
     name_columns,
-    numerical_rank,
-    singular_values,
     unit_columns,
 )
 from isopursuit.results import Search
@@ -62,7 +61,7 @@ class Candidates:
         """The same candidates in an order that depends on their entries alone, so that a search that draws random
         numbers answers alike whatever order the caller's columns have.
         """
-        order = np.lexsort(self.X.reshape(-1, self.X.shape[2])[::-1])
+        order = _lexicographic(self.X.reshape(-1, self.X.shape[2]))
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         include = tuple(sorted(int(place[i]) for i in self.include))
@@ -143,12 +142,22 @@ def as_candidates(
             f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {D} are needed. "
             "Exclude fewer columns, or pass a smaller k to `select`."
         )
-    values = np.stack([one.values for one in matrices])
+    values = matrix.values[None] if len(matrices) == 1 else np.stack([one.values for one in matrices])
     values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
     place = tuple(int(i) for i in np.searchsorted(columns, must))
     for i, point in enumerate(values):
         _check_rank(point, place, must, matrix.labels, f" at point {i}" if len(values) > 1 else "")
     return Candidates(matrix, values, columns, place)
+
+
+def _lexicographic(keys: Array) -> Indices:
+    """The order of the columns by their first entry, of equal ones by the second, and so on: few need the second."""
+    order = np.argsort(keys[0], kind="stable")
+    equal = np.diff(keys[0, order]) == 0
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    some = order[tied]
+    order[tied] = some[np.lexsort(keys[:, some][::-1])]
+    return order
 
 
 def is_validated(X: Any) -> TypeGuard[list[Matrix]]:
@@ -159,13 +168,12 @@ def is_validated(X: Any) -> TypeGuard[list[Matrix]]:
 def _check_rank(
     values: Array, place: tuple[int, ...], must: list[int], labels: tuple[Label, ...] | None, where: str
 ) -> None:
-    D, P = values.shape
-    unit = unit_columns(values)
-    rank = numerical_rank(singular_values(unit), P)
+    D = len(values)
+    rank = column_rank(values)
     if rank < D:
         raise RankError(
             f"X has {D} rows but the columns that can be picked have rank {rank}{where}, so every subset has infinite "
             f"loss. Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
         )
-    if place and np.linalg.matrix_rank(unit[:, place]) < len(place):
+    if place and np.linalg.matrix_rank(unit_columns(values[:, place])) < len(place):
         raise RankError(f"The included columns are linearly dependent{where}: {name_columns(must, labels)}.")

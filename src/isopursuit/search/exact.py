@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective, to_loss
-from isopursuit.matrix import Label, as_exponent
+from isopursuit.matrix import Label, as_deadline, as_exponent, as_time_limit, left_until
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
@@ -104,8 +104,7 @@ def exact_search(
     c = as_exponent(c)
     if not 0 <= gap < 1:
         raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
-    if time_limit is not None and not time_limit > 0:
-        raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
+    time_limit, deadline = as_time_limit(time_limit), as_deadline(time_limit)
     if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
         raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")
     workers = thread_count(workers)
@@ -125,7 +124,7 @@ def exact_search(
     watch = None if tell is None else partial(_before_the_tree, tell, candidates)
     shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
     share = START_SHARE if candidates.k <= FAR else FAR_SHARE
-    until = np.inf if time_limit is None else candidates.began + share * time_limit
+    until = np.inf if time_limit is None else deadline - (1 - share) * time_limit
     nodes = max(short(SHORT, candidates.k), WORK // candidates.X.size // candidates.k)
     nodes = nodes if node_limit is None else min(nodes, node_limit)
     one = len(candidates.X) == 1
@@ -148,7 +147,7 @@ def exact_search(
             f"{candidates.median_length:.4g}."
         )
     if proof is None or proof.status not in CLOSED:
-        left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
+        left = left_until(deadline)
         search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
         earlier = float(candidates.k) if proof is None else proof.lower_bound
         proof = search(start.indices, time_limit=left, node_limit=node_limit)
@@ -182,8 +181,8 @@ def _over_source(
     """`exact_search` on a source."""
     if field.k - len(field.include) <= 1:
         # one pass evaluates them all
-        subset, seen = greedy_field(field, c)
-        return field.answer(subset, c, "exact", "optimal", seen)
+        subset, seen, finished = greedy_field(field, c)
+        return field.answer(subset, c, "exact", "optimal" if finished else "time", seen)
     exchange = Exchange(field, c, memory, field.include)
     exchange.run(2, 10, np.random.default_rng(0), field.began + 0.3 * (field.deadline - field.began))
     if exchange.stopped == "interrupted":

@@ -32,8 +32,9 @@ from isopursuit.search._dive import seek
 from isopursuit.search._node import NodeKernel
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.cuts import Cuts, Sift, Sifted
-from isopursuit.search.field import Field, OutOfTimeError
+from isopursuit.search.field import Field
 from isopursuit.search.pairs import EDGES, compatible
+from isopursuit.search.passes import OutOfTimeError
 from isopursuit.search.relaxation import relax, stiffness
 from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound
 from isopursuit.sources.arrays import ArraySource
