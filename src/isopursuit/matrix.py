@@ -224,6 +224,14 @@ def numerical_rank(s: Array, P: int) -> int:
     return int((s > s[0] * max(len(s), P) * np.finfo(np.float64).eps).sum()) if s[0] > 0 else 0
 
 
+def side_by_side(values: Array, block: int = 256) -> Array:
+    """The columns as rows, (P, D), copied a block at a time, so that it stays in cache."""
+    x = np.empty(values.shape[::-1])
+    for first in range(0, len(x), block):
+        x[first : first + block] = values[:, first : first + block].T
+    return x
+
+
 def column_rank(values: Array) -> int:
     """The numerical rank of the columns at unit length.
 

@@ -298,8 +298,11 @@ def _pursue(
     time_limit: float | None,
 ) -> Pursuit:
     """Isometry pursuit on the columns that may be picked: barred ones take part as zero columns."""
-    values = np.stack([one.values for one in points])
-    values[:, :, barred] = 0.0
+    if many or len(barred):
+        values = np.stack([one.values for one in points])
+        values[:, :, barred] = 0.0
+    else:
+        values = points[0].values[None]
     labels, notes = points[0].labels, points[0].notes
     values = values if many else values[0]
     found = isometry_pursuit(values, c, normalization=normalization, labels=labels, time_limit=time_limit)

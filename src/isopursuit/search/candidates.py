@@ -19,12 +19,16 @@ from isopursuit.matrix import (
     as_points,
     column_rank,
     name_columns,
+    side_by_side,
     unit_columns,
 )
 from isopursuit.results import Search
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+LARGE = 2**22  # entries from which a copy takes long
+COPYING = 4e8  # bytes a second, by which it is judged whether there is time for one
+
 Status = Literal["optimal", "gap", "time", "nodes", "memory", "interrupted", "heuristic"]
 
 
@@ -57,15 +61,22 @@ class Candidates:
         """Over all columns and points, for advice on scale."""
         return float(np.median(np.linalg.norm(self.X, axis=1)))
 
-    def ordered(self) -> Candidates:
+    def ordered(self, deadline: float = np.inf) -> Candidates:
         """The same candidates in an order that depends on their entries alone, so that a search that draws random
-        numbers answers alike whatever order the caller's columns have.
+        numbers answers alike whatever order the caller's columns have; as they are where copies would take the time.
         """
+        if 3 * self.X.nbytes / COPYING > deadline - time.perf_counter():
+            return self
         order = _lexicographic(self.X.reshape(-1, self.X.shape[2]))
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         include = tuple(sorted(int(place[i]) for i in self.include))
-        X = np.ascontiguousarray(self.X[:, :, order])
+        if self.X.size < LARGE:
+            X = np.take(self.X, order, axis=2)
+        else:
+            # each column's entries side by side, as the kernels want them: one copy less where copies take long
+            rows = [side_by_side(one)[order] for one in self.X]
+            X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
         return Candidates(self.matrix, X, self.columns[order], include, self.began)
 
     def answer(

@@ -119,7 +119,7 @@ def exact_search(
     candidates = as_candidates(X, include, exclude, labels)
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
-    candidates, goal = candidates.ordered(), as_objective("isometry", c)
+    candidates, goal = candidates.ordered(deadline), as_objective("isometry", c)
     tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
     watch = None if tell is None else partial(_before_the_tree, tell, candidates)
     shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
@@ -147,6 +147,9 @@ def exact_search(
             f"{candidates.median_length:.4g}."
         )
     if proof is None or proof.status not in CLOSED:
+        if time.perf_counter() > deadline:
+            bound = None if proof is None else proof.lower_bound
+            return candidates.answer(start.indices.tolist(), goal, "exact", "time", start.descents, lower_bound=bound)
         left = left_until(deadline)
         search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
         earlier = float(candidates.k) if proof is None else proof.lower_bound

@@ -102,7 +102,7 @@ def exchange_search(
         field = Field.over(X, include, exclude, labels, time_limit)
         return exchange_source(field, as_exponent(c), starts, kicks, draws, memory)
     goal, c = as_objective("isometry", c), as_exponent(c)
-    candidates = as_candidates(X, include, exclude, labels).ordered()
+    candidates = as_candidates(X, include, exclude, labels).ordered(deadline)
     one, bounded = len(candidates.X) == 1, SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
     prover = partial(prove, candidates.X[0], c, include=candidates.include, workers=1) if one and bounded else None
     nodes = short(NODES, candidates.k)

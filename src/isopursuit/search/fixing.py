@@ -152,6 +152,8 @@ class Fixing:
         A target leaves only the columns whose bound is below it, and fewer pairs. If the tree finds a subset it is the
         best of all; if not, the target is a lower bound over all columns.
         """
+        if time.perf_counter() > self.field.deadline:
+            raise OutOfTimeError
         D, rung = self.field.k, RUNG
         few = len(bounds) <= EASY
         target = top if few else max(float(np.partition(bounds, EASY)[EASY]), self.lower + 1e-9 * (top - self.lower))

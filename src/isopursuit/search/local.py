@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.search._node import NodeKernel
-from isopursuit.search._swap import Columns
+from isopursuit.search._swap import Columns, log_loss_of
+from isopursuit.search.candidates import COPYING
 from isopursuit.search.greedy import greedy_subset
 from isopursuit.search.relaxation import LARGEST_LOG, relax
 from isopursuit.search.volume import large_volume
@@ -69,9 +70,14 @@ def local_search(
     many points it is every second time, and there is no volume.
     """
     X = X.reshape(-1, *X.shape[-2:])
+    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
+    if X.nbytes / COPYING > deadline - time.perf_counter():  # no time but for a start
+        only = large_volume(X, include, deadline) if begin is None else begin.astype(np.int32)
+        chosen = np.ascontiguousarray(np.swapaxes(X[:, :, only], 1, 2))
+        loss = log_loss_of(chosen, np.arange(len(only), dtype=np.int32), c)
+        return Found(np.sort(only).astype(np.intp), loss, 0, False, tuple(only.tolist()))
     columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
     _, count, dimension = columns.shape
-    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
     free = range(len(include), dimension)
     swaps = Columns(columns, c, deadline)
     soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
