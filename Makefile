@@ -21,9 +21,6 @@ OFFLINE = $(PIP) install $(LOCAL) -r $< $(if $(ALONE),&& $(PIP) install $(LOCAL)
 FETCH = $(PIP) wheel --wheel-dir "$(WHEELS)" -r $< $(if $(ALONE),&& $(PIP) wheel --wheel-dir "$(WHEELS)" --no-deps $(ALONE))
 BUILD := --no-index --no-deps --no-build-isolation
 
-# small kernels are fastest on one BLAS thread; the searches bring their own threads
-export OPENBLAS_NUM_THREADS ?= 1
-
 .PHONY: demo test docs lint bench fuzz peers dist clean
 demo: $(SMALL)/installed
 	@$(SMALL)/bin/python examples/wine.py

@@ -9,12 +9,9 @@ Processor seconds, over all threads, tell what a machine that is busy with other
 
 import argparse
 import json
-import os
 import platform
 import time
 from pathlib import Path
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small kernels; the threads are ours
 
 import numpy as np
 

@@ -12,8 +12,6 @@ import signal
 import threading
 import time
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import dask.array as da
 import numpy as np
 from dask.distributed import Client, LocalCluster, wait

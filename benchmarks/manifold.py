@@ -7,8 +7,6 @@ import os
 import sys
 import time
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small kernels; threads are ours
-
 import numpy as np
 
 import isopursuit as ip

@@ -8,10 +8,7 @@ passes and the tree bring their own.
 """
 
 import argparse
-import os
 import time
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 

@@ -42,6 +42,13 @@ def assert_one_line_error(result, *words):
         assert word in result.stderr
 
 
+@pytest.mark.parametrize("command", ["select", "compare"])
+@pytest.mark.parametrize("limit", ["-1", "0", "nan", "inf"])
+def test_a_time_limit_that_is_none_is_refused_before_the_file_is_read(tmp_path, command, limit):
+    refused = run(command, tmp_path / "missing.csv", f"--time-limit={limit}")
+    assert_one_line_error(refused, "not a positive number of seconds")
+
+
 def test_select_on_wine_gives_the_librarys_answer(wine):
     result = run("select", wine, "--standardize", "--label", "class", "--json")
     answer = json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""Is this installation whole? For a clean environment with NumPy and SciPy only: python -I tools/smoke.py [VERSION]."""
+"""Is this installation whole? For an environment with nothing but dependencies: python -I tools/smoke.py [VERSION]."""
 
 import subprocess
 import sys

@@ -17,19 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeError, optional
-from isopursuit.matrix import LARGEST, as_exponent, namespace, on_host
+from isopursuit.matrix import LARGEST, as_deadline, as_exponent, left_until, namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.answers import REFINED
 from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
 from isopursuit.pursuit.working_set import ROUNDS
 from isopursuit.search.tree import thread_count
+from isopursuit.threads import on_one_blas_thread
 
 __all__ = ["BatchedProgress", "BatchedPursuit", "batched_pursuit"]
 
 Array = NDArray[np.float64]
 
 BLOCK = 256  # problems that a thread takes at a time
+ENTRIES = 200_000  # of them together, so that a block takes well below a second
 AHEAD = 2  # blocks handed out for each thread, so that none waits and few are left to finish after an interrupt
 SURE = 1e-3  # the share of the tolerance that solvers aim at: their last steps are quadratic, and show the support
 CLOSEST = 1e-11  # the least gap they aim at
@@ -59,8 +61,9 @@ class BatchedPursuit:
     supports : (n, P) of bool
         The columns with weight.
     status : ndarray of str, shape (n,)
-        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the callback.
-        "refused": the problem has no answer; its weights are zero, its bounds NaN and its gap infinite.
+        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the
+        callback or the time limit. "refused": the problem has no answer; its weights are zero, its bounds NaN and its
+        gap infinite.
     refused : mapping
         The number of each refused problem, and why.
     """
@@ -88,6 +91,7 @@ class BatchedPursuit:
         )
 
 
+@on_one_blas_thread
 def batched_pursuit(
     X: Any,
     c: float = 1.0,
@@ -97,6 +101,7 @@ def batched_pursuit(
     device: str | None = None,
     workers: int | None = None,
     callback: Callable[[BatchedProgress], bool | None] | None = None,
+    time_limit: float | None = None,
 ) -> BatchedPursuit:
     """Isometry pursuit of every matrix of a stack by itself.
 
@@ -118,6 +123,8 @@ def batched_pursuit(
     callback : callable, optional
         Called with a `BatchedProgress` after each block of problems; return True to stop. The problems left then keep
         the weights that a solver starts from, with an honest gap.
+    time_limit : float, optional
+        Seconds after which to stop, as a callback does.
 
     Returns
     -------
@@ -139,10 +146,11 @@ def batched_pursuit(
     log_lengths(np.ones(1), c, normalization)  # refuses one that is not known
     if not isinstance(tol, float | int) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-8.")
+    deadline = as_deadline(time_limit)
     workers = thread_count(workers)
     on_threads = isinstance(X, np.ndarray) and device in (None, "cpu")
-    engine = _Threads(len(X), workers) if on_threads else _Torch(X, device)
-    batch = _Batch(X, c, normalization, tol, engine)
+    engine = _Threads(X.shape, workers) if on_threads else _Torch(X, device)
+    batch = _Batch(X, c, normalization, tol, engine, deadline)
     batch.run(callback)
     return BatchedPursuit(batch.weights, batch.primal, batch.dual, batch.gap, batch.status, batch.refused)
 
@@ -169,8 +177,9 @@ class _Engine(Protocol):
 class _Threads:
     """The compiled kernel, on threads of this process."""
 
-    def __init__(self, n: int, workers: int) -> None:
-        self.size = min(BLOCK, -(-n // workers))
+    def __init__(self, shape: tuple[int, int, int], workers: int) -> None:
+        n, D, P = shape
+        self.size = max(1, min(BLOCK, -(-n // workers), ENTRIES // (D * P)))
         self.workers = workers
 
     def take(self, part: Array) -> Array:
@@ -223,8 +232,11 @@ class _Torch:
 class _Batch:
     """The caller's problems and the answers so far, in arrays of the caller's kind."""
 
-    def __init__(self, X: Any, c: float, normalization: Normalization, tol: float, engine: _Engine) -> None:
+    def __init__(
+        self, X: Any, c: float, normalization: Normalization, tol: float, engine: _Engine, deadline: float
+    ) -> None:
         self.X, self.c, self.normalization, self.tol, self.engine = X, c, normalization, tol, engine
+        self.deadline = deadline
         n, _, P = X.shape
         xp = namespace(X)
         kind = {"dtype": xp.float64} if xp is np else {"dtype": xp.float64, "device": X.device}
@@ -248,10 +260,17 @@ class _Batch:
                         self.stopped = bool(callback(BatchedProgress(time.perf_counter() - began, done, n)))
                 pending |= {pool.submit(self.solve, first) for first in islice(blocks, len(finished))}
 
+    @on_one_blas_thread
     def solve(self, first: int) -> int:
         """Answer the block of problems that begins here; returns how many they are."""
-        engine, stopped = self.engine, self.stopped
+        engine, stopped = self.engine, self.stopped or time.perf_counter() > self.deadline
         block = slice(first, first + engine.size)
+        if self.deadline < np.inf and not stopped and self.X.shape[1] * self.X.shape[2] > ENTRIES:
+            # large problems one by one, by the solver that can be stopped
+            numbers = range(first, min(first + engine.size, len(self.X)))
+            for i in numbers:
+                self.finish(i)
+            return len(numbers)
         X = engine.take(self.X[block])
         xp = namespace(X)
         usable = xp.amax(xp.abs(X), (1, 2)) < LARGEST
@@ -274,7 +293,13 @@ class _Batch:
     def finish(self, i: int) -> None:
         """Let the ordinary solver answer one problem, or say why there is no answer."""
         try:
-            found = isometry_pursuit(on_host(self.X[i]), self.c, normalization=self.normalization, tol=self.tol)
+            found = isometry_pursuit(
+                on_host(self.X[i]),
+                self.c,
+                normalization=self.normalization,
+                tol=self.tol,
+                time_limit=left_until(self.deadline),
+            )
         except InputError as error:
             self.refused[i] = f"{type(error).__name__}: {error}"
             self.status[i] = "refused"

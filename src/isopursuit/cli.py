@@ -131,6 +131,9 @@ def select(
     """Pick rows (or columns) and say how good they are, how sure that is, and why."""
     with one_line_errors():
         import isopursuit as ip
+        from isopursuit.matrix import as_time_limit
+
+        as_time_limit(time_limit)  # refused before any file is read
 
         check_outputs(file, output=output, report=report, plot=plot)
         if is_streamed(file, scheduler):
@@ -285,6 +288,9 @@ def compare(
     """All methods side by side: loss, time, proof."""
     with one_line_errors():
         import isopursuit as ip
+        from isopursuit.matrix import as_time_limit
+
+        as_time_limit(time_limit)  # refused before any file is read
 
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
         rows: list[dict[str, Any]] = []

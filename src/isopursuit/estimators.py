@@ -19,8 +19,10 @@ from isopursuit.matrix import (
     EPS,
     Label,
     Matrix,
+    as_deadline,
     as_indices,
     in_row_space,
+    left_until,
     name_columns,
     numerical_rank,
     row_triangle,
@@ -30,6 +32,7 @@ from isopursuit.normalize import Normalization
 from isopursuit.results import Certificate
 from isopursuit.select import Method, select
 from isopursuit.selection import Selection
+from isopursuit.threads import on_one_blas_thread
 
 optional("sklearn", "sklearn", "isopursuit.estimators")
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin  # noqa: E402
@@ -126,6 +129,7 @@ class _IsometrySelector(BaseEstimator):
         names: Sequence[Label] | None = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
 
+    @on_one_blas_thread
     def _pick(
         self,
         candidates: Array,
@@ -143,6 +147,7 @@ class _IsometrySelector(BaseEstimator):
         `rounding` is as in `Matrix`. `weight` says how much a candidate counts in the leading space, `relevance` how
         much it is worth having; a zero in either excludes it. `default` gives k for a rank, where the user did not.
         """
+        deadline = as_deadline(self.time_limit)
         P = candidates.shape[1]
         if len(candidates) > P:
             candidates = row_triangle(candidates.T)  # P × P, with the same lengths and angles
@@ -169,7 +174,7 @@ class _IsometrySelector(BaseEstimator):
             include=must,
             exclude=barred,
             normalization=self.normalization,
-            time_limit=self.time_limit,
+            time_limit=left_until(deadline),
             gap=self.gap,
         )
         self.selection_ = replace(picked, notes=notes + picked.notes)

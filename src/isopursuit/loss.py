@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.matrix import as_exponent, as_matrix, spectrum
 from isopursuit.normalize import log_penalty, symmetric_normalize
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -47,6 +48,7 @@ def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
     return to_loss(log_isometry_loss(X, c))
 
 
+@on_one_blas_thread
 def log_isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
     """The logarithm of `isometry_loss`, finite wherever the columns are independent.
 

@@ -7,6 +7,8 @@ The caller's data are never changed.
 from __future__ import annotations
 
 import difflib
+import math
+import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -32,6 +34,8 @@ Label = Hashable
 SHOWN = 5  # how many positions or names a message lists
 EPS = float(np.finfo(np.float64).eps)
 LOOSE = 1e-13  # rounding of a row space that is hardly determined: which space it is does not matter then
+SHORTEST = 1e-3  # seconds, the least time limit that one function passes on to another
+SAMPLE = 8  # columns for each row that are looked at first for the rank of all
 LARGEST = 1e140  # entries beyond this, or columns below its inverse, have squares that leave float64
 
 
@@ -126,6 +130,29 @@ def as_exponent(c: float) -> float:
     return float(c)
 
 
+def as_time_limit(time_limit: float | None) -> float | None:
+    """Seconds that a function may take, or None."""
+    if time_limit is None:
+        return None
+    number = isinstance(time_limit, int | float | np.integer | np.floating) and not isinstance(time_limit, bool)
+    if not number or not 0 < time_limit < np.inf:
+        raise ParameterError(
+            f"time_limit={time_limit!r} is not a positive number of seconds. Pass one such as 60, or None."
+        )
+    return float(time_limit)
+
+
+def as_deadline(time_limit: float | None) -> float:
+    """The time, by `time.perf_counter`, at which a limit that begins now is over; infinite where there is none."""
+    limit = as_time_limit(time_limit)
+    return np.inf if limit is None else time.perf_counter() + limit
+
+
+def left_until(deadline: float) -> float | None:
+    """Seconds before the deadline, at least a millisecond; None where there is none."""
+    return None if deadline == np.inf else max(deadline - time.perf_counter(), SHORTEST)
+
+
 def as_size(k: int | None, D: int, rank: int) -> int:
     """How many columns to pick: D, or fewer, never more than the rank."""
     if k is None:
@@ -217,10 +244,23 @@ def direction_rank(values: Array, rounding: Array | None = None) -> int:
     Every column is divided by its length, or by rounding / eps where that is larger: then each has an error of at most
     eps, and no direction is told from another by less than that.
     """
+    D, P = values.shape
     if rounding is None:
-        return numerical_rank(singular_values(unit_columns(values)), values.shape[1])
+        # a few columns often show that the rank is full: σ_min of all is at least that of some, and σ_max at most √P
+        some = values[:, :: max(P // (SAMPLE * D), 1)]
+        if D <= some.shape[1] < P and float(singular_values(unit_columns(some))[-1]) > 2 * P * math.sqrt(P) * EPS:
+            return D
+        return numerical_rank(singular_values(unit_columns(values)), P)
     size = np.maximum(np.linalg.norm(values, axis=0), rounding / EPS)
-    return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), values.shape[1], EPS)
+    return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), P, EPS)
+
+
+def side_by_side(values: Array, block: int = 256) -> Array:
+    """The columns as rows, (P, D), copied a block at a time, so that it stays in cache."""
+    x = np.empty(values.shape[::-1])
+    for first in range(0, len(x), block):
+        x[first : first + block] = values[:, first : first + block].T
+    return x
 
 
 def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
@@ -336,7 +376,7 @@ def _checked(values: Array, labels: tuple[Label, ...] | None, wide: bool) -> Mat
             f"X has {D} rows and only {P} columns, but columns are the candidates and {D} of them are needed. "
             "Did you mean X.T? Otherwise pass fewer rows, or to `select` a smaller k."
         )
-    sizes = np.abs(values).max(axis=0)
+    sizes = np.maximum(values.max(axis=0), -values.min(axis=0))
     largest = float(sizes.max())
     if not largest < LARGEST:
         _refuse_entries(values, largest)

@@ -150,7 +150,7 @@ def normalize(values: Array, c: float, normalization: Normalization) -> Normaliz
 def normalize_stack(values: Array, c: float, normalization: Normalization) -> tuple[Array, Array]:
     """`normalize` for each matrix of a stack (n, D, P), an array or a tensor: columns, and log_scale (n,)."""
     xp = namespace(values)
-    lengths = xp.sqrt((values * values).sum(1))
+    lengths = xp.sqrt(xp.einsum("idp,idp->ip", values, values))
     new_log = log_lengths(lengths, c, normalization)
     longest = xp.amax(new_log, 1)
     log_scale = xp.where((abs(longest) > 5.0) & (abs(longest) < math.inf), longest, 0.0)

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import InputError, ParameterError, printable
-from isopursuit.matrix import Label, Matrix, as_exponent, as_points
+from isopursuit.matrix import Label, Matrix, as_deadline, as_exponent, as_points, left_until
 from isopursuit.normalize import Normalization
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import SHORTEST, Method, two_stage, unknown
+from isopursuit.select import Method, two_stage, unknown
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -147,6 +148,7 @@ class PointwiseSelection:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
+@on_one_blas_thread
 def select_pointwise(
     X: Any,
     c: float = 1.0,
@@ -169,8 +171,8 @@ def select_pointwise(
     jobs : int
         Threads. The kernels release the interpreter's lock.
     time_limit : float, optional
-        Seconds for all points together. When they are over a search in hand ends with its best and its bound (greedy
-        and brute finish), and the points not begun are counted as `unreached`; the first is always picked at.
+        Seconds for all points together. When they are over a search in hand ends with its best and its bound, and the
+        points not begun are counted as `unreached`; the first is always picked at.
     callback : callable, optional
         Called with how many points are done and how many there are; return True to stop with those. Ctrl-C does too.
 
@@ -191,18 +193,15 @@ def select_pointwise(
     c = as_exponent(c)
     if jobs < 1:
         raise ParameterError(f"jobs={jobs} must be at least 1 thread.")
-    if time_limit is not None and not time_limit > 0:
-        raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
+    deadline = as_deadline(time_limit)
     pick = _picker(method, c, normalization)
-    began = time.perf_counter()
 
     def at(numbered: tuple[int, Matrix]) -> _Picked | None:
         number, matrix = numbered
-        left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-        if left is not None and left <= 0 < number:
+        if number and time.perf_counter() > deadline:
             return None
         try:
-            return pick(matrix, None if left is None else max(left, SHORTEST))
+            return pick(matrix, left_until(deadline))
         except InputError as error:
             raise type(error)(f"At point {number}: {error}") from None
 
@@ -246,8 +245,8 @@ def _picker(method: str, c: float, normalization: Normalization) -> Callable[[Ma
     plain: dict[str, Callable[[Matrix, float | None], Search]] = {
         "exact": lambda matrix, limit: exact(matrix, c, time_limit=limit),
         "exchange": lambda matrix, limit: exchange_search(matrix, c, time_limit=limit),
-        "greedy": lambda matrix, _: greedy_search(matrix, c),
-        "brute": lambda matrix, _: brute_search(matrix, c),
+        "greedy": lambda matrix, limit: greedy_search(matrix, c, time_limit=limit),
+        "brute": lambda matrix, limit: brute_search(matrix, c, time_limit=limit),
     }
     if method == "two-stage":
         return pursued

@@ -16,12 +16,14 @@ from isopursuit.loss import to_loss
 from isopursuit.matrix import (
     Label,
     Matrix,
+    as_deadline,
     as_exponent,
     as_indices,
     as_points,
     as_size,
     direction_rank,
     in_row_space,
+    left_until,
     name_columns,
 )
 from isopursuit.normalize import LARGEST_LOG, Normalization
@@ -31,12 +33,14 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
-from isopursuit.search.field import as_column_numbers
+from isopursuit.search.field import as_column_numbers, fold_until
 from isopursuit.search.greedy import greedy_search
+from isopursuit.search.passes import OutOfTimeError
 from isopursuit.search.replacements import Found, Replacement, Replacements, is_lower, ranked, rounding_after
 from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -44,9 +48,12 @@ Method = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 
 PRUNED = 1e-9  # a log-loss lower by this is a better subset, not rounding
 MOST_TIED = 5000  # columns of a source that the search takes on
-SHORTEST = 0.1  # seconds that the second stage may take however long the first took
+PURSUIT_SHARE = 0.6  # of the time, for the first of two stages
+EXPLAINING_SHARE = 0.25  # of the time at most, for prices and replacements
+SPEED, COPYING = 2e8, 1e9  # multiplications, and copied bytes, a second, by which those are judged to take long
 
 
+@on_one_blas_thread
 def select(
     X: Any,
     k: int | None = None,
@@ -83,7 +90,8 @@ def select(
     normalization : {"symmetric", "logarithmic"} or callable
         For the pursuit; see `symmetric_normalize`.
     time_limit : float, optional
-        Seconds the search may take. When they are over the best subset so far is returned with its bound.
+        Seconds for everything. When they are over the best subset so far is returned with its bound; prices that there
+        was no time for are NaN, and a note says so.
     gap : float
         Stop as soon as the subset is proved to be within this relative distance of the best.
     callback : callable, optional
@@ -101,6 +109,7 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
+    deadline = as_deadline(time_limit)
     if is_source(X):
         refuse_labels(labels)
         columns, c = as_source(X, k=k), as_exponent(c)
@@ -111,11 +120,12 @@ def select(
         rows = (X if isinstance(X, Columns) else columns.source).shape[0]
         told = _reduced_note(columns.shape[0], rows)
         if method == "two-stage":
-            return _two_stages(columns, c, must, barred, normalization, time_limit, gap, callback, told)
-        search = _searched(method, columns, c, must, barred, time_limit, gap, callback)
-        return _explain_source(columns, c, method, None, search, must, barred, told)
+            return _two_stages(columns, c, must, barred, normalization, deadline, gap, callback, told)
+        left = left_until(_before_explaining(deadline, 1, *columns.shape))
+        search = _searched(method, columns, c, must, barred, left, gap, callback)
+        return _explain_source(columns, c, method, None, search, must, barred, told, deadline)
     points, many = as_points(X, labels, wide=k is None)
-    D = len(points[0].values)
+    D, P = points[0].values.shape
     k = as_size(k, D, min(direction_rank(one.values, one.rounding) for one in points))
     c = as_exponent(c)
     must, barred = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
@@ -124,12 +134,13 @@ def select(
     as_candidates(reduced, wanted, unwanted)  # refuses contradictions before any work
     told = _reduced_note(k, D)
     pursuit = None
+    until = _before_explaining(deadline, len(points), k, P)
+    left = left_until(until)
     if method == "two-stage":
-        began = time.perf_counter()
-        pursuit = _pursue(reduced, c, normalization, barred, many)
         second = partial(exact_search, gap=gap, callback=callback)
+        pursuit = _pursue(reduced, c, normalization, barred, many, _share(left))
         try:
-            search = _search_tied(reduced, c, pursuit, second, must, _left(time_limit, began))
+            search = _search_tied(reduced, c, pursuit, second, must, left_until(until))
         except (RankError, RangeError):
             if len(points) == 1:  # what the pursuit left spans all dimensions, so that dependence is not the reason
                 raise
@@ -138,12 +149,12 @@ def select(
                 f"{len(points)} points, so all columns were searched.",
             )
             pursuit = None
-            search = _searched("exact", reduced, c, wanted, unwanted, _left(time_limit, began), gap, callback)
+            search = _searched("exact", reduced, c, wanted, unwanted, left_until(until), gap, callback)
     else:
-        search = _searched(method, reduced, c, wanted, unwanted, time_limit, gap, callback)
-    values = np.stack([one.values for one in reduced])
-    found = _replacements(reduced, values, search, c, barred)
-    picked = _explain(values[:, :, search.indices], points[0].labels, c, method, pursuit, search, must, found, told)
+        search = _searched(method, reduced, c, wanted, unwanted, left, gap, callback)
+    found = _replacements(reduced, search, c, barred, deadline)
+    values = np.stack([one.values[:, search.indices] for one in reduced])
+    picked = _explain(values, points[0].labels, c, method, pursuit, search, must, found, told)
     return replace(picked, matrix=picked.matrix if many else picked.matrix[0], excluded=tuple(barred))
 
 
@@ -151,16 +162,25 @@ def _reduced_note(k: int, D: int) -> tuple[str, ...]:
     return (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
 
 
-def _replacements(points: list[Matrix], values: Array, search: Search, c: float, barred: list[int]) -> Found:
+def _replacements(points: list[Matrix], search: Search, c: float, barred: list[int], deadline: float) -> Found:
     """What could take each picked column's place: the columns that are zero at no point, picked or excluded."""
+    if 4 * len(points) * points[0].values.nbytes / COPYING > deadline - time.perf_counter():
+        return (None,) * len(search.indices)
     possible = np.all([one.nonzero for one in points], axis=0)
     possible[[*search.indices, *barred]] = False
     open_to = np.flatnonzero(possible)
     known = [one.rounding for one in points if one.rounding is not None]
     rounding = np.stack(known) if len(known) == len(points) else None
     of_picked, of_others = (None if rounding is None else rounding[:, few] for few in (search.indices, open_to))
-    task = Replacements(values[:, :, search.indices], search.log_loss, c, search.indices, of_picked)
-    return task.among(values[:, :, open_to], open_to, of_others)
+    picked, others = (np.stack([one.values[:, few] for one in points]) for few in (search.indices, open_to))
+    task = Replacements(picked, search.log_loss, c, search.indices, of_picked, deadline=deadline)
+    return task.among(others, open_to, of_others)
+
+
+def _before_explaining(deadline: float, n: int, k: int, P: int) -> float:
+    """When the search has to end, so that a share of the time is left for prices where those take long."""
+    left = deadline - time.perf_counter()
+    return deadline if left == np.inf else deadline - min(EXPLAINING_SHARE * left, 0.1 + n * P * float(k) ** 3 / SPEED)
 
 
 def _searched(
@@ -179,9 +199,9 @@ def _searched(
     if method == "exchange":
         return exchange_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
     if method == "greedy":
-        return greedy_search(X, c, include=include, exclude=exclude)
+        return greedy_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
     if method == "brute":
-        return brute_search(X, c, include=include, exclude=exclude)
+        return brute_search(X, c, include=include, exclude=exclude, time_limit=time_limit)
     raise unknown(method)
 
 
@@ -196,14 +216,14 @@ def _two_stages(
     must: Indices,
     barred: Indices,
     normalization: Normalization,
-    time_limit: float | None,
+    deadline: float,
     gap: float,
     callback: Callable[[SearchProgress], bool | None] | None,
     told: tuple[str, ...],
 ) -> Selection:
-    """Stream the pursuit, bring its tied set into memory, search there."""
-    began = time.perf_counter()
-    pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=time_limit)
+    """Stream the pursuit, load its tied set into memory, search there."""
+    first = _share(left_until(deadline))
+    pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=first)
     kept, notes = pursuit.tied, columns.notes
     if len(kept) > MOST_TIED:
         notes += (f"{len(kept)} columns are tied, too many to search: those with weight were.",)
@@ -216,11 +236,17 @@ def _two_stages(
         )
     kept = np.union1d(kept, must)
     matrix = Matrix(columns.transform.apply(columns.take(kept)), None, notes)
+    left = left_until(_before_explaining(deadline, 1, *matrix.values.shape))
     place = np.searchsorted(kept, must).tolist()
     tell = None if callback is None else partial(_in_source_numbers, callback, kept)
-    search = exact_search(matrix, c, include=place, time_limit=_left(time_limit, began), gap=gap, callback=tell)
+    search = exact_search(matrix, c, include=place, time_limit=left, gap=gap, callback=tell)
     search = replace(search, indices=kept[search.indices], labels=None)
-    return _explain_source(columns, c, "two-stage", pursuit, search, must, barred, told)
+    return _explain_source(columns, c, "two-stage", pursuit, search, must, barred, told, deadline)
+
+
+def _share(time_limit: float | None) -> float | None:
+    """Of the time, what the pursuit may take."""
+    return None if time_limit is None else PURSUIT_SHARE * time_limit
 
 
 def _in_source_numbers(
@@ -238,6 +264,7 @@ def _explain_source(
     must: Indices,
     barred: Indices,
     told: tuple[str, ...],
+    deadline: float,
 ) -> Selection:
     """The selection, with the best replacements of all columns: one pass."""
     taken = columns.take(search.indices)
@@ -246,7 +273,10 @@ def _explain_source(
     rounding = None if rounding is None else rounding[None]
     out = np.union1d(search.indices, barred)
     task = Replacements(picked, search.log_loss, c, out, rounding, columns.transform)
-    found: Found = columns.source.fold(task)
+    try:
+        found: Found = fold_until(columns.source, task, deadline)
+    except OutOfTimeError:
+        found = (None,) * len(search.indices)
     answer = _explain(picked, None, c, method, pursuit, search, must.tolist(), found, told)
     return replace(answer, matrix=picked[0], excluded=tuple(barred.tolist()))
 
@@ -267,14 +297,9 @@ def two_stage(
     The arguments are checked already. `second` is a search, called with the matrices, c, include and exclude; its
     `time_limit` is what the pursuit left of ours.
     """
-    began = time.perf_counter()
-    pursuit = _pursue(points, c, normalization, exclude, many)
-    return pursuit, _search_tied(points, c, pursuit, second, include, _left(time_limit, began))
-
-
-def _left(time_limit: float | None, began: float) -> float | None:
-    """What is left of a time limit, but never nothing."""
-    return None if time_limit is None else max(time_limit - (time.perf_counter() - began), SHORTEST)
+    deadline = as_deadline(time_limit)
+    pursuit = _pursue(points, c, normalization, exclude, many, _share(time_limit))
+    return pursuit, _search_tied(points, c, pursuit, second, include, left_until(deadline))
 
 
 def _search_tied(
@@ -286,11 +311,12 @@ def _search_tied(
     time_limit: float | None,
 ) -> Search:
     """The second stage: a search among the tied columns and those included."""
-    inside = np.union1d(pursuit.tied, np.array(include, dtype=np.intp))
-    outside = np.setdiff1d(np.arange(points[0].values.shape[1]), inside)
+    outside = np.ones(points[0].values.shape[1], dtype=bool)
+    outside[[*pursuit.tied, *include]] = False
     if time_limit is not None:
         second = partial(second, time_limit=time_limit)
-    return second(points, c, include=_names(points[0], include), exclude=_names(points[0], outside))
+    few, others = _names(points[0], include), _names(points[0], np.flatnonzero(outside))
+    return second(points, c, include=few, exclude=others)
 
 
 def _names(matrix: Matrix, columns: Iterable[int]) -> Iterable[Label]:
@@ -298,16 +324,27 @@ def _names(matrix: Matrix, columns: Iterable[int]) -> Iterable[Label]:
     return columns if matrix.labels is None else [matrix.labels[i] for i in columns]
 
 
-def _pursue(points: list[Matrix], c: float, normalization: Normalization, barred: Sequence[int], many: bool) -> Pursuit:
+def _pursue(
+    points: list[Matrix],
+    c: float,
+    normalization: Normalization,
+    barred: Sequence[int],
+    many: bool,
+    time_limit: float | None,
+) -> Pursuit:
     """Isometry pursuit on the columns that may be picked: the others take part as zero columns.
 
     A column that is zero at one point may not be picked, because every subset with it is dependent at that point.
     """
-    possible = np.all([one.nonzero for one in points], axis=0)
-    possible[list(barred)] = False
-    values = np.stack([one.values for one in points]) * possible
+    if many or len(barred):
+        possible = np.all([one.nonzero for one in points], axis=0)
+        possible[list(barred)] = False
+        values = np.stack([one.values for one in points]) * possible
+    else:
+        values = points[0].values[None]
     labels, notes = points[0].labels, points[0].notes
-    found = isometry_pursuit(values if many else values[0], c, normalization=normalization, labels=labels)
+    values = values if many else values[0]
+    found = isometry_pursuit(values, c, normalization=normalization, labels=labels, time_limit=time_limit)
     return replace(found, notes=notes)
 
 
@@ -322,11 +359,16 @@ def _explain(
     found: Found,
     told: tuple[str, ...],
 ) -> Selection:
-    """The selection of the columns `values` (n, k, k), with what could take the place of each."""
+    """The selection of the columns `values` (n, k, k), with what could take the place of each, None where there was no
+    time to find out.
+    """
     lengths = np.linalg.norm(values, axis=1).mean(axis=0)
     choices: list[Choice] = []
     rivals: dict[int, tuple[Replacement, int]] = {}
     for index, length, swaps in zip(search.indices.tolist(), lengths.tolist(), found, strict=True):
+        if swaps is None:
+            choices.append(Choice(index, name_of(labels, index), length, float("nan"), None, float("nan")))
+            continue
         for one in swaps if index not in must else ():
             if one.index not in rivals or is_lower(one.log_loss, rivals[one.index][0].log_loss):
                 rivals[one.index] = (one, index)
@@ -334,6 +376,9 @@ def _explain(
         replacement = name_of(labels, swaps[0].index) if swaps else None
         price = _rise(search.log_loss, log_loss)
         choices.append(Choice(index, name_of(labels, index), length, price, replacement, log_loss))
+    unpriced = sum(swaps is None for swaps in found)
+    if unpriced:
+        told += (f"the prices of {unpriced} of {len(choices)} columns were not computed: the time limit came first.",)
     nearest = ranked(one for one, _ in rivals.values())
     return Selection(
         indices=search.indices,
@@ -372,6 +417,6 @@ def _rise(log_loss: float, log_other: float) -> float:
 
 def _pruning_note(pursuit: Pursuit | None, choices: list[Choice], must: list[int], log_loss: float) -> tuple[str, ...]:
     """What a negative price of a column that need not be picked means: the second stage never saw a better one."""
-    if pursuit is None or all(one.log_loss >= log_loss - PRUNED or one.index in must for one in choices):
+    if pursuit is None or not any(one.log_loss < log_loss - PRUNED and one.index not in must for one in choices):
         return ()
     return ("a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",)

@@ -19,8 +19,8 @@ class Choice:
 
     `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place. Where
     no single column can, because every other one would leave the columns dependent, the price is infinite and the
-    replacement None. `log_loss` is the logarithm of the loss with the replacement: it is finite also where the price
-    leaves float64. At many points `length` is the mean.
+    replacement None; where there was no time to find out the price is NaN. `log_loss` is the logarithm of the loss with
+    the replacement: it is finite also where the price leaves float64. At many points `length` is the mean.
     """
 
     index: int
@@ -33,6 +33,8 @@ class Choice:
     @property
     def price_text(self) -> str:
         """The price for reading, as a power of e where it leaves float64."""
+        if np.isnan(self.price):
+            return "unknown"
         if self.replacement is None or np.isfinite(self.price):
             return f"{self.price:.3g}"
         return f"e^{self.log_loss:.4g}" if self.price > 0 else "-inf"
@@ -40,6 +42,8 @@ class Choice:
     @property
     def replacement_text(self) -> str:
         """The replacement for reading."""
+        if np.isnan(self.price):
+            return "not computed"
         return "none" if self.replacement is None else str(self.replacement)
 
 

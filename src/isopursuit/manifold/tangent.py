@@ -14,6 +14,7 @@ from scipy.linalg import eigh
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import Neighbours, neighbour_search
 from isopursuit.matrix import as_matrix
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -89,6 +90,7 @@ class TangentSpaces:
         )
 
 
+@on_one_blas_thread
 def tangent_spaces(
     points: ArrayLike,
     at: ArrayLike | None = None,

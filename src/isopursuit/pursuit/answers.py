@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from isopursuit.matrix import Matrix
 from isopursuit.pursuit.design import TIGHT, Design, Evaluation
-from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, too_many, vertex
+from isopursuit.pursuit.solutions import choice_seconds, is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
 
@@ -22,10 +23,17 @@ REFINED = 1e-11  # residuals above this are refined away before an answer is jud
 
 
 def judged(
-    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, scale: float
+    design: Design,
+    solved: Solved,
+    matrix: Matrix,
+    many: bool,
+    tol: float,
+    solution: Solution,
+    scale: float,
+    deadline: float = np.inf,
 ) -> Pursuit:
     """The solution asked for, certified, in the units of the caller, whose columns times `scale` the design has."""
-    evaluation, unique, kind = _choose(design, solved, solution, tol)
+    evaluation, unique, kind = _choose(design, solved, solution, tol, deadline)
     support = np.flatnonzero(evaluation.weights)
     B = design.coefficients(evaluation, support)
     dual = scale * design.dual_point(evaluation)
@@ -73,10 +81,10 @@ def nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
 
 
 def _choose(
-    design: Design, solved: Solved, solution: Solution, tol: float
+    design: Design, solved: Solved, solution: Solution, tol: float, deadline: float
 ) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
     """The optimal weights asked for. Where the columns with weight are independent and all that is tight, there is
-    no choice.
+    no choice; where there is no time for it, none is made.
     """
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
@@ -84,6 +92,8 @@ def _choose(
         return evaluation, True, solution
     if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
+    if choice_seconds(design, len(evaluation.tight)) > deadline - time.perf_counter():
+        return evaluation, False, "interior"
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation)
     if optimal is None:

@@ -35,7 +35,7 @@ from isopursuit.results import Certificate
 Array = NDArray[np.float64]
 
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
-BLOCK = 8192  # columns whitened at once
+BLOCK, TRANSPOSED = 8192, 256  # columns whitened at once, and transposed at once, so that they stay in cache
 FLOOR = 1e-8  # relative size of the floor under M for targets that do not span all rows
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 
@@ -101,7 +101,8 @@ class Design:
         B = self.x[:, support, :] @ evaluation.inverse
         if self.y is not None:
             B = B @ self.y
-        return B * evaluation.weights[support, None]
+        B *= evaluation.weights[support, None]
+        return B
 
     def dual_point(self, evaluation: Evaluation, rho: float | None = None) -> Array:
         """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
@@ -226,9 +227,10 @@ def build_design(
     triangles = [None if ridge > 0 else _whitening(v, weights) for v in values]
     x = np.empty((len(values), values[0].shape[1], values[0].shape[0]))
     for i, (v, triangle) in enumerate(zip(values, triangles, strict=True)):
-        for first in range(0, v.shape[1], BLOCK):
-            block = v[:, first : first + BLOCK]
-            x[i, first : first + BLOCK] = (block if triangle is None else _lower_solve(triangle, block)).T
+        width = TRANSPOSED if triangle is None else BLOCK
+        for first in range(0, v.shape[1], width):
+            block = v[:, first : first + width]
+            x[i, first : first + width] = (block if triangle is None else _lower_solve(triangle, block)).T
     if all(triangle is None for triangle in triangles):
         return Design(x, y, ridge)
     sides = [np.eye(len(values[0]))] * len(values) if targets is None else targets

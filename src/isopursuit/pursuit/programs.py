@@ -17,6 +17,7 @@ from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.matrix import (
     Label,
     Matrix,
+    as_deadline,
     as_exponent,
     as_matrix,
     as_points,
@@ -27,9 +28,10 @@ from isopursuit.normalize import Normalization, length_range, normalize, workabl
 from isopursuit.pursuit.answers import Solution, judged, nothing
 from isopursuit.pursuit.design import Design, build_design, whitened_at
 from isopursuit.pursuit.streamed import Home, pursue_columns
-from isopursuit.pursuit.working_set import PursuitProgress, limited, pursue
+from isopursuit.pursuit.working_set import PursuitProgress, pursue
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Callback = Callable[[PursuitProgress], bool | None]
@@ -39,6 +41,7 @@ FEW_ORDERS = 8.0  # a range of lengths, in orders of magnitude, that float64 hol
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 
 
+@on_one_blas_thread
 def basis_pursuit(
     X: Any,
     Y: Any = None,
@@ -95,17 +98,19 @@ def basis_pursuit(
     ([0, 1], 2.0, True)
     """
     _check_options(ridge, tol, solution)
+    deadline = as_deadline(time_limit)
     if is_source(X):
         columns = _as_columns(X, labels)
         target = _as_targets(Y, 1, False, columns.shape[0])
-        options = _Options(tol, solution, weights, callback, time_limit, state, memory)
+        options = _Options(tol, solution, weights, callback, deadline, state, memory)
         return _pursue_source(columns, None if target is None else target[0], float(ridge), options)
     matrices, many = as_points(X, labels)
     targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
     design = build_design([m.values for m in matrices], targets, float(ridge))
-    return _pursue(design, matrices[0], many, tol, solution, weights, _stopping(callback, time_limit))
+    return _pursue(design, matrices[0], many, tol, solution, weights, callback, deadline)
 
 
+@on_one_blas_thread
 def isometry_pursuit(
     X: Any,
     c: float = 1.0,
@@ -146,13 +151,13 @@ def isometry_pursuit(
     """
     c = as_exponent(c)
     _check_options(ridge, tol, solution)
+    deadline = as_deadline(time_limit)
     if is_source(X):
         columns = _as_columns(X, labels)
         normalized = replace(columns, transform=replace(columns.transform, c=c, normalization=normalization))
-        options = _Options(tol, solution, weights, callback, time_limit, state, memory)
+        options = _Options(tol, solution, weights, callback, deadline, state, memory)
         return _pursue_source(normalized, None, float(ridge), options)
     matrices, many = as_points(X, labels)
-    callback = _stopping(callback, time_limit)
     try:
         design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
     except RankError as error:
@@ -162,7 +167,7 @@ def isometry_pursuit(
             f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective leaves "
             f"float64. What works: {workable(matrices[0].values, normalization, c)}."
         )
-    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, math.exp(-log_scale))
+    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, deadline, math.exp(-log_scale))
     if not np.isfinite(found.certificate.gap):
         raise _range_error(matrices[0], normalization, c) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
@@ -177,13 +182,9 @@ class _Options:
     solution: Solution
     weights: ArrayLike | None
     callback: Callback | None
-    time_limit: float | None
+    deadline: float
     state: str | Path | None
     memory: int | None
-
-
-def _stopping(callback: Callback | None, time_limit: float | None) -> Callback | None:
-    return callback if time_limit is None else limited(callback, time_limit)
 
 
 def _as_columns(X: Any, labels: Sequence[Label] | None) -> Columns:
@@ -193,12 +194,11 @@ def _as_columns(X: Any, labels: Sequence[Label] | None) -> Columns:
 
 def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _Options) -> Pursuit:
     """Stream until what matters is at home, then solve that as any other matrix."""
-    began = time.perf_counter()
     if target is not None and not target.any():
         raise ParameterError("Y is zero, so that no column is needed.")
     P = columns.shape[1]
     given = _as_weights(ask.weights, P)
-    home = pursue_columns(columns, target, ridge, ask.tol, ask.memory, ask.callback, ask.time_limit, ask.state, given)
+    home = pursue_columns(columns, target, ridge, ask.tol, ask.memory, ask.callback, ask.deadline, ask.state, given)
     if abs(home.log_scale) > LARGEST_SCALE:
         raise RangeError(
             f"At c={columns.transform.c:g} the longest normalized column has length e^{home.log_scale:.4g}, so that "
@@ -207,10 +207,10 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     scale = math.exp(-home.log_scale)
     if not home.complete:
         return _at_large(home, ridge, ask.tol, scale, P)
-    left = None if ask.time_limit is None else ask.time_limit - (time.perf_counter() - began)
     matrix = Matrix(home.values, None, home.notes)
-    callback = _stopping(ask.callback, left)
-    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, scale * home.weights, callback, scale)
+    found = _pursue(
+        home.design, matrix, False, ask.tol, ask.solution, scale * home.weights, ask.callback, ask.deadline, scale
+    )
     weights = np.zeros(P)
     weights[home.indices] = found.weights
     # on the columns left behind the new dual point is feasible if it proves as much as the one they were left with
@@ -262,6 +262,7 @@ def _normalized_design(
     return build_design(values, None, ridge), log_scale
 
 
+@on_one_blas_thread
 def lasso_path(
     X: Any,
     Y: Any = None,
@@ -271,6 +272,7 @@ def lasso_path(
     tol: float = 1e-8,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
+    time_limit: float | None = None,
 ) -> tuple[Pursuit, ...]:
     """The multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ for falling λ, each solved from the one before.
 
@@ -281,11 +283,14 @@ def lasso_path(
     ridges : sequence of float, or int
         The values of λ, or how many: then they fall geometrically from the largest useful one (at which no column
         is picked) to `smallest` times that.
+    time_limit : float, optional
+        Seconds after which the path ends with the λ reached.
 
     Returns
     -------
     tuple of Pursuit
-        One for each λ, largest first; `ridge` holds λ. The support grows from nothing to that of basis pursuit.
+        One for each λ, largest first, as far as there was time; `ridge` holds λ. The support grows from nothing to that
+        of basis pursuit.
 
     Examples
     --------
@@ -294,6 +299,7 @@ def lasso_path(
     >>> [len(found.support) for found in path]
     [0, 2]
     """
+    deadline = as_deadline(time_limit)
     matrices, many = as_points(X, labels)
     values = [m.values for m in matrices]
     targets = _as_targets(Y, len(matrices), many, len(values[0]))
@@ -312,10 +318,10 @@ def lasso_path(
     weights: Array | None = None
     for ridge in grid.tolist():
         design = build_design(values, targets, ridge)
-        found = _pursue(design, matrices[0], many, tol, "minimum-norm", weights, callback)
+        found = _pursue(design, matrices[0], many, tol, "minimum-norm", weights, callback, deadline)
         path.append(found)
         weights = found.weights if len(found.support) else None
-        if found.status == "stopped":
+        if found.status == "stopped" or time.perf_counter() > deadline:
             break
     return tuple(path)
 
@@ -340,6 +346,7 @@ def _pursue(
     solution: Solution,
     weights: ArrayLike | None,
     callback: Callback | None,
+    deadline: float = np.inf,
     scale: float = 1.0,
 ) -> Pursuit:
     """Solve the design, pick the solution asked for, and let the certificate judge.
@@ -349,7 +356,7 @@ def _pursue(
     if design.idle:
         return nothing(design, matrix, many)
     given = _as_weights(weights, design.shape[1])
-    solved = pursue(design, tol, None if given is None else given / scale, callback)
+    solved = pursue(design, tol, None if given is None else given / scale, callback, deadline)
     for _ in range(REWHITENINGS if design.ridge == 0 else 0):
         if solved.status != "stalled" or solved.evaluation.gap > 0.99:
             break
@@ -357,14 +364,15 @@ def _pursue(
             design = whitened_at(design, solved.evaluation.weights)
         except RankError:  # the weights themselves are singular
             break
-        solved = pursue(design, tol, solved.evaluation.weights, callback)
-    found = judged(design, solved, matrix, many, tol, solution, scale)
+        solved = pursue(design, tol, solved.evaluation.weights, callback, deadline)
+    found = judged(design, solved, matrix, many, tol, solution, scale, deadline)
     minimized = solved.evaluation.minimized
     if design.ridge > 0 or found.status == "stopped" or (found.status == "optimal" and minimized):
         return found
     # the target may span fewer dimensions than X has rows: then M is singular at the optimum, and needs a floor
     floored = design.floored()
-    other = judged(floored, pursue(floored, tol, None, callback), matrix, many, tol, solution, scale)
+    again = pursue(floored, tol, None, callback, deadline)
+    other = judged(floored, again, matrix, many, tol, solution, scale, deadline)
     return other if other.certificate.gap <= max(found.certificate.gap, 0.0 if minimized else 1e-6) else found
 
 

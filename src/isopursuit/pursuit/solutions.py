@@ -19,6 +19,9 @@ Indices = NDArray[np.intp]
 LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
 
 
+SPEED = 2e8  # entries of A times its rank a second: its singular vectors, and a few factorizations of parts of it
+
+
 @dataclass(frozen=True)
 class Polytope:
     """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal."""
@@ -32,6 +35,13 @@ def too_many(design: Design, columns: int) -> bool:
     """Whether so many tight columns are more than can be described."""
     n, _, D = design.shape
     return n * (D * (D + 1) // 2) * columns > LARGEST
+
+
+def choice_seconds(design: Design, columns: int) -> float:
+    """About how long it takes to describe so many tight columns, and to choose among the solutions."""
+    n, _, D = design.shape
+    rows = n * (D * (D + 1) // 2)
+    return rows * columns * min(rows, columns) / SPEED
 
 
 def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:

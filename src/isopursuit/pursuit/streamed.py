@@ -25,7 +25,6 @@ from isopursuit.pursuit.working_set import (
     PursuitProgress,
     Watch,
     descend_on,
-    limited,
     many_rows,
     solve,
     solve_by_parts,
@@ -93,12 +92,11 @@ class Stream:
         ridge: float,
         memory: int | None,
         watch: Watch,
-        time_limit: float | None,
         state: Path | None,
         weights: Array | None,
     ) -> None:
         self.columns, self.target, self.ridge, self.watch = columns, target, ridge, watch
-        self.time_limit, self.state = time_limit, state
+        self.state = state
         D = columns.shape[0]
         # two piles; stored, transformed, in the kernel twice, and once more on the way: six numbers for each entry
         many = SPANNING * D * (D + 1)
@@ -209,12 +207,17 @@ class Stream:
     # ------------------------------------------------------------------------------------------------ the loop
 
     def screen(self) -> float | None:
-        """One pass, if time allows: the gap over all columns."""
+        """One pass, if time allows: the gap over all columns. The first is made in any case, for nothing is known of
+        the optimum over all columns without one.
+        """
         evaluation = self.design.evaluate(self.weights)
+        if evaluation is None and self.found is None:
+            self.weights = self.design.start()
+            evaluation = self.design.evaluate(self.weights)
         if evaluation is None:
             return None
         self.evaluation = evaluation
-        if self.time_limit is not None and self.elapsed + max(self.seconds[-1:], default=0.0) > self.time_limit:
+        if self.found is not None and not self.time_for_a_pass:
             self.watch.stopped = True
             return self.gap
         K, F = self.design.screening(evaluation)
@@ -282,9 +285,9 @@ class Stream:
         return found
 
     @property
-    def elapsed(self) -> float:
-        """Seconds since the pursuit began."""
-        return time.perf_counter() - self.watch.began
+    def time_for_a_pass(self) -> bool:
+        """Whether a pass like the last one would end before the deadline."""
+        return time.perf_counter() + max(self.seconds[-1:], default=0.0) <= self.watch.deadline
 
     @property
     def gap(self) -> float:
@@ -311,7 +314,9 @@ class Stream:
             self.build()
             tied = self.indices
         else:
-            tied = np.arange(self.columns.shape[1]) if found is None else self.listed()
+            # without time to list those that no proof excludes, none is excluded
+            known = found is not None and self.time_for_a_pass
+            tied = self.listed() if known else np.arange(self.columns.shape[1])
         notes = self.notes
         if found is not None:
             notes += length_notes(found.zero, found.short)
@@ -351,13 +356,13 @@ def pursue_columns(
     tol: float,
     memory: int | None,
     callback: Callable[[PursuitProgress], bool | None] | None,
-    time_limit: float | None,
+    deadline: float,
     state: str | Path | None,
     weights: Array | None,
 ) -> Home:
     """Minimize f over a source to a relative gap of tol, or until all that matters has come home."""
-    watch = Watch(limited(callback, time_limit))
-    stream = Stream(columns, target, ridge, memory, watch, time_limit, None if state is None else Path(state), weights)
+    watch = Watch(callback, deadline)
+    stream = Stream(columns, target, ridge, memory, watch, None if state is None else Path(state), weights)
     solve_by_parts(stream, tol, watch)
     watch.check()
     return stream.home()

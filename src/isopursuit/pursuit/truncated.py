@@ -13,6 +13,7 @@ singular for good) is left to the kernel.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -158,10 +159,12 @@ def descend(
     tol: float,
     watch: Callable[[float], bool] | None,
     warm: bool,
+    deadline: float = np.inf,
 ) -> float:
     """Improve the weights w of the columns x (m, D) in place to a relative gap of tol; the gap that was reached.
 
-    `hand` multiplies the same columns, wherever that is fast. `watch` is told the gap and may end it.
+    `hand` multiplies the same columns, wherever that is fast. `watch` is told the gap and may end it. At the deadline,
+    by `time.perf_counter`, a sweep or a step is left unfinished.
     """
     m, D = x.shape
     C = np.eye(D) if y is None else y @ y.T
@@ -170,7 +173,7 @@ def descend(
         return watch is not None and watch(gap)
 
     if not warm and m <= D * D:
-        _begin(x, y, C, ridge, w)
+        _begin(x, y, C, ridge, w, deadline)
     best = gap = np.inf
     stale = 0
     point = _evaluated(hand, w, C, ridge)
@@ -201,13 +204,14 @@ def descend(
             break
         if gap > FAR:
             columns = near[(w[near] > 0) | (q > 1)]
-            w[columns] = _swept(x[columns], y, point.K, w[columns])
+            w[columns] = _swept(x[columns], y, point.K, w[columns], deadline)
             point = _evaluated(hand, w, C, ridge)
         else:
             new = _near(q, w[near])
             if len(new) < 0.8 * len(near):
                 near, q, part = near[new], q[new], part.take(new)
-            point = _stepped(part, near, q, point, C, max(min(0.1, np.sqrt(gap)), 0.3 * goal / gap, TIGHTEST), gap)
+            residual = max(min(0.1, np.sqrt(gap)), 0.3 * goal / gap, TIGHTEST)
+            point = _stepped(part, near, q, point, C, residual, gap, deadline)
     return gap
 
 
@@ -216,14 +220,14 @@ def _evaluated(hand: Hand, w: Array, C: Array, ridge: float) -> Point | None:
     return Point.at(hand.take(held).moments(w[held]), w, C, ridge)
 
 
-def _begin(x: Array, y: Array | None, C: Array, ridge: float, w: Array) -> None:
+def _begin(x: Array, y: Array | None, C: Array, ridge: float, w: Array, deadline: float) -> None:
     """Weights from sweeps over a sample of the columns, spread evenly, in the place of weights on all of them."""
     m, D = x.shape
     sample = np.flatnonzero(np.arange(m) % max(m // (SAMPLE * D), 1) == 0)
     point = Point.at(HostHand(x[sample]).moments(w[sample]), w[sample], C, ridge)
     if point is not None:
         w[:] = 0.0
-        w[sample] = _swept(x[sample], y, point.K, point.weights)
+        w[sample] = _swept(x[sample], y, point.K, point.weights, deadline)
 
 
 def _near(q: Array, w: Array) -> Indices:
@@ -237,7 +241,7 @@ def _near(q: Array, w: Array) -> Indices:
     return np.flatnonzero(held | (q >= bar))
 
 
-def _swept(x: Array, y: Array | None, inverse: Array, weights: Array) -> Array:
+def _swept(x: Array, y: Array | None, inverse: Array, weights: Array, deadline: float) -> Array:
     """The weights after a few sweeps of exact coordinate steps, BLOCK columns at a time.
 
     Within a block the products of its columns with K, and of those with each other, follow by Sherman and Morrison.
@@ -249,6 +253,8 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array) -> Array:
     columns = np.arange(len(w))
     for _ in range(SWEEPS):
         for first in range(0, len(columns), BLOCK):
+            if time.perf_counter() > deadline:
+                return w
             some = columns[first : first + BLOCK]
             block, v = single[some], w[some]
             V: Single = block @ K
@@ -261,7 +267,9 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array) -> Array:
     return w
 
 
-def _stepped(part: Hand, near: Indices, q: Array, point: Point, C: Array, residual: float, gap: float) -> Point | None:
+def _stepped(
+    part: Hand, near: Indices, q: Array, point: Point, C: Array, residual: float, gap: float, deadline: float
+) -> Point | None:
     """A step of Newton's method on the columns near 1, cut off at zero, and halved until f falls."""
     w = point.weights
     free = np.flatnonzero((w[near] > 0) | (q > 1))
@@ -277,9 +285,9 @@ def _stepped(part: Hand, near: Indices, q: Array, point: Point, C: Array, residu
         S = K @ part.moments(u, rough=True).astype(np.float32) @ R
         return part.forms(S + S.T, rough=True) + extra * u
 
-    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, residual)
+    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, residual, deadline)
     t = 1.0
-    while t > 1e-3:
+    while t > 1e-3 and time.perf_counter() <= deadline:
         trial = np.zeros_like(w)
         trial[near[free]] = np.maximum(v + t * step, 0.0)
         new = Point.at(part.moments(trial[near[free]]), trial, C, point.ridge)
@@ -289,7 +297,9 @@ def _stepped(part: Hand, near: Indices, q: Array, point: Point, C: Array, residu
     return point
 
 
-def _conjugate_gradients(curvature: Callable[[Array], Array], right: Array, diagonal: Array, residual: float) -> Array:
+def _conjugate_gradients(
+    curvature: Callable[[Array], Array], right: Array, diagonal: Array, residual: float, deadline: float
+) -> Array:
     """About H⁻¹ right, preconditioned by H's diagonal."""
     x = np.zeros_like(right)
     r = right.copy()
@@ -298,6 +308,8 @@ def _conjugate_gradients(curvature: Callable[[Array], Array], right: Array, diag
     rz = float(r @ z)
     goal = residual**2 * rz
     for _ in range(CONJUGATE):
+        if time.perf_counter() > deadline:
+            break
         Hp = curvature(p)
         bent = float(p @ Hp)
         if not bent > 0:

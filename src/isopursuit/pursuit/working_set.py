@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design, Evaluation
-from isopursuit.pursuit.truncated import descend
+from isopursuit.pursuit.truncated import SAMPLE, descend
 
 Array = NDArray[np.float64]
 Status = Literal["optimal", "stalled", "stopped"]
@@ -26,6 +26,7 @@ SMALL = 4096  # columns up to which the kernel takes the whole problem
 WATCHED = 100_000  # entries from which a solve may take long enough to be interrupted
 MANY_ROWS = 128  # from which the solver for many rows is the first to try (truncated.py)
 ENOUGH = 1500  # columns up to which the kernel is as fast
+SPEED = 2e7  # entries a second, at least, that a solver gets through
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
 PASSES = 100  # screenings of all columns
 PATIENCE = 12  # screenings without progress before giving up
@@ -55,10 +56,13 @@ class Solved:
 
 
 class Watch:
-    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises."""
+    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
 
-    def __init__(self, callback: Callable[[PursuitProgress], bool | None]) -> None:
-        self.callback = callback
+    It stops the solver at the deadline, by `time.perf_counter`.
+    """
+
+    def __init__(self, callback: Callable[[PursuitProgress], bool | None] | None, deadline: float = np.inf) -> None:
+        self.callback, self.deadline = callback, deadline
         self.began = time.perf_counter()
         self.columns = self.passes = self.bytes = 0
         self.stopped = False
@@ -67,7 +71,8 @@ class Watch:
     def __call__(self, gap: float) -> bool:
         """Tell the callback; True stops the kernel."""
         now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes, self.bytes)
-        self.stopped = bool(self.callback(now)) or self.stopped
+        asked = self.callback is not None and bool(self.callback(now))
+        self.stopped = asked or self.stopped or time.perf_counter() > self.deadline
         return self.stopped
 
     def check(self) -> bool:
@@ -77,25 +82,19 @@ class Watch:
         return self.stopped
 
 
-def limited(
-    callback: Callable[[PursuitProgress], bool | None] | None, seconds: float | None
-) -> Callable[[PursuitProgress], bool | None]:
-    """The callback, which also stops after so many seconds."""
-
-    def ask(now: PursuitProgress) -> bool:
-        over = seconds is not None and now.seconds > seconds
-        return bool(callback is not None and callback(now)) or over
-
-    return ask
-
-
 def pursue(
-    design: Design, tol: float, weights: Array | None, callback: Callable[[PursuitProgress], bool | None] | None
+    design: Design,
+    tol: float,
+    weights: Array | None,
+    callback: Callable[[PursuitProgress], bool | None] | None,
+    deadline: float = np.inf,
 ) -> Solved:
     """Minimize f to a relative gap of tol, from the given weights if any."""
-    w = _starting(design, weights)
+    w = _quick_start(design) if weights is None and design.x.size / SPEED > deadline - time.perf_counter() else None
+    w = _starting(design, weights) if w is None else w
     # a watch on large problems lets Ctrl-C through even without a callback
-    watch = Watch(callback or (lambda _: None)) if callback is not None or design.x.size > WATCHED else None
+    watched = callback is not None or deadline < np.inf or design.x.size > WATCHED
+    watch = Watch(callback, deadline) if watched else None
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
@@ -109,6 +108,15 @@ def pursue(
     if stopped:
         return Solved(evaluation, independent, "stopped")
     return Solved(evaluation, independent, "optimal" if evaluation.gap <= tol else "stalled")
+
+
+def _quick_start(design: Design) -> Array | None:
+    """Weights on a few columns, spread evenly, where there is no time for more; None where they do not span."""
+    n, P, D = design.shape
+    w = design.start()
+    w[np.arange(P) % max(P // (SAMPLE * n * D), 1) > 0] = 0.0
+    few = np.flatnonzero(w)
+    return None if design.take(few).evaluate(w[few]) is None else w
 
 
 def _starting(design: Design, weights: Array | None) -> Array:
@@ -127,6 +135,9 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
     """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
     if watch is not None:
         watch.columns = len(w)
+    if watch is not None and time.perf_counter() > watch.deadline:
+        watch.stopped = True
+        return False
     if many_rows(design):
         if descend_on(design, w, tol, watch, warm=warm) <= tol:
             return False
@@ -147,7 +158,8 @@ def many_rows(design: Design) -> bool:
 def descend_on(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
     """Improve w in place by the solver for many rows; the gap that it reached."""
     y = None if design.y is None else design.y[0]
-    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm)
+    deadline = np.inf if watch is None else watch.deadline
+    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm, deadline)
 
 
 class Field(Protocol):

@@ -16,17 +16,23 @@ def best_column(
     c: float,
     log_limit: float = ...,
     besides: int = -1,
+    deadline: float = ...,
 ) -> tuple[int, float]:
     """The column that, added to fewer than D others, gives the least log-loss, and that log-loss.
 
-    Of equal columns the lowest index. Returns −1 and `log_limit` when no column but the others and `besides` leads to
-    less than `log_limit`.
+    Of equal columns the lowest index; at the deadline, by `time.perf_counter`, the best so far. Returns −1 and
+    `log_limit` when no column but the others and `besides` leads to less than `log_limit`.
     """
 
 class Columns:
-    """The columns of one problem with the memory that swaps among them need; one thread at a time."""
+    """The columns of one problem with the memory that swaps among them need; one thread at a time.
 
-    def __init__(self, columns: NDArray[np.float64], c: float) -> None: ...
+    At the deadline, by `time.perf_counter`, the methods return what they have found so far, and `late` is True.
+    """
+
+    def __init__(self, columns: NDArray[np.float64], c: float, deadline: float = ...) -> None: ...
+    @property
+    def late(self) -> bool: ...
     def loss(self, subset: NDArray[np.int32]) -> float:
         """As `log_loss_of`."""
 

@@ -16,10 +16,30 @@ Most columns are ruled out before their loss is computed, the cheapest test firs
 
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log, pow, sqrt
 from libc.string cimport memcpy, memset
+from libc.time cimport time_t
+
+from time import perf_counter
 
 import numpy as np
 
 from isopursuit.search._dense cimport SINGULAR_VALUE_ERROR, eigh, products, singular_values
+
+
+cdef extern from "<time.h>" nogil:
+    cdef struct timespec:
+        time_t tv_sec
+        long tv_nsec
+    int TIME_UTC
+    int timespec_get(timespec*, int)
+
+
+cdef int WORK = 1 << 23  # multiplications between two looks at the clock
+
+
+cdef inline double seconds() noexcept nogil:
+    cdef timespec now
+    timespec_get(&now, TIME_UTC)
+    return now.tv_sec + 1e-9 * now.tv_nsec
 
 
 cdef inline double log_add(double a, double b) noexcept nogil:
@@ -88,6 +108,30 @@ cdef struct Scratch:
     int* listed        # (P), the columns that are tried
     int tried
     Cuts cuts
+    double until       # by seconds(): then the search ends with what there is
+    bint late          # whether it has
+
+
+cdef inline bint over(Scratch* at) noexcept nogil:
+    if at.until < INFINITY and not at.late:
+        at.late = seconds() > at.until
+    return at.late
+
+
+cdef bint multiplied(const double* columns, const int* listed, int count, int D, Scratch* at, double* Y) noexcept nogil:
+    # Y = (the listed columns, or all) times at.matrix, some at a time; False where time is over before the end
+    cdef int j, first = 0, size, step = max(WORK // (D * D), 1) if at.until < INFINITY else count
+    while first < count:
+        if over(at):
+            return False
+        size = min(step, count - first)
+        if listed != NULL:
+            for j in range(first, first + size):
+                memcpy(at.gathered + <size_t> j * D, columns + <size_t> listed[j] * D, D * sizeof(double))
+        products((columns if listed == NULL else at.gathered) + <size_t> first * D, size, at.matrix, D, D,
+                 Y + <size_t> first * D)
+        first += size
+    return True
 
 
 cdef inline double smallest_share(const double* e, const double* y, int size, double c) noexcept nogil:
@@ -235,7 +279,8 @@ cdef void bound_additions(const double* columns, int n, int P, int D, const int*
     for j in range(at.tried):
         at.bounds[j] = -INFINITY
     for i in range(n):
-        bound_additions_at(columns, i, n, P, D, others, count, c, limit, at)
+        if at.tried > 0:
+            bound_additions_at(columns, i, n, P, D, others, count, c, limit, at)
 
 
 cdef void bound_additions_at(const double* columns, int i, int n, int P, int D, const int* others, int count, double c,
@@ -275,9 +320,9 @@ cdef void bound_additions_at(const double* columns, int i, int n, int P, int D, 
             middle = log_add(middle, log_excess(e[a], c))
         if a > 1 and e[a] < 1:
             at.minus[i] = log_add(at.minus[i], log_excess(e[a], c))
-    for j in range(at.tried):
-        memcpy(at.gathered + <size_t> j * D, columns + <size_t> at.listed[j] * D, D * sizeof(double))
-    products(at.gathered, at.tried, at.matrix, D, D, Y)
+    if not multiplied(columns, at.listed, at.tried, D, at, Y):
+        at.tried = 0
+        return
     for j in range(at.tried):
         y = Y + <size_t> j * D
         if first > 0:
@@ -340,6 +385,8 @@ cdef int best_of(const double* columns, int n, int P, int D, int* subset, int co
         if not at.bounds[j] < best[0] + margin or at.tried == 0:
             continue
         at.bounds[j] = INFINITY
+        if over(at):
+            break
         if not may_be_below(at, j, n, P, D, size, c, best[0] + margin):
             continue
         subset[count] = at.listed[j]
@@ -367,7 +414,7 @@ cdef class Columns:
     cdef char[::1] blocked
     cdef Scratch at
 
-    def __init__(self, columns, double c):
+    def __init__(self, columns, double c, double deadline=INFINITY):
         self.X = columns.reshape(-1, *columns.shape[-2:])
         self.n, self.P, self.D, self.c = self.X.shape[0], self.X.shape[1], self.X.shape[2], c
         cdef size_t n = self.n, P = self.P, D = self.D
@@ -386,6 +433,13 @@ cdef class Columns:
         self.at.gathered = self.at.minus + n
         self.at.Y = self.at.gathered + P * D
         self.at.listed = &self.numbers[0]
+        self.at.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
+        self.at.late = False
+
+    @property
+    def late(self):
+        # whether the deadline, by perf_counter, cut an answer short
+        return bool(self.at.late)
 
     def loss(self, const int[::1] subset):
         return joint_log_loss(&self.X[0, 0, 0], self.n, self.P, &subset[0], subset.shape[0], self.D, self.c, INFINITY,
@@ -397,6 +451,7 @@ cdef class Columns:
         cdef const double* columns = &self.X[0, 0, 0]
         cdef const double* x
         cdef double power, slope, total
+        cdef bint finished
         cdef double* matrix = self.at.matrix
         cdef double* e = self.at.e
         if self.n > 1 or self.c < 0.6204 or not log_loss < 600 or subset.shape[0] < D:
@@ -414,13 +469,15 @@ cdef class Columns:
                 # dh/dlambda = c s (e^s - e^(1/s) / s^2) / (4e lambda), s = lambda^(c/2)
                 power = pow(e[a], self.c / 2)
                 e[a] = self.c * power * (exp(power) - exp(1 / power) / (power * power)) / (10.8731273138362 * e[a])
-            products(columns, self.P, matrix, D, D, self.at.Y)
-            for p in range(self.P):
+            finished = multiplied(columns, NULL, self.P, D, &self.at, self.at.Y)
+            for p in range(self.P if finished else 0):
                 x = self.at.Y + <size_t> p * D
                 total = 0
                 for a in range(D):
                     total += e[a] * x[a] * x[a]
                 self.prices[p] = total
+        if not finished:
+            self.prices[:] = -INFINITY
 
     def replace(self, const int[::1] subset, int position, double log_loss, double log_limit):
         # The best column in one place of a priced subset
@@ -443,6 +500,8 @@ cdef class Columns:
             self.list_for(subset, position, log_loss, log_limit)
             bound_additions(&self.X[0, 0, 0], self.n, self.P, self.D, others, size - 1, self.c, log_limit, &self.at)
             for j in range(self.at.tried):
+                if over(&self.at):
+                    break
                 if not (self.at.bounds[j] < log_limit and may_be_below(&self.at, j, self.n, self.P, self.D, size, self.c,
                                                                       log_limit)):
                     continue
@@ -497,5 +556,6 @@ cdef class Columns:
             self.blocked[besides] = value
 
 
-def best_column(columns, const int[::1] others, double c, double log_limit=INFINITY, int besides=-1):
-    return Columns(columns, c).add(others, log_limit, besides)
+def best_column(columns, const int[::1] others, double c, double log_limit=INFINITY, int besides=-1,
+                double deadline=INFINITY):
+    return Columns(columns, c, deadline).add(others, log_limit, besides)

@@ -19,12 +19,16 @@ from isopursuit.matrix import (
     as_points,
     direction_rank,
     name_columns,
+    side_by_side,
     spectrum,
 )
 from isopursuit.results import Search
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+LARGE = 2**22  # entries from which a copy takes long
+COPYING = 4e8  # bytes a second, by which it is judged whether there is time for one
+
 Status = Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]
 
 
@@ -57,30 +61,45 @@ class Candidates:
         """Over all columns and points, for advice on scale."""
         return float(np.median(np.linalg.norm(self.X, axis=1)))
 
-    def distinct(self) -> Candidates:
-        """The candidates that differ by more than sign, in an order that depends on their entries alone.
+    def distinct(self, deadline: float = np.inf) -> Candidates:
+        """The candidates that differ by more than sign, in an order that depends on their entries alone; all of them as
+        they are where copies would take the time.
 
         A search that draws random numbers then answers alike whatever order and signs the caller's columns have. Two
         equal columns are dependent, so no subset of finite loss has both: of equal ones the first stays, or the one
         that must be picked.
         """
+        if 3 * self.X.nbytes / COPYING > deadline - time.perf_counter():
+            return self
         n, D, P = self.X.shape
-        # at each point the first entry that is not zero becomes positive
-        first = (self.X != 0).argmax(axis=1)
-        leading = np.take_along_axis(self.X, first[:, None, :], axis=1)
-        X = np.where(leading < 0, -self.X, self.X)
-        entries = X.reshape(n * D, P)
-        order = _lexicographic(entries)
-        same = (entries[:, order[1:]] == entries[:, order[:-1]]).all(axis=0)
-        group = np.concatenate([[0], np.cumsum(~same)])
-        later = np.ones(P, dtype=np.intp)
-        later[list(self.include)] = 0
-        first_of_group = np.lexsort((order, later[order], group))
-        order = order[first_of_group][np.concatenate([[True], ~same])]
+        signs = _signs(self.X)
+
+        def entries(some: Indices) -> Array:
+            return (self.X[:, :, some] * signs[:, None, some]).reshape(n * D, len(some))
+
+        first = self.X[0, 0] * signs[0]
+        order = np.argsort(first, kind="stable")
+        alike = np.append(first[order[1:]] == first[order[:-1]], False)
+        tied = np.flatnonzero(alike | np.append(False, alike[:-1]))
+        order[tied] = order[tied][np.lexsort(entries(order[tied])[::-1])]
+        # equal columns stand side by side now
+        same = np.zeros(P, dtype=bool)
+        pairs = np.flatnonzero(alike)
+        same[pairs + 1] = (entries(order[pairs]) == entries(order[pairs + 1])).all(axis=0)
+        optional = np.ones(P, dtype=bool)
+        optional[list(self.include)] = False
+        order = order[np.lexsort((order, optional[order], np.cumsum(~same)))][~same]
         place = np.full(P, -1, dtype=np.intp)
         place[order] = np.arange(len(order))
         include = tuple(sorted(int(place[i]) for i in self.include))
-        return Candidates(self.matrix, np.ascontiguousarray(X[:, :, order]), self.columns[order], include, self.began)
+        if self.X.size < LARGE:
+            X = np.take(self.X, order, axis=2)
+        else:
+            # each column's entries side by side, as the kernels read them: one copy less where copies take long
+            rows = [side_by_side(one)[order] for one in self.X]
+            X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
+        X *= signs[:, None, order]
+        return Candidates(self.matrix, X, self.columns[order], include, self.began)
 
     def answer(
         self,
@@ -176,7 +195,7 @@ def as_candidates(
             f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {D} are needed. "
             "Exclude fewer columns, or pass a smaller k to `select`."
         )
-    values = np.stack([one.values for one in matrices])
+    values = matrix.values[None] if len(matrices) == 1 else np.stack([one.values for one in matrices])
     values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
     place = tuple(int(i) for i in np.searchsorted(columns, must))
     for i, point in enumerate(values):
@@ -196,14 +215,13 @@ def _precision_note(subset: Array) -> str:
     )
 
 
-def _lexicographic(entries: Array) -> Indices:
-    """The order of the columns by their first entries, ties by the second, and so on."""
-    order = np.argsort(entries[0], kind="stable")
-    same = entries[0, order[1:]] == entries[0, order[:-1]]
-    tied = np.concatenate([same, [False]]) | np.concatenate([[False], same])
-    some = order[tied]
-    order[tied] = some[np.lexsort(entries[::-1, some])]
-    return order
+def _signs(X: Array) -> Array:
+    """Of each column at each point, (n, P): that of its first entry that is not zero."""
+    signs = np.sign(X[:, 0])
+    point, column = np.nonzero(signs == 0)
+    rest = X[point, :, column]
+    signs[point, column] = np.sign(np.take_along_axis(rest, (rest != 0).argmax(axis=1)[:, None], axis=1)[:, 0])
+    return signs
 
 
 def is_validated(X: Any) -> TypeGuard[list[Matrix]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective, to_loss
-from isopursuit.matrix import Label, as_exponent
+from isopursuit.matrix import Label, as_deadline, as_exponent, as_time_limit, left_until
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
@@ -27,6 +27,7 @@ from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST
 from isopursuit.search.streamed import Exchange
 from isopursuit.search.tree import SearchProgress, thread_count
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Callback = Callable[[SearchProgress], bool | None]
 
@@ -39,6 +40,7 @@ START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 12  # of the time, for the subset to be 
 ONE, MANY, HARD = (6, 300), (3, 4), (8, 60)
 
 
+@on_one_blas_thread
 def exact_search(
     X: Any,
     c: float = 1.0,
@@ -103,8 +105,7 @@ def exact_search(
     c = as_exponent(c)
     if not 0 <= gap < 1:
         raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
-    if time_limit is not None and not time_limit > 0:
-        raise ParameterError(f"time_limit={time_limit!r} must be a positive number of seconds, or None.")
+    time_limit, deadline = as_time_limit(time_limit), as_deadline(time_limit)
     if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
         raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")
     workers = thread_count(workers)
@@ -119,12 +120,12 @@ def exact_search(
     candidates = as_candidates(X, include, exclude, labels)
     if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
         return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
-    candidates, goal = candidates.distinct(), as_objective("isometry", c)
+    candidates, goal = candidates.distinct(deadline), as_objective("isometry", c)
     tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
     watch = None if tell is None else partial(_before_the_tree, tell, candidates)
     shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
     share = START_SHARE if candidates.k <= FAR else FAR_SHARE
-    until = np.inf if time_limit is None else candidates.began + share * time_limit
+    until = np.inf if time_limit is None else deadline - (1 - share) * time_limit
     nodes = max(short(SHORT, candidates.k), WORK // candidates.X.size // candidates.k)
     nodes = nodes if node_limit is None else min(nodes, node_limit)
     one = len(candidates.X) == 1
@@ -152,7 +153,10 @@ def exact_search(
         bound = None if proof is None else proof.lower_bound
         return candidates.answer(start.indices.tolist(), goal, "exact", "precision", start.descents, lower_bound=bound)
     if proof is None or proof.status not in CLOSED:
-        left = None if time_limit is None else max(time_limit - (time.perf_counter() - candidates.began), 0.0)
+        if time.perf_counter() > deadline:
+            bound = None if proof is None else proof.lower_bound
+            return candidates.answer(start.indices.tolist(), goal, "exact", "time", start.descents, lower_bound=bound)
+        left = left_until(deadline)
         search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
         earlier = float(candidates.k) if proof is None else proof.lower_bound
         proof = search(start.indices, time_limit=left, node_limit=node_limit)
@@ -186,8 +190,8 @@ def _over_source(
     """`exact_search` on a source."""
     if field.k - len(field.include) <= 1:
         # one pass evaluates them all
-        subset, seen = greedy_field(field, c)
-        return field.answer(subset, c, "exact", "optimal", seen)
+        subset, seen, finished = greedy_field(field, c)
+        return field.answer(subset, c, "exact", "optimal" if finished else "time", seen)
     exchange = Exchange(field, c, memory, field.include)
     exchange.run(2, 10, np.random.default_rng(0), field.began + 0.3 * (field.deadline - field.began))
     if exchange.stopped == "interrupted":

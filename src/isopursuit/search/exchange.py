@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective
-from isopursuit.matrix import Label, as_exponent
+from isopursuit.matrix import Label, as_deadline, as_exponent, left_until
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
@@ -26,6 +26,7 @@ from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST
 from isopursuit.search.streamed import exchange_source
 from isopursuit.search.tree import Proof, branch_and_bound
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -41,6 +42,7 @@ CLOSED = ("optimal", "gap")
 PROOF_SHARE = 0.7  # of the time, for the first attempt at a proof
 
 
+@on_one_blas_thread
 def exchange_search(
     X: Any,
     c: float = 1.0,
@@ -94,13 +96,13 @@ def exchange_search(
     """
     if starts < 1 or kicks < 0:
         raise ParameterError(f"Need starts ≥ 1 and kicks ≥ 0; got {starts} and {kicks}.")
+    deadline = as_deadline(time_limit)
     draws = np.random.default_rng(0 if rng is None else rng)
     if is_source(X):
         field = Field.over(X, include, exclude, labels, time_limit)
         return exchange_source(field, as_exponent(c), starts, kicks, draws, memory)
     goal, c = as_objective("isometry", c), as_exponent(c)
-    candidates = as_candidates(X, include, exclude, labels).distinct()
-    deadline = np.inf if time_limit is None else candidates.began + time_limit
+    candidates = as_candidates(X, include, exclude, labels).distinct(deadline)
     one, bounded = len(candidates.X) == 1, SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
     prover = partial(prove, candidates.X[0], c, include=candidates.include, workers=1) if one and bounded else None
     nodes = short(NODES, candidates.k)
@@ -172,7 +174,8 @@ def improve(
 def _with_pursuit(X: Array, c: float, found: Found, include: Sequence[int], kicks: int, deadline: float) -> Found:
     """Search among the columns to which isometry pursuit gives weight, the paper's way, then swap with all."""
     try:
-        pursuit = isometry_pursuit(X, c)
+        left = None if deadline == np.inf else PRUNED_SHARE * (left_until(deadline) or 0.0)
+        pursuit = isometry_pursuit(X, c, time_limit=left)
     except RangeError:
         return found  # normalized lengths leave float64
     most = len(X) * (len(X) + 1) // 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,67 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.loss import as_objective
-from isopursuit.matrix import Matrix, as_numbers, length_notes, name_columns, numerical_rank, spectrum, unit_columns
+from isopursuit.matrix import (
+    Matrix,
+    as_numbers,
+    as_time_limit,
+    length_notes,
+    name_columns,
+    numerical_rank,
+    spectrum,
+    unit_columns,
+)
 from isopursuit.results import Search
 from isopursuit.search._swap import best_column
 from isopursuit.search.candidates import Candidates, Status
-from isopursuit.search.passes import Addition, Best, FirstEqual, alive, tied
-from isopursuit.sources.columns import Columns, as_source, refuse_labels
+from isopursuit.search.passes import Addition, Best, FirstEqual, OutOfTimeError, alive, tied
+from isopursuit.search.volume import large_volume
+from isopursuit.sources.columns import Columns, Source, as_source, refuse_labels
 from isopursuit.sources.tasks import Pile, Screen, Task
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+WORK = 2**28  # multiplications between two looks at the clock
 HOME = 1024  # columns drawn by lot that a search begins with
 
 
-class OutOfTimeError(Exception):
-    """The next pass would end after the time limit."""
+@dataclass(frozen=True)
+class _Until:
+    """A task that looks at the clock between parts of a block, and raises OutOfTimeError."""
+
+    task: Task
+    deadline: float
+
+    def __call__(self, block: Any, first: int) -> Any:
+        """The task's answer for one block."""
+        width = int(np.clip(WORK // block.shape[0] ** 3, 128, 2**14))
+        answer: Any = None
+        for start in range(0, block.shape[1], width):
+            if time.perf_counter() > self.deadline:
+                raise OutOfTimeError
+            found = (self.task if answer is None else self.task.after(answer))(
+                block[:, start : start + width], first + start
+            )
+            answer = found if answer is None else self.task.merge(answer, found)
+        return answer
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """As the task."""
+        return self.task.merge(one, other)
+
+    def after(self, answer: Any) -> _Until:
+        """As the task."""
+        return _Until(self.task.after(answer), self.deadline)
+
+
+def fold_until(source: Source, task: Task, deadline: float) -> Any:
+    """One pass. Where this process makes it, it ends at the deadline, with an OutOfTimeError."""
+    if deadline == np.inf or not hasattr(source, "read"):
+        return source.fold(task)
+    if isinstance(task, Addition):
+        task = replace(task, deadline=deadline)
+    return source.fold(_Until(task, deadline))
 
 
 class Field:
@@ -61,7 +107,7 @@ class Field:
     ) -> Field:
         """The columns of a source, as a caller names those to include and to exclude."""
         refuse_labels(labels)
-        began = time.perf_counter()
+        began, time_limit = time.perf_counter(), as_time_limit(time_limit)
         columns = as_source(X)
         k, count = columns.shape
         must, barred = (
@@ -122,12 +168,13 @@ class Field:
         self.numbers = np.concatenate([self.numbers, numbers[new]])
         self.home = np.concatenate([self.home, values[:, new]], axis=1)
 
-    def ask(self, task: Task) -> Any:
-        """One pass, unless it would end after the deadline."""
-        if time.perf_counter() + self.seconds[-1] > self.deadline:
+    def ask(self, task: Task, deadline: float = np.inf) -> Any:
+        """One pass, unless it would end after the search's deadline, or an earlier one."""
+        deadline = min(deadline, self.deadline)
+        if time.perf_counter() + self.seconds[-1] > deadline:
             raise OutOfTimeError
         began = time.perf_counter()
-        answer = self.columns.source.fold(task)
+        answer = fold_until(self.columns.source, task, deadline)
         self.seconds.append(time.perf_counter() - began)
         return answer
 
@@ -179,12 +226,14 @@ class Field:
         return subset
 
 
-def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
-    """The paper's greedy search over all columns, one pass for each column it adds: numbers, and columns seen.
+def greedy_field(field: Field, c: float, deadline: float = np.inf) -> tuple[Indices, int, bool]:
+    """The paper's greedy search over all columns, one pass for each column it adds: numbers, columns seen, and whether
+    there was time for all passes.
 
-    The best of those at home sets the limit for the pass; what is picked comes home.
+    The best of the columns in memory sets the limit for the pass; what is picked joins them. When time is over the
+    columns that are still missing are those of large volume in memory.
     """
-    subset, seen = field.include, 0
+    subset, seen, finished = field.include, 0, True
     while len(subset) < field.k:
         others = field.home[:, field.place(subset)].T.copy()
         chosen = np.arange(len(others), dtype=np.int32)
@@ -192,7 +241,14 @@ def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
         _, value = best_column(np.ascontiguousarray(np.concatenate([others, field.home[:, rest].T])), chosen, c)
         limit = tied(value) if np.isfinite(value) else np.inf
         asked = Addition(others, c, field.columns.transform, np.union1d(field.barred, subset), limit)
-        best: Best = field.ask(asked)
+        try:
+            best: Best = field.ask(asked, deadline) if finished else field.columns.source.fold(asked)
+        except OutOfTimeError:
+            finished = False
+            quick = large_volume(field.home[None], field.place(subset).tolist(), field.deadline)
+            if numerical_rank(spectrum(unit_columns(field.home[:, quick])), field.k) == field.k:
+                subset = field.numbers[quick]
+            continue  # else with passes past the limit: without them there is no answer at all
         seen += best.columns
         if best.index < 0 or best.values is None:
             # every column leads to a loss beyond float64: of those at hand take the one farthest from the others' span
@@ -209,7 +265,7 @@ def greedy_field(field: Field, c: float) -> tuple[Indices, int]:
             f"The columns have {field.k} rows but those that can be picked have rank {rank}, so every subset has "
             f"infinite loss. Pass k={rank} to `select` for their {rank}-dimensional row space, or drop dependent rows."
         )
-    return subset, seen
+    return subset, seen, finished
 
 
 def _farthest(field: Field, subset: Indices) -> int:
@@ -225,12 +281,17 @@ def _farthest(field: Field, subset: Indices) -> int:
 
 
 def greedy_source(
-    X: Any, c: float, include: Iterable[Any] | None, exclude: Iterable[Any] | None, labels: object
+    X: Any,
+    c: float,
+    include: Iterable[Any] | None,
+    exclude: Iterable[Any] | None,
+    labels: object,
+    time_limit: float | None,
 ) -> Search:
-    """`greedy_search` on a source: the same columns as for the same array in memory."""
-    field = Field.over(X, include, exclude, labels)
-    subset, seen = greedy_field(field, c)
-    return field.answer(subset, c, "greedy", "heuristic", seen)
+    """`greedy_search` on a source: the same columns as for the same array in memory, if time allows."""
+    field = Field.over(X, include, exclude, labels, time_limit)
+    subset, seen, finished = greedy_field(field, c)
+    return field.answer(subset, c, "greedy", "heuristic" if finished else "time", seen)
 
 
 def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:

@@ -33,8 +33,9 @@ from isopursuit.search._dive import seek
 from isopursuit.search._node import NodeKernel
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.cuts import Cuts, Sift, Sifted
-from isopursuit.search.field import Field, OutOfTimeError
+from isopursuit.search.field import Field
 from isopursuit.search.pairs import EDGES, compatible
+from isopursuit.search.passes import OutOfTimeError
 from isopursuit.search.relaxation import relax, stiffness
 from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound, judged
 from isopursuit.sources.arrays import ArraySource
@@ -155,6 +156,8 @@ class Fixing:
         A target leaves only the columns whose bound is below it, and fewer pairs. If the tree finds a subset it is the
         best of all; if not, the target is a lower bound over all columns.
         """
+        if time.perf_counter() > self.field.deadline:
+            raise OutOfTimeError
         D, rung = self.field.k, RUNG
         few = len(bounds) <= EASY
         target = top if few else max(float(np.partition(bounds, EASY)[EASY]), self.lower + 1e-9 * (top - self.lower))

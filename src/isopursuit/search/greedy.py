@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError
 from isopursuit.loss import Objective, as_objective
-from isopursuit.matrix import Label, as_exponent
+from isopursuit.matrix import Label, as_deadline, as_exponent
 from isopursuit.results import Search
-from isopursuit.search._swap import best_column
+from isopursuit.search._swap import Columns
 from isopursuit.search.candidates import Candidates, as_candidates
 from isopursuit.search.field import greedy_source
+from isopursuit.search.volume import large_volume
 from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -25,6 +27,7 @@ TIE = 1e-12  # scores this close, relative to their size, count as equal: ties g
 BATCH = 4096  # submatrices evaluated at once
 
 
+@on_one_blas_thread
 def greedy_search(
     X: Any,
     c: float = 1.0,
@@ -34,6 +37,7 @@ def greedy_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    time_limit: float | None = None,
 ) -> Search:
     """Greedy search (the paper's GreedySearch). It proves nothing, and can be far from the best.
 
@@ -51,6 +55,9 @@ def greedy_search(
         Greedy runs from this many first columns, the best ones by themselves, and the best run is kept.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked.
+    time_limit : float, optional
+        Seconds after which the columns still missing are those of largest volume, found in little time; the status is
+        "time" then.
 
     Returns
     -------
@@ -66,34 +73,38 @@ def greedy_search(
     """
     if starts < 1:
         raise ParameterError(f"starts={starts} must be at least 1.")
+    deadline = as_deadline(time_limit)
     if is_source(X):
         if objective != "isometry" or starts > 1:
             raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
-        return greedy_source(X, as_exponent(c), include, exclude, labels)
+        return greedy_source(X, as_exponent(c), include, exclude, labels, time_limit)
     candidates = as_candidates(X, include, exclude, labels)
     goal = as_objective(objective, c)
     k = candidates.k
     firsts = [list(candidates.include)]
     evaluations = 0
     if starts > 1 and len(candidates.include) < k:
-        scores, free = extension_scores(candidates, goal, firsts[0])
+        scores, free = extension_scores(candidates, goal, firsts[0], deadline)
         evaluations += len(free)
         best = free[np.lexsort((free, scores))][:starts]
         firsts = [[*candidates.include, int(p)] for p in best]
     columns = np.ascontiguousarray(np.swapaxes(candidates.X, 1, 2))
     runs: list[list[int]] = []
+    late = False
     for subset in firsts:
         evaluations += sum(columns.shape[1] - size for size in range(len(subset), k))
         if objective == "isometry":
-            found = greedy_subset(columns, as_exponent(c), subset)
-            runs.append([] if found is None else found.tolist())
-            continue
-        while len(subset) < k:
-            scores, free = extension_scores(candidates, goal, subset)
-            subset = [*subset, int(free[lowest(scores)])]
-        runs.append(subset)
+            subset = greedy_subset(columns, as_exponent(c), subset, deadline).tolist()
+        else:
+            while len(subset) < k and time.perf_counter() <= deadline:
+                scores, free = extension_scores(candidates, goal, subset, deadline)
+                subset = [*subset, int(free[lowest(scores)])]
+        late = late or len(subset) < k
+        runs.append(large_volume(candidates.X, subset, deadline).tolist() if len(subset) < k else subset)
+        if late:
+            break
     picked = runs[lowest(goal.total(np.stack([candidates.X[:, :, run] for run in runs])))]
-    return candidates.answer(picked, goal, "greedy", "heuristic", evaluations)
+    return candidates.answer(picked, goal, "greedy", "time" if late else "heuristic", evaluations)
 
 
 def lowest(scores: Array) -> int:
@@ -104,13 +115,17 @@ def lowest(scores: Array) -> int:
     return int(np.argmax(scores <= least + TIE * max(abs(least), 1.0)))
 
 
-def extension_scores(candidates: Candidates, goal: Objective, subset: list[int]) -> tuple[Array, NDArray[np.intp]]:
-    """Scores of subset + p for every candidate p outside it, and those p."""
+def extension_scores(
+    candidates: Candidates, goal: Objective, subset: list[int], deadline: float = np.inf
+) -> tuple[Array, NDArray[np.intp]]:
+    """Scores of subset + p for every candidate p outside it, and those p; infinite for those past the deadline."""
     X = candidates.X
     free = np.setdiff1d(np.arange(X.shape[2]), subset)
-    scores = np.empty(len(free))
+    scores = np.full(len(free), np.inf)
     batch = max(1, BATCH // len(X))
     for first in range(0, len(free), batch):
+        if first and time.perf_counter() > deadline:
+            break
         some = free[first : first + batch]
         stack = np.empty((len(some), *X.shape[:2], len(subset) + 1))
         stack[..., :-1] = X[:, :, subset]
@@ -119,13 +134,14 @@ def extension_scores(candidates: Candidates, goal: Objective, subset: list[int])
     return scores, free
 
 
-def greedy_subset(columns: Array, c: float, include: Sequence[int], deadline: float = np.inf) -> Subset | None:
-    """The paper's greedy search on `columns` (n, P, D), or None where the deadline comes first."""
+def greedy_subset(columns: Array, c: float, include: Sequence[int], deadline: float = np.inf) -> Subset:
+    """The paper's greedy search on `columns` (n, P, D); fewer than D of them where the deadline comes first."""
     subset = np.array(include, np.int32)
+    swaps = Columns(columns, c, deadline)
     while len(subset) < columns.shape[2]:
-        if time.perf_counter() > deadline:
-            return None
-        found, _ = best_column(columns, subset, c)
+        found, _ = swaps.add(subset, np.inf, -1)
+        if swaps.late:  # not all columns were tried
+            break
         if found < 0:  # every further column is dependent: any will do
             found = int(np.setdiff1d(np.arange(columns.shape[1]), subset)[0])
         subset = np.append(subset, np.int32(found))

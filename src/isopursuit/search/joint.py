@@ -146,12 +146,14 @@ def floors(X: Array, c: float, include: Sequence[int], deadline: float) -> Array
         left = deadline - time.perf_counter()
         if left <= 0:
             break
-        start = local_search(X[i], c, include=include, starts=2, kicks=0, rng=np.random.default_rng(0))
+        limit = None if left == np.inf else left
+        draws = np.random.default_rng(0)
+        start = local_search(X[i], c, include=include, starts=2, kicks=0, rng=draws, time_limit=limit)
         if start.interrupted:
             raise KeyboardInterrupt
         if start.log_loss > LARGEST_LOG:
             continue
-        limit = None if left == np.inf else left
+        limit = None if left == np.inf else max(deadline - time.perf_counter(), 0.0)
         own = branch_and_bound(X[i], c, start.indices, include=include, gap=FLOOR_GAP, time_limit=limit, workers=1)
         if own.status == "interrupted":
             raise KeyboardInterrupt

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.search._node import NodeKernel
-from isopursuit.search._swap import Columns
+from isopursuit.search._swap import Columns, log_loss_of
+from isopursuit.search.candidates import COPYING
 from isopursuit.search.greedy import greedy_subset
 from isopursuit.search.relaxation import LARGEST_LOG, relax
+from isopursuit.search.volume import large_volume
 
 Array = NDArray[np.float64]
 Subset = NDArray[np.int32]
@@ -22,6 +24,7 @@ Watch = Callable[[float, Subset], bool | None]
 
 MARGIN = 1e-10  # by which a logarithm must fall to count as lower
 GROWTH = 1.01  # of the volume, that makes a swap for it worth while
+SOLVING = 2e9  # multiplications a second, by which it is judged whether time is left for S⁻¹X
 PIVOTED = 8  # pivoted QRs, of which the best is a start
 PATIENCE = 100  # kicks without success before another start is tried
 DETOUR = 0.05  # by which the loss may rise from kick to kick, relative to what it is above the ideal
@@ -67,11 +70,16 @@ def local_search(
     many points it is every second time, and there is no volume.
     """
     X = X.reshape(-1, *X.shape[-2:])
+    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
+    if X.nbytes / COPYING > deadline - time.perf_counter():  # no time but for a start
+        only = large_volume(X, include, deadline) if begin is None else begin.astype(np.int32)
+        chosen = np.ascontiguousarray(np.swapaxes(X[:, :, only], 1, 2))
+        loss = log_loss_of(chosen, np.arange(len(only), dtype=np.int32), c)
+        return Found(np.sort(only).astype(np.intp), loss, 0, False, tuple(only.tolist()))
     columns = np.ascontiguousarray(np.swapaxes(X, 1, 2))
     _, count, dimension = columns.shape
-    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
     free = range(len(include), dimension)
-    swaps = Columns(columns, c)
+    swaps = Columns(columns, c, deadline)
     soon = np.inf if time_limit is None else time.perf_counter() + 0.3 * time_limit
     if begin is None:
         volume = _large_volumes(X, swaps, include, rng, time_limit, deadline)
@@ -85,7 +93,7 @@ def local_search(
     try:
         if begin is None:
             greedy = greedy_subset(columns, c, include, soon)
-            waiting = sorted([volume[-1]] if greedy is None else [volume[-1], greedy], key=swaps.loss)
+            waiting = sorted([volume[-1], *([greedy] if len(greedy) == dimension else [])], key=swaps.loss)
         current, fruitless = min(met, key=_loss), 0
         lowest = current[0]
         turn, left = -1, starts + (kicks if count > dimension and len(free) else 0)
@@ -93,7 +101,7 @@ def local_search(
             turn += 1
             order, new = list(free), turn < len(waiting) or (turn < starts and time.perf_counter() < soon)
             if new or fruitless >= PATIENCE:
-                trial = waiting[turn] if turn < len(waiting) else _volume_start(X, include, rng)
+                trial = waiting[turn] if turn < len(waiting) else large_volume(X, include, deadline, rng)
                 current, fruitless = (min(met, key=_loss) if new else (np.inf, trial)), 0
                 lowest = current[0]
             elif turn % (4 if len(X) == 1 else 2) == 1:
@@ -137,7 +145,7 @@ def swap_descent(
     columns: Array | Columns, subset: Subset, free: Iterable[int], c: float, deadline: float = np.inf
 ) -> tuple[Subset, float]:
     """Replace the columns at free positions, each by the best for its place in turn, until none improves."""
-    swaps = columns if isinstance(columns, Columns) else Columns(columns, c)
+    swaps = columns if isinstance(columns, Columns) else Columns(columns, c, deadline)
     current = subset.copy()
     loss = swaps.loss(current)
     swaps.price(current, loss)
@@ -202,33 +210,12 @@ def _large_volumes(
 ) -> list[Subset]:
     """The best of a few pivoted QRs, and what swaps for the volume make of it."""
     until = np.inf if time_limit is None else time.perf_counter() + 0.05 * time_limit
-    pivoted = [_volume_start(X, include, None)]
+    pivoted = [large_volume(X, include, deadline)]
     while len(X) == 1 and not include and len(pivoted) < PIVOTED and time.perf_counter() < until:
         # which column is first is a matter of chance where all are of one length
-        pivoted.append(_volume_start(X, (int(rng.integers(X.shape[2])),), None))
+        pivoted.append(large_volume(X, (int(rng.integers(X.shape[2])),), deadline))
     best = min(pivoted, key=swaps.loss)
     return [best, _larger_volume(X[0], best, len(include), deadline)] if len(X) == 1 else [best]
-
-
-def _volume_start(X: Array, include: Sequence[int], rng: np.random.Generator | None) -> Subset:
-    """Columns of large volume: the largest residual each time (pivoted QR), or drawn in proportion to its square."""
-    residuals = X.copy()
-    subset: list[int] = []
-    for step in range(X.shape[1]):
-        squares = np.einsum("idp,idp->p", residuals, residuals)
-        squares[subset] = 0
-        if step < len(include):
-            column = int(include[step])
-        elif rng is None:
-            column = int(squares.argmax())
-        else:
-            column = int(rng.choice(X.shape[2], p=squares / squares.sum()))
-        subset.append(column)
-        direction = residuals[:, None, :, column]
-        lengths = np.linalg.norm(direction, axis=2, keepdims=True)
-        direction = direction / np.maximum(lengths, np.finfo(np.float64).tiny)
-        residuals -= np.swapaxes(direction, 1, 2) @ (direction @ residuals)
-    return np.array(subset, np.int32)
 
 
 def _larger_volume(X: Array, subset: Subset, fixed: int, deadline: float) -> Subset:
@@ -237,6 +224,8 @@ def _larger_volume(X: Array, subset: Subset, fixed: int, deadline: float) -> Sub
     With S the picked columns, exchanging the i-th for x_p multiplies det S by entry (i, p) of S⁻¹X.
     """
     subset = subset.copy()
+    if X.size * len(X) / SOLVING > deadline - time.perf_counter():
+        return subset
     try:
         ratios: Array = np.asarray(np.linalg.solve(X[:, subset], X), np.float64)
     except np.linalg.LinAlgError:

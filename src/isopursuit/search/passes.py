@@ -18,6 +18,7 @@ whatever the precision of the columns, and there is no rounding to account for b
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,6 +107,10 @@ class FirstEqual:
 # ------------------------------------------------------------------------------------------------------ one column more
 
 
+class OutOfTimeError(Exception):
+    """The pass, or the next one, would end after the time limit."""
+
+
 @dataclass(frozen=True)
 class Best:
     """The best column to add: its number, its entries (D,) and the log-loss with it; number −1 where there is none."""
@@ -120,7 +125,8 @@ class Best:
 class Addition:
     """Which column, added to the `others` (k, D), gives the least log-loss; of equal ones the lowest number.
 
-    Only columns below `limit` are looked for.
+    Only columns below `limit` are looked for. Past the deadline, by this process's `time.perf_counter`, there is an
+    OutOfTimeError instead of an answer.
     """
 
     others: Array
@@ -128,6 +134,7 @@ class Addition:
     transform: Transform
     barred: Indices
     limit: float = np.inf
+    deadline: float = np.inf
 
     def __call__(self, block: Any, first: int) -> Best:
         """The best of one block."""
@@ -160,7 +167,10 @@ class Addition:
             return Best(value, first + int(where[found]), np.asarray(on_host(column), dtype=np.float64).copy())
         few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, beside(where, z)]).T
         columns = np.ascontiguousarray(np.concatenate([self.others, few]))
-        found, value = best_column(columns, np.arange(k, dtype=np.int32), self.c, self.limit)
+        chosen = np.arange(k, dtype=np.int32)
+        found, value = best_column(columns, chosen, self.c, self.limit, deadline=self.deadline)
+        if time.perf_counter() > self.deadline:
+            raise OutOfTimeError
         return Best() if found < 0 else Best(value, first + int(where[found - k]), columns[found].copy())
 
     def alone(self, squares: Array) -> tuple[int, float]:

@@ -6,6 +6,7 @@ up to sign the first counts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,7 +38,7 @@ class Replacement:
     values: Array = field(repr=False)
 
 
-Found = tuple[tuple[Replacement, ...], ...]
+Found = tuple[tuple[Replacement, ...] | None, ...]  # for each picked column; None where there was no time
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Replacements:
     rounding: Array | None = None
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
+    deadline: float = np.inf
 
     def __call__(self, block: Any, first: int) -> Found:
         """The best of one block."""
@@ -80,12 +82,12 @@ class Replacements:
         """The best of both."""
         if not one or not other:
             return one or other
-        both = zip(one, other, strict=True)
-        return tuple(self._ranked(position, [*a, *b]) for position, (a, b) in enumerate(both))
+        both = enumerate(zip(one, other, strict=True))
+        return tuple(None if a is None or b is None else self._ranked(i, [*a, *b]) for i, (a, b) in both)
 
     def after(self, answer: Found) -> Replacements:
         """With the cutoffs known so far."""
-        cutoffs = tuple(few[-1].log_loss if len(few) == NEAREST else np.inf for few in answer)
+        cutoffs = tuple(few[-1].log_loss if few is not None and len(few) == NEAREST else np.inf for few in answer)
         return replace(self, cutoffs=cutoffs) if cutoffs else self
 
     def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> Found:
@@ -93,17 +95,23 @@ class Replacements:
         k = self.picked.shape[2]
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
-        swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c)
+        swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline)
         kernel_loss = swaps.loss(subset)
         swaps.price(subset, kernel_loss)
-        found: list[tuple[Replacement, ...]] = []
+        found: list[tuple[Replacement, ...] | None] = []
         for position in range(k):
+            if time.perf_counter() > self.deadline:
+                found.append(None)
+                continue
             cutoff = self.cutoffs[position] if self.cutoffs else np.inf
             if cutoff == np.inf:
                 some = self._promising(position, others)
                 scores = np.sort(self._log_losses(position, others[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
             which, values = swaps.below(subset, position, kernel_loss, self._above(cutoff))
+            if swaps.late:
+                found.append(None)
+                continue
             order = np.argsort(values, kind="stable")
             found.append(self._best(position, others, numbers, rounding, which[order] - k, values[order]))
         return tuple(found)

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from isopursuit.results import Search
 from isopursuit.search._swap import log_loss_of
-from isopursuit.search.field import HOME, Field, OutOfTimeError, greedy_field
+from isopursuit.search.field import HOME, Field, greedy_field
 from isopursuit.search.local import local_search, swap_descent
-from isopursuit.search.passes import Addition, Best, Swaps
+from isopursuit.search.passes import Addition, Best, OutOfTimeError, Swaps
 from isopursuit.sources.tasks import Pile, Transform
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+GREEDY_SHARE = 0.3  # of the time, for the greedy search over all columns
 ROUNDS = 4  # searches at home, each followed by passes
 CROWD = 2 * HOME  # columns at home that kicks are tried among
 
@@ -46,11 +47,9 @@ class Exchange:
     def run(self, starts: int, kicks: int, rng: np.random.Generator, deadline: float) -> None:
         """Greedy over all columns, then rounds of a search at home and swaps with all, while they help."""
         try:
-            try:
-                self.subset = greedy_field(self.field, self.c)[0]
-                self.log_loss = self._loss_of(self.subset)
-            except OutOfTimeError:
-                self.stopped = "time"
+            began = time.perf_counter()
+            self.subset = greedy_field(self.field, self.c, began + GREEDY_SHARE * (deadline - began))[0]
+            self.log_loss = self._loss_of(self.subset)
             for number in range(ROUNDS):
                 if not self._at_home(starts, kicks, rng, deadline) and number > 0:
                     break

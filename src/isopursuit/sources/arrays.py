@@ -17,6 +17,7 @@ from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeE
 from isopursuit.files import npy_header
 from isopursuit.sources.columns import Source, precision
 from isopursuit.sources.tasks import Task
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -38,9 +39,11 @@ class Blocks(Source, Protocol):
         ...
 
 
+@on_one_blas_thread
 def fold_blocks(source: Blocks, task: Task, threads: int | None) -> Any:
     """One pass on a thread pool: one thread reads while another computes; answers merge in the order of columns."""
 
+    @on_one_blas_thread
     def one(asked: Task, first: int, last: int) -> Any:
         return asked(source.read(first, last), first)
 

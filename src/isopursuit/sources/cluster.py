@@ -12,6 +12,7 @@ from isopursuit.errors import ShapeError
 from isopursuit.sources.arrays import Blocks
 from isopursuit.sources.columns import Columns, precision
 from isopursuit.sources.tasks import Screen, Task
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -94,6 +95,7 @@ def _delayed() -> Any:
     return delayed  # pyright: ignore
 
 
+@on_one_blas_thread
 def _answer(task: Task, block: NDArray[Any], first: int, dtype: np.dtype[Any]) -> Any:
     return task(np.asarray(block, dtype=dtype), first)
 

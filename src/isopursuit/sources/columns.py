@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
 from isopursuit.sources.tasks import LARGEST, POSITIONS, Moments, Screen, Screened, Summed, Task, Transform
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Vectors = Literal["columns", "rows"]
@@ -101,6 +102,7 @@ class Columns:
         few = np.unique(np.linspace(0, P - 1, FINGERPRINT).astype(np.intp))
         return self.take(few).sum(axis=0)
 
+    @on_one_blas_thread
     def standardized(self) -> Columns:
         """Rows of mean 0 and variance 1, at the cost of one pass; constant rows are left out with a note."""
         if self.transform.A is not None:
@@ -116,6 +118,7 @@ class Columns:
         notes = (f"left out, constant: {int(constant.sum())} rows.",) if A is not None else ()
         return replace(self, transform=Transform(a, a * (origin + mean / scale), A), notes=self.notes + notes)
 
+    @on_one_blas_thread
     def projected(self, k: int) -> Columns:
         """The columns' coordinates in the leading k-dimensional row space, at the cost of one pass.
 
@@ -154,6 +157,7 @@ class Columns:
         return summed, origin, scale
 
 
+@on_one_blas_thread
 def as_source(
     x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, threads: int | None = None
 ) -> Columns:
