@@ -20,7 +20,7 @@ from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeEr
 from isopursuit.matrix import LARGEST, as_exponent, namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.pursuit import _sweep
-from isopursuit.pursuit.answers import REFINED
+from isopursuit.pursuit.design import REFINED
 from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
 from isopursuit.pursuit.working_set import ROUNDS
 from isopursuit.search.tree import thread_count

@@ -57,6 +57,12 @@ class Certificate:
             return float("inf")
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
 
+    @property
+    def error(self) -> float:
+        """|primal − dual| / primal: a dual value above the primal one shows that the residual matters."""
+        gap = self.gap
+        return max(gap, (self.dual - self.primal) / self.primal) if self.primal > 0 else gap
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not finite becomes None."""
         return {name: plain(getattr(self, name)) for name in ("primal", "dual", "gap", "residual")}

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The pursuit's solver: coordinate descent finds the columns that matter, Newton's method finishes on those few."""
-from libc.math cimport NAN, fabs, fmax, sqrt
+from libc.math cimport NAN, fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dsymv, dsyr
@@ -16,6 +16,7 @@ import numpy as np
 cdef enum:
     PLAIN_LOOP = 20  # below this many rows a plain loop beats a BLAS call
     SWEEPS = 4       # coordinate sweeps between two exact evaluations
+    PATIENCE = 30    # rounds without a gap below nine tenths of the least so far, after which rounding is to blame
 
 cdef double ONE = 1.0, ZERO = 0.0
 cdef double FINISH_EARLY = 0.1  # the share of the interior point's cost that sweeps may take first
@@ -140,8 +141,8 @@ cdef bint ask(watch, double gap) noexcept:
 
 cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
     """Rounds of sweeps, and the interior point once they have cost a share of it; ends polished if it converged."""
-    cdef int p, turn, count, repeat, finishes = 0, m = A.m, D = A.D
-    cdef double finish, spent = 0, per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
+    cdef int p, turn, count, repeat, finishes = 0, stale = 0, m = A.m, D = A.D
+    cdef double finish, spent = 0, best = 1e300, per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
     cdef bint independent = False, stop = False
     cdef State s = new_state(A)
     cdef int* order = <int*> malloc(m * sizeof(int))
@@ -156,7 +157,9 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
             break
         rescale(A, w, &s)
         gap[0] = relative_gap(&s)
-        if gap[0] < tol or turn == rounds:
+        stale = 0 if gap[0] < 0.9 * best else stale + 1
+        best = fmin(best, gap[0])
+        if gap[0] < tol or turn == rounds or (stale > PATIENCE and finishes > 2):
             break
         if watch != NULL:
             with gil:

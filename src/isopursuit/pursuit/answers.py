@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -18,44 +18,82 @@ Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
 
 IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
-REFINED = 1e-11  # residuals above this are refined away before an answer is judged
+UNDECIDED = 1e-6  # share of the objective that a column left out of the tied set carries at most, after proximal steps
+
+
+@dataclass(frozen=True)
+class Units:
+    """What the caller's columns and target are, divided by the design's."""
+
+    columns: float = 1.0
+    target: float = 1.0
+
+    @property
+    def coefficients(self) -> float:
+        """The caller's coefficients, divided by the design's."""
+        return self.target / self.columns
+
+    def objective(self, ridge: float) -> float:
+        """The caller's objective, divided by the design's."""
+        return self.coefficients if ridge == 0 else self.target**2
 
 
 def judged(
-    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, scale: float
+    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, units: Units
 ) -> Pursuit:
-    """The solution asked for, certified, in the units of the caller, whose columns times `scale` the design has."""
+    """The solution asked for, certified, in the caller's units."""
     evaluation, unique, kind = _choose(design, solved, solution, tol)
     support = np.flatnonzero(evaluation.weights)
-    B = design.coefficients(evaluation, support)
-    dual = scale * design.dual_point(evaluation)
-    certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
-    weights = scale * evaluation.weights
-    if design.floor > 0 or certificate.residual > REFINED:
-        B, certificate = design.refined(evaluation, support, B, scale)
-        weights[support] = scale * np.sqrt(np.einsum("ipr,ipr->p", B, B))
-    reached = certificate.gap <= tol
+    B, nu, certificate = design.certified(evaluation, support)
+    tied = _tied(design, evaluation, certificate)
+    proved = np.isin(support, tied)
+    if not proved.all():  # rounding left weight on columns that no optimal solution uses
+        fewer = support[proved]
+        again = design.certified(evaluation, fewer)
+        if again[2].error <= max(tol, certificate.error):
+            support, (B, nu, certificate) = fewer, again
+        else:
+            tied, unique = np.union1d(tied, support), False
+    weights = np.zeros(len(evaluation.weights))
+    weights[support] = units.coefficients * np.sqrt(np.einsum("ipr,ipr->p", B, B))
+    reached = certificate.error <= tol
+    unit = units.objective(design.ridge)
     return Pursuit(
         weights=weights,
-        tied=evaluation.tied,
-        unique=unique and math.isfinite(certificate.gap),
+        tied=tied,
+        unique=unique and reached,
         solution=kind,
-        certificate=certificate,
-        dual=dual if many else dual[0],
-        ridge=design.ridge,
+        certificate=Certificate(
+            unit * certificate.primal, unit * min(certificate.dual, certificate.primal), certificate.residual
+        ),
+        dual=(nu if many else nu[0]) / units.columns,
+        ridge=design.ridge * units.columns * units.target,
         status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
         labels=matrix.labels,
         notes=matrix.notes,
-        support_coefficients=scale * (B if many else B[0]),
+        support_coefficients=units.coefficients * (B if many else B[0]),
     )
 
 
-def nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
+def _tied(design: Design, evaluation: Evaluation, certificate: Certificate) -> NDArray[np.intp]:
+    """The columns that may be in an optimal solution.
+
+    After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B* has
+    Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual, which bounds the weight of every column with ‖νᵀx_p‖ < 1.
+    """
+    if design.prox == 0:
+        return evaluation.tied
+    slack = max(certificate.error, 1e-13) / UNDECIDED
+    q = evaluation.q
+    return np.flatnonzero(np.sqrt(q) >= (1 - slack) * np.sqrt(q.max()))
+
+
+def nothing(design: Design, matrix: Matrix, many: bool, units: Units) -> Pursuit:
     """The answer B = 0, where the target is zero or the ridge outweighs every column."""
     n, P, D = design.shape
     y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
-    objective = 0.5 * float(np.vdot(y, y)) if design.ridge > 0 else 0.0
-    dual = y / design.ridge if design.ridge > 0 else np.zeros_like(y)
+    objective = 0.5 * float(np.vdot(y, y)) * units.target**2 if design.ridge > 0 else 0.0
+    dual = y / design.ridge / units.columns if design.ridge > 0 else np.zeros_like(y)
     none = np.zeros((n, 0, y.shape[-1]))
     return Pursuit(
         weights=np.zeros(P),
@@ -64,7 +102,7 @@ def nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
         solution="minimum-norm",
         certificate=Certificate(objective, objective),
         dual=dual if many else dual[0],
-        ridge=design.ridge,
+        ridge=design.ridge * units.columns * units.target,
         status="optimal",
         labels=matrix.labels,
         notes=matrix.notes,
@@ -80,9 +118,9 @@ def _choose(
     """
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
-    if solved.independent and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
+    if solved.independent and design.prox == 0 and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
         return evaluation, True, solution
-    if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
+    if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation)

@@ -13,6 +13,10 @@ q_p = ‖Yᵀ M⁻¹ x_p‖²,
 so that every w has an honest certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
 lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
 their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
+
+Where Y does not span all rows the optimal M may be singular. A proximal step on the dual, max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖²
+over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so that the same kernel takes it; repeated from its own
+solution it converges to an optimal ν of the program itself, for any μ > 0.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ Array = NDArray[np.float64]
 
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
 BLOCK = 8192  # columns whitened at once
-FLOOR = 1e-8  # relative size of the floor under M for targets that do not span all rows
+REFINED = 1e-11  # residuals above this are refined away before an answer is certified
+EPS = float(np.finfo(np.float64).eps)
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 
 
@@ -45,9 +50,9 @@ class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
 
     Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
-    against, `triangles` T for each point that needed it, and `home` weights to start from. Where the target does not
-    span all rows the optimal M may be singular; `floor`, a trifle of the identity, keeps it regular. `hand` multiplies
-    the columns somewhere else than here.
+    against, `triangles` T for each point that needed it, and `home` weights to start from. With `prox` μ > 0 the
+    program is a proximal step on this one, and `pull` its target Y + μν₀. `hand` multiplies the columns somewhere else
+    than here.
     """
 
     x: Array
@@ -57,7 +62,8 @@ class Design:
     targets: tuple[Array, ...] | None = None
     triangles: tuple[Array | None, ...] = ()
     home: Array | None = None
-    floor: float = 0.0
+    prox: float = 0.0
+    pull: Array | None = None
     hand: Hand | None = None
 
     @property
@@ -73,41 +79,71 @@ class Design:
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """Everything that weights say about the program, over all columns; None where M is singular."""
-        found = _program.evaluate(self.x, self.y, self.ridge + self.floor, weights)
+        found = _program.evaluate(self.x, self.aim, self.ridge + self.prox, weights)
         return None if found is None else Evaluation(weights, *found)
 
     def start(self) -> Array:
         """Weights that use every column and leave M regular."""
         return _program.start(self.x) if self.home is None else self.home.copy()
 
-    def floored(self) -> Design:
-        """The same program with a floor under M, relative to the size M has at the optimum."""
-        lengths = np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x))
-        size = float(np.median(lengths[lengths > 0])) * float(np.linalg.norm(1.0 if self.y is None else self.y))
-        return replace(self, floor=FLOOR * size)
+    @property
+    def aim(self) -> Array | None:
+        """The target that the kernel solves for: Y, or Y + μν₀ in a proximal step."""
+        return self.y if self.prox == 0 else self.pull
+
+    @property
+    def target(self) -> Array:
+        """Y as an array (n, D, r)."""
+        n, _, D = self.shape
+        return np.broadcast_to(np.eye(D), (n, D, D)) if self.y is None else self.y
+
+    @property
+    def given(self) -> Array:
+        """Y as an array (n, D, r), in the caller's coordinates."""
+        if self.values is None:
+            return self.target
+        n, _, D = self.shape
+        return np.broadcast_to(np.eye(D), (n, D, D)) if self.targets is None else np.stack(self.targets)
+
+    def step(self, center: Array | float, prox: float) -> Design:
+        """The proximal step from ν₀ = `center` with μ = `prox`."""
+        return replace(self, prox=prox, pull=np.ascontiguousarray(self.target + prox * center))
+
+    def deficient(self, least: float) -> bool:
+        """Whether Y does not span all rows, its singular values below `least` of the largest being taken as zero."""
+        if self.y is None or self.ridge > 0 or (self.values is not None and self.targets is None):
+            return False
+        s = spectrum(self.given)
+        return s.shape[1] < self.shape[2] or bool((s[:, -1] < least * s[:, 0]).any())
+
+    @property
+    def largest_pull(self) -> float:
+        """max ‖Yᵀx_p‖: the least λ at which no column is picked."""
+        pulls = self.x if self.y is None else self.x @ self.y
+        return float(np.sqrt(np.einsum("ipr,ipr->p", pulls, pulls).max()))
 
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
         """Improve weights in place; True when the columns with weight determine them."""
-        return _sweep.solve(self.x, self.y, self.ridge + self.floor, weights, tol, rounds, watch)[1]
+        return _sweep.solve(self.x, self.aim, self.ridge + self.prox, weights, tol, rounds, watch)[1]
 
     def take(self, columns: NDArray[np.intp]) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
         home = None if self.home is None else self.home[columns]
-        return Design(x, self.y, self.ridge, home=home, floor=self.floor)
+        return Design(x, self.y, self.ridge, home=home, prox=self.prox, pull=self.pull)
+
+    def slope(self, evaluation: Evaluation) -> Array:
+        """M⁻¹Y (n, D, r), which is dual feasible as far as q ≤ 1."""
+        return evaluation.inverse if self.aim is None else evaluation.inverse @ self.aim
 
     def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
-        B = self.x[:, support, :] @ evaluation.inverse
-        if self.y is not None:
-            B = B @ self.y
-        return B * evaluation.weights[support, None]
+        return self.x[:, support, :] @ self.slope(evaluation) * evaluation.weights[support, None]
 
     def dual_point(self, evaluation: Evaluation, rho: float | None = None) -> Array:
         """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
-        nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
         rho = float(np.sqrt(evaluation.q.max())) if rho is None else rho
-        nu = nu / (max(rho, 1.0) if self.ridge > 0 else rho)
+        nu = self.slope(evaluation) / (max(rho, 1.0) if self.ridge > 0 else rho)
         for i, triangle in enumerate(self.triangles):
             if triangle is not None:
                 nu[i] = solve_triangular(triangle, nu[i], lower=True, trans="T", check_finite=False)
@@ -130,42 +166,95 @@ class Design:
         trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
         if self.ridge > 0:
             rho = max(rho, 1.0)
-        return 2 * trace / rho - (self.ridge + self.floor) * float(np.vdot(nu, nu)) / rho**2 if rho > 0 else 0.0
+        return 2 * trace / rho - self.ridge * float(np.vdot(nu, nu)) / rho**2 if rho > 0 else 0.0
 
     @property
     def idle(self) -> bool:
         """Whether B = 0 is optimal: the target is zero, or the ridge λ ≥ ‖Yᵀx_p‖ for every column."""
         if self.ridge == 0:
             return self.y is not None and not self.y.any()
-        pulls = self.x if self.y is None else self.x @ self.y
-        return bool(np.einsum("ipr,ipr->p", pulls, pulls).max() <= self.ridge**2)
+        return self.largest_pull <= self.ridge
 
-    def refined(
-        self, evaluation: Evaluation, support: NDArray[np.intp], B: Array, scale: float
-    ) -> tuple[Array, Certificate]:
-        """Coefficients that meet the constraint in spite of a floor or of rounding, and a certificate from scratch."""
-        y = np.broadcast_to(np.eye(self.shape[2]), (self.shape[0], *self.shape[2:] * 2)) if self.y is None else self.y
-        X = np.swapaxes(self.x[:, support], 1, 2)
-        B = B + np.stack([np.linalg.lstsq(X[i], y[i] - X[i] @ B[i])[0] for i in range(len(X))])
-        nu = evaluation.inverse @ y
-        slopes = self.x @ nu
-        rho = float(np.sqrt(np.einsum("ipr,ipr->p", slopes, slopes).max()))
-        primal = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
-        return B, Certificate(primal, float(np.vdot(y, nu)) / rho, self.residual(B, support))
+    def certified(
+        self, evaluation: Evaluation, support: NDArray[np.intp], B: Array | None = None
+    ) -> tuple[Array, Array, Certificate]:
+        """Coefficients on the support and a dual point, both for the caller's columns, and what they prove by themselves.
+
+        Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
+        constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
+        """
+        B = self.coefficients(evaluation, support) if B is None else B
+        B, residual = self._feasible(B, support)
+        nu = self.dual_point(evaluation, 1.0)
+        target = self.given
+        rho = self._largest_slope(nu)
+        inner, square = float(np.vdot(target, nu)), float(np.vdot(nu, nu))
+        norms = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
+        t = 1 / rho if rho > 0 else 0.0
+        if self.ridge == 0:
+            return B, t * nu, Certificate(norms, t * inner, residual)
+        # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
+        t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
+        misfit = target - np.swapaxes(self.x[:, support], 1, 2) @ B
+        primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * norms
+        dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
+        return B, t * nu, Certificate(primal, dual)
+
+    def _feasible(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
+        """The coefficients, corrected where they miss the constraint by more than rounding, and their residual."""
+        residual = self.residual(B, support)
+        for _ in range(2 if self.ridge == 0 and len(support) else 0):
+            if residual <= REFINED and (self.prox == 0 or residual <= 10 * EPS):
+                break
+            x = np.swapaxes(self.x[:, support], 1, 2)
+            misfit = [self._white(i, r) for i, r in enumerate(self._misfit(B, support))]
+            trial = B + np.stack([np.linalg.lstsq(x[i], r)[0] for i, r in enumerate(misfit)])
+            again = self.residual(trial, support)
+            if not again < residual:
+                break
+            B, residual = trial, again
+        return B, residual
+
+    def _white(self, i: int, right: Array) -> Array:
+        triangle = self.triangles[i] if self.triangles else None
+        return right if triangle is None else _lower_solve(triangle, right)
+
+    def _own(self, i: int) -> Array:
+        """The caller's columns (D, P) of one point."""
+        return self.x[i].T if self.values is None else self.values[i]
+
+    def _largest_slope(self, nu: Array) -> float:
+        """max ‖νᵀx_p‖ over the caller's columns, not below what it is without rounding."""
+        _, P, D = self.shape
+        top = 0.0
+        for first in range(0, P, BLOCK):
+            squares = lengths = np.zeros(min(BLOCK, P - first))
+            for i, v in enumerate(nu):
+                columns = self._own(i)[:, first : first + BLOCK]
+                slopes = v.T @ columns
+                squares = squares + np.einsum("rp,rp->p", slopes, slopes)
+                lengths = lengths + np.einsum("dp,dp->p", columns, columns)
+            error = 2 * D * EPS * float(np.sqrt(lengths.max()) * np.linalg.norm(nu))
+            if error > 1e-13 * float(np.sqrt(squares.max())):
+                sizes = [np.abs(v).T @ np.abs(self._own(i)[:, first : first + BLOCK]) for i, v in enumerate(nu)]
+                bound = 2 * EPS * np.sqrt(np.einsum("irp,irp->p", np.stack(sizes), np.stack(sizes)))
+                top = max(top, float((np.sqrt(squares) + bound).max()))
+            else:
+                top = max(top, float(np.sqrt(squares.max())) + error)
+        return top
+
+    def _misfit(self, B: Array, support: NDArray[np.intp]) -> list[Array]:
+        """Y − X B in the caller's coordinates, for each point."""
+        return [y - self._own(i)[:, support] @ B[i] for i, y in enumerate(self.given)]
 
     def residual(self, B: Array, support: NDArray[np.intp]) -> float:
-        """‖X B − Y‖ / ‖Y‖ against the caller's own matrix."""
+        """‖X B − Y‖ / ‖Y‖ against the caller's own matrix, with a bound on the rounding of X B."""
         if self.ridge > 0:
             return 0.0
-        targets = self.y if self.values is None else self.targets
-        error = size = 0.0
-        for i, columns in enumerate(B):
-            X = self.x[i, support].T if self.values is None else self.values[i][:, support]
-            target = np.eye(len(X)) if targets is None else targets[i]
-            difference = X @ columns - target
-            error += float(np.vdot(difference, difference))
-            size += float(np.vdot(target, target))
-        return float(np.sqrt(error / size)) if size > 0 else 0.0
+        size = float(np.linalg.norm(self.given))
+        error = float(np.sqrt(sum(float(np.vdot(r, r)) for r in self._misfit(B, support))))
+        rounding = sum(np.linalg.norm(self._own(i)[:, support] * np.linalg.norm(b, axis=1)) for i, b in enumerate(B))
+        return (error + EPS * float(rounding)) / size if size > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -206,11 +295,6 @@ class Evaluation:
         """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
         tied = self.tied
         return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]
-
-    def certificate(self, ridge: float, residual: float, scale: float = 1.0) -> Certificate:
-        """In the units of the caller's objective: f/2, or (λ/2) f with a ridge."""
-        unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
-        return Certificate(self.primal * unit, self.dual * unit, residual)
 
 
 def build_design(

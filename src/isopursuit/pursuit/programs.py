@@ -25,10 +25,10 @@ from isopursuit.matrix import (
     singular_values,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
-from isopursuit.pursuit.answers import Solution, judged, nothing
+from isopursuit.pursuit.answers import Solution, Units, judged, nothing
 from isopursuit.pursuit.design import Design, build_design, whitened_at
 from isopursuit.pursuit.streamed import Home, pursue_columns
-from isopursuit.pursuit.working_set import PursuitProgress, limited, pursue
+from isopursuit.pursuit.working_set import PursuitProgress, Solved, limited, pursue
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns, as_source, is_source
 
@@ -37,6 +37,12 @@ Callback = Callable[[PursuitProgress], bool | None]
 
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
+PROXIMAL = 1e-3  # μ of the first proximal step, relative to the largest useful λ
+LEAST_PROXIMAL = 1e-6  # and of the last: smaller ones amplify rounding
+STEPS = 40  # proximal steps at most
+EXACT = 1e-13  # the gap that each is solved to, where rounding allows
+INEXACT = 1e-9  # a gap of one above which no more are taken
+FULL_RANK = 1e-7  # least singular value of a target, relative to the largest, that leaves M regular
 
 
 def basis_pursuit(
@@ -102,8 +108,8 @@ def basis_pursuit(
         return _pursue_source(columns, None if target is None else target[0], float(ridge), options)
     matrices, many = as_points(X, labels)
     targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
-    design = build_design([m.values for m in matrices], targets, float(ridge))
-    return _pursue(design, matrices[0], many, tol, solution, weights, _stopping(callback, time_limit))
+    problem = _Problem.of([m.values for m in matrices], targets, float(ridge))
+    return problem.pursue(matrices[0], many, tol, solution, weights, _stopping(callback, time_limit))
 
 
 def isometry_pursuit(
@@ -154,7 +160,7 @@ def isometry_pursuit(
     matrices, many = as_points(X, labels)
     callback = _stopping(callback, time_limit)
     try:
-        design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
+        problem, log_scale = _normalized_problem(matrices, c, normalization, float(ridge))
     except RankError as error:
         raise (_range_error(matrices[0], normalization, c) or error) from None
     if abs(log_scale) > LARGEST_SCALE:
@@ -162,7 +168,7 @@ def isometry_pursuit(
             f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective leaves "
             f"float64. What works: {workable(matrices[0].values, normalization, c)}."
         )
-    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, math.exp(-log_scale))
+    found = problem.pursue(matrices[0], many, tol, solution, weights, callback)
     if not np.isfinite(found.certificate.gap):
         raise _range_error(matrices[0], normalization, c) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
@@ -206,7 +212,8 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     left = None if ask.time_limit is None else ask.time_limit - (time.perf_counter() - began)
     matrix = Matrix(home.values, None, home.notes)
     callback = _stopping(ask.callback, left)
-    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, scale * home.weights, callback, scale)
+    units = Units(math.exp(home.log_scale))
+    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, home.weights, callback, units)
     weights = np.zeros(P)
     weights[home.indices] = found.weights
     # on the columns left behind the new dual point is feasible if it proves as much as the one they were left with
@@ -245,17 +252,80 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
     )
 
 
-def _normalized_design(
+@dataclass(frozen=True)
+class _Problem:
+    """A program as it is solved: columns in an order that depends on nothing but the columns, entries near 1.
+
+    `order` says which of the caller's columns is where; `units` what one unit of the design is to the caller. Powers of two
+    leave every digit as it was.
+    """
+
+    design: Design
+    order: NDArray[np.intp]
+    units: Units
+
+    @classmethod
+    def of(cls, values: list[Array], targets: list[Array] | None, ridge: float, log_scale: float = 0.0) -> _Problem:
+        """The program for one matrix or several, whose columns are the caller's times e^(−log_scale)."""
+        order = _canonical_order(values)
+        size = _power_of_two(values)
+        reach = 1.0 if targets is None else _power_of_two(targets)
+        scaled = [v[:, order] if size == 1 else v[:, order] / size for v in values]
+        aims = targets if targets is None or reach == 1 else [t / reach for t in targets]
+        units = Units(math.exp(log_scale) * size, reach)
+        return cls(build_design(scaled, aims, ridge / size / reach), order, units)
+
+    def pursue(
+        self,
+        matrix: Matrix,
+        many: bool,
+        tol: float,
+        solution: Solution,
+        weights: ArrayLike | None,
+        callback: Callback | None,
+    ) -> Pursuit:
+        """The answer, in the caller's order and units."""
+        given = _as_weights(weights, self.design.shape[1])
+        start = None if given is None else given[self.order] / self.units.coefficients
+        found = _pursue(self.design, matrix, many, tol, solution, start, callback, self.units)
+        placed = np.zeros(len(self.order))
+        placed[self.order] = found.weights
+        return replace(
+            found,
+            weights=placed,
+            tied=np.sort(self.order[found.tied]),
+            support_coefficients=found.support_coefficients[..., np.argsort(self.order[found.support]), :],
+        )
+
+
+def _canonical_order(values: list[Array]) -> NDArray[np.intp]:
+    """An order of the columns that depends on their entries only, so that no answer depends on the order they came in."""
+    key = np.zeros(values[0].shape[1], dtype=np.uint64)
+    factor = np.uint64(0x9E3779B97F4A7C15)  # any odd number would do
+    with np.errstate(over="ignore"):
+        for v in values:
+            for row in v:
+                key = (key ^ (row + 0.0).view(np.uint64)) * factor
+                key ^= key >> np.uint64(29)
+    return np.argsort(key, kind="stable")
+
+
+def _power_of_two(values: list[Array]) -> float:
+    """The power of two next above every entry's size; 1 where all are zero."""
+    return math.ldexp(1.0, math.frexp(max(float(np.abs(v).max()) for v in values))[1])
+
+
+def _normalized_problem(
     matrices: list[Matrix], c: float, normalization: Normalization, ridge: float
-) -> tuple[Design, float]:
-    """The design on normalized columns times e^(−log_scale), one factor for all points."""
+) -> tuple[_Problem, float]:
+    """The program on normalized columns times e^(−log_scale), one factor for all points."""
     normalized = [normalize(m.values, c, normalization) for m in matrices]
     log_scale = max(one.log_scale for one in normalized) if ridge == 0 else 0.0
     values = [
         one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
         for one in normalized
     ]
-    return build_design(values, None, ridge), log_scale
+    return _Problem.of(values, None, ridge, log_scale if abs(log_scale) <= LARGEST_SCALE else 0.0), log_scale
 
 
 def lasso_path(
@@ -307,8 +377,7 @@ def lasso_path(
     path: list[Pursuit] = []
     weights: Array | None = None
     for ridge in grid.tolist():
-        design = build_design(values, targets, ridge)
-        found = _pursue(design, matrices[0], many, tol, "minimum-norm", weights, callback)
+        found = _Problem.of(values, targets, ridge).pursue(matrices[0], many, tol, "minimum-norm", weights, callback)
         path.append(found)
         weights = found.weights if len(found.support) else None
         if found.status == "stopped":
@@ -334,18 +403,32 @@ def _pursue(
     many: bool,
     tol: float,
     solution: Solution,
-    weights: ArrayLike | None,
+    weights: Array | None,
     callback: Callback | None,
-    scale: float = 1.0,
+    units: Units,
 ) -> Pursuit:
-    """Solve the design, pick the solution asked for, and let the certificate judge.
-
-    The design's columns are the caller's times `scale`, so that coefficients and objective are too.
-    """
+    """Solve the design, pick the solution asked for, and let the certificate judge; weights are in the design's units."""
     if design.idle:
-        return nothing(design, matrix, many)
-    given = _as_weights(weights, design.shape[1])
-    solved = pursue(design, tol, None if given is None else given / scale, callback)
+        return nothing(design, matrix, many, units)
+    deficient = design.deficient(FULL_RANK)
+    best: Pursuit | None = None
+    for method in (_proximal, _direct) if deficient else (_direct, _proximal):
+        part, solved = method(design, tol, weights, callback)
+        found = judged(part, solved, matrix, many, tol, solution, units)
+        if best is None or (found.status == "optimal", -found.certificate.gap) > (False, -best.certificate.gap):
+            best = found
+        solvable = found.status == "optimal" if deficient else solved.status == "optimal"
+        if solved.status == "stopped" or (solvable and solved.evaluation.minimized):
+            break
+    assert best is not None
+    return best
+
+
+def _direct(
+    design: Design, tol: float, weights: Array | None, callback: Callback | None
+) -> tuple[Design, Solved]:
+    """Solve for the weights themselves, in other coordinates where rounding keeps the gap open."""
+    solved = pursue(design, tol, weights, callback)
     for _ in range(REWHITENINGS if design.ridge == 0 else 0):
         if solved.status != "stalled" or solved.evaluation.gap > 0.99:
             break
@@ -354,14 +437,33 @@ def _pursue(
         except RankError:  # the weights themselves are singular
             break
         solved = pursue(design, tol, solved.evaluation.weights, callback)
-    found = judged(design, solved, matrix, many, tol, solution, scale)
-    minimized = solved.evaluation.minimized
-    if design.ridge > 0 or found.status == "stopped" or (found.status == "optimal" and minimized):
-        return found
-    # the target may span fewer dimensions than X has rows: then M is singular at the optimum, and needs a floor
-    floored = design.floored()
-    other = judged(floored, pursue(floored, tol, None, callback), matrix, many, tol, solution, scale)
-    return other if other.certificate.gap <= max(found.certificate.gap, 0.0 if minimized else 1e-6) else found
+    return design, solved
+
+
+def _proximal(
+    design: Design, tol: float, weights: Array | None, callback: Callback | None
+) -> tuple[Design, Solved]:
+    """Proximal steps on the dual, each from the solution of the one before (design.py), until rounding stops them."""
+    prox = PROXIMAL * design.largest_pull
+    least = LEAST_PROXIMAL / PROXIMAL * prox
+    center: Array | float = 0.0
+    best: tuple[float, Design, Solved] | None = None
+    idle = 0
+    for _ in range(STEPS):
+        part = design.step(center, prox)
+        solved = pursue(part, EXACT, weights, callback)
+        support = np.flatnonzero(solved.evaluation.weights)
+        error = part.certified(solved.evaluation, support)[2].error
+        previous = np.inf if best is None else best[0]
+        if best is None or error < best[0]:
+            best = error, part, solved
+        if error > 0.1 * previous:
+            prox, idle = max(0.1 * prox, least), idle + 1
+        if error <= EXACT or solved.status == "stopped" or idle > 3 or solved.evaluation.gap > INEXACT:
+            break
+        center, weights = part.slope(solved.evaluation), solved.evaluation.weights
+    assert best is not None
+    return best[1], best[2]
 
 
 def _as_weights(weights: ArrayLike | None, P: int) -> Array | None:

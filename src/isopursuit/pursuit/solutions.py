@@ -1,7 +1,8 @@
 """Which optimal solution: where many are, the minimum-norm one or a vertex, and whether there is only one.
 
-At the optimum M is unique. The optimal weights are {w ≥ 0 on the columns with q_p = 1, Σ w_p x_p x_pᵀ = M}: a polytope,
-described here by A w = b whose column p holds the distinct entries of x_p x_pᵀ (for every point).
+With an optimal ν every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1, so that the optimal
+weights are {w ≥ 0, Σ w_p x_p u_pᵀ = X B}: a polytope, described here by A w = b whose column p holds x_p u_pᵀ (for every
+point). Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ say the same.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Polytope:
 def too_many(design: Design, columns: int) -> bool:
     """Whether so many tight columns are more than can be described."""
     n, _, D = design.shape
-    return n * (D * (D + 1) // 2) * columns > LARGEST
+    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > LARGEST
 
 
 def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
@@ -41,9 +42,13 @@ def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
     D = design.shape[2]
     if len(columns) == 0 or too_many(design, len(columns)):
         return None
-    i, j = np.triu_indices(D)
     x = design.x[:, columns, :]
-    products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+    if design.aim is None:
+        i, j = np.triu_indices(D)
+        products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+    else:
+        u = x @ design.slope(evaluation)
+        products = (x[:, :, :, None] * u[:, :, None, :]).reshape(*x.shape[:2], -1)
     raw = products.transpose(0, 2, 1).reshape(-1, len(columns))
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
     rank = int((s > 1e-11 * s[0]).sum())

@@ -146,8 +146,8 @@ def many_rows(design: Design) -> bool:
 
 def descend_on(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
     """Improve w in place by the solver for many rows; the gap that it reached."""
-    y = None if design.y is None else design.y[0]
-    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm)
+    y = None if design.aim is None else design.aim[0]
+    return descend(design.at_hand, design.x[0], y, design.ridge + design.prox, w, tol, watch, warm)
 
 
 class Field(Protocol):
