@@ -39,7 +39,7 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        The objective of coefficients that satisfy the constraint.
+        The objective of the coefficients, with what it costs to remove their residual: the optimum is at most this.
     dual : float
         The value of a feasible dual point: no coefficients can do better than this.
     residual : float
@@ -56,12 +56,6 @@ class Certificate:
         if not (self.residual <= FEASIBLE and np.isfinite(self.primal)):
             return float("inf")
         return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
-
-    @property
-    def error(self) -> float:
-        """|primal − dual| / primal: a dual value above the primal one shows that the residual matters."""
-        gap = self.gap
-        return max(gap, (self.dual - self.primal) / self.primal) if self.primal > 0 else gap
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not finite becomes None."""

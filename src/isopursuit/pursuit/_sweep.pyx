@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The pursuit's solver: coordinate descent finds the columns that matter, Newton's method finishes on those few."""
-from libc.math cimport NAN, fabs, fmax, fmin, sqrt
+from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dsymv, dsyr
@@ -231,49 +231,18 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
     return gap, independent
 
 
-cdef double residual(Program* A, const double* w, const State* s, double* product) noexcept nogil:
-    """‖X B − I‖ / √D for the coefficients B = W Xᵀ M⁻¹ of a single point."""
-    cdef int p, a, b, D = A.D
-    cdef double t, total = 0
-    memset(product, 0, D * D * sizeof(double))
-    for a in range(D):
-        product[a * D + a] = -1
-    for p in range(A.m):
-        if w[p] > 0:
-            for a in range(D):
-                t = w[p] * A.x[<Py_ssize_t> p * D + a]
-                for b in range(D):
-                    product[a * D + b] += t * s.v[<Py_ssize_t> p * D + b]
-    for a in range(D * D):
-        total += product[a] * product[a]
-    return sqrt(total / D)
-
-
-def solve_many(const double[:, :, ::1] x, double tol, int rounds, double[:, ::1] w, double[:, ::1] judged):
-    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start.
-
-    Writes their weights to w (n, m), and to `judged` (n, 3) what those prove of f/2: primal, dual, residual."""
+def solve_many(const double[:, :, ::1] x, double tol, int rounds, double[:, ::1] w):
+    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start; writes weights (n, m)."""
     cdef Program A = program(x, None, 0.0)
     cdef Py_ssize_t i, n = A.n
     cdef double gap
-    cdef State s
-    cdef double* product
     A.n = 1
     reserve(1, A.m, A.D, A.D)
     with nogil:
-        s = new_state(&A)
-        product = <double*> malloc(A.D * A.D * sizeof(double))
         for i in range(n):
             A.x = &x[i, 0, 0]
             starting(&A, &w[i, 0])
             minimize(&A, &w[i, 0], tol, rounds, NULL, &gap)
-            judged[i, 0] = judged[i, 1] = judged[i, 2] = NAN
-            if evaluate_state(&A, &w[i, 0], &s) == 0:
-                judged[i, 0] = s.primal / 2
-                judged[i, 1] = s.dual / 2
-                judged[i, 2] = residual(&A, &w[i, 0], &s, product)
-        free_state(&s)
-        free(product)
 
 
 def steps_within(double[:, ::1] k, double[:, ::1] q, double[::1] w):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.matrix import Matrix
-from isopursuit.pursuit.design import TIGHT, Design, Evaluation
+from isopursuit.pursuit.design import TIGHT, Certified, Design, Evaluation
 from isopursuit.pursuit.solutions import is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
@@ -43,20 +43,18 @@ def judged(
 ) -> Pursuit:
     """The solution asked for, certified, in the caller's units."""
     evaluation, unique, kind = _choose(design, solved, solution, tol)
-    support = np.flatnonzero(evaluation.weights)
-    B, nu, certificate = design.certified(evaluation, support)
-    tied = _tied(design, evaluation, certificate)
-    proved = np.isin(support, tied)
+    proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
+    tied = _tied(design, evaluation, proof)
+    proved = np.isin(proof.support, tied)
     if not proved.all():  # rounding left weight on columns that no optimal solution uses
-        fewer = support[proved]
-        again = design.certified(evaluation, fewer)
-        if again[2].error <= max(tol, certificate.error):
-            support, (B, nu, certificate) = fewer, again
+        again = design.certified(evaluation, proof.support[proved])
+        if again.error <= max(tol, proof.error) and np.isin(again.support, tied).all():
+            proof = again
         else:
-            tied, unique = np.union1d(tied, support), False
+            tied, unique = np.union1d(tied, proof.support), False
+    B, certificate, reached = proof.B, proof.certificate, proof.error <= tol
     weights = np.zeros(len(evaluation.weights))
-    weights[support] = units.coefficients * np.sqrt(np.einsum("ipr,ipr->p", B, B))
-    reached = certificate.error <= tol
+    weights[proof.support] = units.coefficients * np.sqrt(np.einsum("ipr,ipr->p", B, B))
     unit = units.objective(design.ridge)
     return Pursuit(
         weights=weights,
@@ -66,7 +64,7 @@ def judged(
         certificate=Certificate(
             unit * certificate.primal, unit * min(certificate.dual, certificate.primal), certificate.residual
         ),
-        dual=(nu if many else nu[0]) / units.columns,
+        dual=(proof.nu if many else proof.nu[0]) / units.columns,
         ridge=design.ridge * units.columns * units.target,
         status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
         labels=matrix.labels,
@@ -75,7 +73,7 @@ def judged(
     )
 
 
-def _tied(design: Design, evaluation: Evaluation, certificate: Certificate) -> NDArray[np.intp]:
+def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[np.intp]:
     """The columns that may be in an optimal solution.
 
     After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B* has
@@ -83,7 +81,7 @@ def _tied(design: Design, evaluation: Evaluation, certificate: Certificate) -> N
     """
     if design.prox == 0:
         return evaluation.tied
-    slack = max(certificate.error, 1e-13) / UNDECIDED
+    slack = max(proof.error, 1e-13) / UNDECIDED
     q = evaluation.q
     return np.flatnonzero(np.sqrt(q) >= (1 - slack) * np.sqrt(q.max()))
 

@@ -21,6 +21,7 @@ solution it converges to an optimal ν of the program itself, for any μ > 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,6 +42,7 @@ Array = NDArray[np.float64]
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
 BLOCK = 8192  # columns whitened at once
 REFINED = 1e-11  # residuals above this are refined away before an answer is certified
+NEAR = 1e-6  # 1 − q relative to the largest below which a column may help to meet the constraint
 EPS = float(np.finfo(np.float64).eps)
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 
@@ -175,45 +177,65 @@ class Design:
             return self.y is not None and not self.y.any()
         return self.largest_pull <= self.ridge
 
-    def certified(
-        self, evaluation: Evaluation, support: NDArray[np.intp], B: Array | None = None
-    ) -> tuple[Array, Array, Certificate]:
+    def certified(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Certified:
         """Coefficients on the support and a dual point, both for the caller's columns, and what they prove by themselves.
 
         Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
         constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
         """
-        B = self.coefficients(evaluation, support) if B is None else B
-        B, residual = self._feasible(B, support)
-        nu = self.dual_point(evaluation, 1.0)
-        target = self.given
+        support, B = self._feasible(evaluation, support)
+        nu, target = self.dual_point(evaluation, 1.0), self.given
         rho = self._largest_slope(nu)
-        inner, square = float(np.vdot(target, nu)), float(np.vdot(nu, nu))
+        products = (target * nu).ravel()
+        inner = math.fsum(products) - EPS * float(np.abs(products).sum())
         norms = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
         t = 1 / rho if rho > 0 else 0.0
         if self.ridge == 0:
-            return B, t * nu, Certificate(norms, t * inner, residual)
-        # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
-        t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
-        misfit = target - np.swapaxes(self.x[:, support], 1, 2) @ B
-        primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * norms
-        dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
-        return B, t * nu, Certificate(primal, dual)
+            certificate = Certificate(norms + self._cost(evaluation, support, B), t * inner, self.residual(B, support))
+        else:
+            # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
+            square = float(np.vdot(nu, nu))
+            t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
+            misfit = np.stack(self._misfit(B, support))
+            primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * norms
+            certificate = Certificate(primal, self.ridge * t * (inner - 0.5 * self.ridge * t * square))
+        above = (certificate.dual - certificate.primal) / certificate.primal if certificate.primal > 0 else 0.0
+        return Certified(support, B, t * nu, certificate, max(certificate.gap, above))
 
-    def _feasible(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
-        """The coefficients, corrected where they miss the constraint by more than rounding, and their residual."""
+    def _feasible(self, evaluation: Evaluation, support: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+        """Coefficients, corrected where they miss the constraint by more than rounding.
+
+        Where the columns with weight cannot correct them, those with ‖νᵀx_p‖ near 1 join.
+        """
+        B = self.coefficients(evaluation, support)
+        if self.ridge > 0 or len(support) == 0:
+            return support, B
         residual = self.residual(B, support)
-        for _ in range(2 if self.ridge == 0 and len(support) else 0):
-            if residual <= REFINED and (self.prox == 0 or residual <= 10 * EPS):
+        for turn in range(3):
+            if residual <= (REFINED if self.prox == 0 else 10 * EPS):
                 break
-            x = np.swapaxes(self.x[:, support], 1, 2)
-            misfit = [self._white(i, r) for i, r in enumerate(self._misfit(B, support))]
-            trial = B + np.stack([np.linalg.lstsq(x[i], r)[0] for i, r in enumerate(misfit)])
-            again = self.residual(trial, support)
-            if not again < residual:
-                break
-            B, residual = trial, again
-        return B, residual
+            columns, full = support, B
+            if turn > 0:
+                near = np.flatnonzero(evaluation.q >= (1 - NEAR) * evaluation.q.max())
+                columns = np.union1d(support, near)
+                full = np.zeros((len(B), len(columns), B.shape[2]))
+                full[:, np.searchsorted(columns, support)] = B
+            x = np.swapaxes(self.x[:, columns], 1, 2)
+            misfit = [self._white(i, r) for i, r in enumerate(self._misfit(full, columns))]
+            full = full + np.stack([np.linalg.lstsq(x[i], r)[0] for i, r in enumerate(misfit)])
+            again = self.residual(full, columns)
+            if again < (0.5 if turn == 0 else 0.1) * residual:
+                support, B, residual = columns, full, again
+        return support, B
+
+    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], B: Array) -> float:
+        """An upper bound on what coefficients that remove the residual add to the objective."""
+        misfit = np.stack([self._white(i, r) for i, r in enumerate(self._misfit(B, support))])
+        if self.prox == 0:  # W Xᵀ M⁻¹ R
+            part = self.x[:, support] @ (evaluation.inverse @ misfit) * evaluation.weights[support, None]
+        else:
+            part = np.stack([np.linalg.lstsq(x.T, r)[0] for x, r in zip(self.x, misfit, strict=True)])
+        return float(np.sqrt(np.einsum("ipr,ipr->p", part, part)).sum())
 
     def _white(self, i: int, right: Array) -> Array:
         triangle = self.triangles[i] if self.triangles else None
@@ -253,8 +275,23 @@ class Design:
             return 0.0
         size = float(np.linalg.norm(self.given))
         error = float(np.sqrt(sum(float(np.vdot(r, r)) for r in self._misfit(B, support))))
-        rounding = sum(np.linalg.norm(self._own(i)[:, support] * np.linalg.norm(b, axis=1)) for i, b in enumerate(B))
-        return (error + EPS * float(rounding)) / size if size > 0 else 0.0
+        sizes = [np.linalg.norm(self._own(i)[:, support], axis=0) @ np.linalg.norm(b, axis=1) for i, b in enumerate(B)]
+        return (error + 2 * EPS * float(sum(sizes))) / size if size > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Coefficients on the support (n, |S|, r), a dual point (n, D, r), and what they prove.
+
+    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values, also
+    where rounding puts the dual one above.
+    """
+
+    support: NDArray[np.intp]
+    B: Array
+    nu: Array
+    certificate: Certificate
+    error: float
 
 
 @dataclass(frozen=True)

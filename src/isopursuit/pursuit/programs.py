@@ -415,7 +415,9 @@ def _pursue(
     for method in (_proximal, _direct) if deficient else (_direct, _proximal):
         part, solved = method(design, tol, weights, callback)
         found = judged(part, solved, matrix, many, tol, solution, units)
-        if best is None or (found.status == "optimal", -found.certificate.gap) > (False, -best.certificate.gap):
+        if best is None or (found.status == "optimal" and not best.status == "optimal") or (
+            best.status == "stalled" and found.certificate.gap < best.certificate.gap
+        ):
             best = found
         solvable = found.status == "optimal" if deficient else solved.status == "optimal"
         if solved.status == "stopped" or (solvable and solved.evaluation.minimized):
@@ -453,7 +455,7 @@ def _proximal(
         part = design.step(center, prox)
         solved = pursue(part, EXACT, weights, callback)
         support = np.flatnonzero(solved.evaluation.weights)
-        error = part.certified(solved.evaluation, support)[2].error
+        error = part.certified(solved.evaluation, support).error
         previous = np.inf if best is None else best[0]
         if best is None or error < best[0]:
             best = error, part, solved

@@ -17,6 +17,7 @@ from isopursuit.pursuit.design import Design, Evaluation
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, scaled to unit size, at which M, known to 1e-7, fixes weights
 LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
 
 
@@ -135,14 +136,18 @@ def _reduce(A: Array, w: Array) -> Array:
 
 
 def is_unique(P: Polytope, w: Array) -> bool:
-    """Whether w is the only point of the polytope: no direction z ≠ 0 with A z = 0 and z ≥ 0 where w = 0."""
+    """Whether w is the only point of the polytope: no direction z ≠ 0 with A z = 0 and z ≥ 0 where w = 0.
+
+    Directions along which A z is below what a converged M leaves open count as well.
+    """
     held = w > 0
-    if np.linalg.matrix_rank(P.A[:, held], tol=1e-9) < held.sum():
+    A = P.A / np.maximum(np.linalg.norm(P.A, axis=0), 1e-300)
+    if np.linalg.matrix_rank(A[:, held], tol=DETERMINED) < held.sum():
         return False
-    if held.all() or len(P.columns) == len(P.b):
+    if held.all() or np.linalg.matrix_rank(A, tol=DETERMINED) == A.shape[1]:
         return True
     from scipy.optimize import linprog
 
     free = [(None, None) if h else (0.0, 1.0) for h in held]
-    found = linprog(-(~held).astype(float), A_eq=P.A, b_eq=np.zeros(len(P.b)), bounds=free)
+    found = linprog(-(~held).astype(float), A_eq=A, b_eq=np.zeros(len(P.b)), bounds=free)
     return bool(found.status == 0 and found.fun is not None and -found.fun < 1e-7)

@@ -28,6 +28,7 @@ MANY_ROWS = 128  # from which the solver for many rows is the first to try (trun
 ENOUGH = 1500  # columns up to which the kernel is as fast
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
 PASSES = 100  # screenings of all columns
+UPDATES = 3  # multiplicative updates of weights whose coefficients converged before they did
 PATIENCE = 12  # screenings without progress before giving up
 
 
@@ -99,6 +100,17 @@ def pursue(
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
+    for _ in range(UPDATES):
+        if stopped or evaluation is None or evaluation.minimized:
+            break
+        # the coefficients converged and the weights did not: with w_p = ‖B_p‖ = w_p √q_p, f is at most the primal value
+        w *= np.sqrt(evaluation.q)
+        independent = solve(design, w, tol, watch, warm=True)
+        stopped = watch is not None and watch.check()
+        again = design.evaluate(w)
+        if again is None or again.gap > max(tol, evaluation.gap):
+            break
+        evaluation = again
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
         evaluation = design.evaluate(design.start())
     if evaluation is None:
