@@ -34,7 +34,7 @@ BLOCK = 256  # problems that a thread takes at a time
 AHEAD = 2  # blocks handed out for each thread, so that none waits and few are left to finish after an interrupt
 SURE = 1e-3  # the share of the tolerance that solvers aim at: their last steps are quadratic, and show the support
 REGULAR = 1e-9  # least eigenvalue of M, relative to the largest, that leaves the digits of a certificate alone
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # for each row, relative, in the largest ‖νᵀx_p‖
+ROUNDING = 2 * float(np.finfo(np.float64).eps)  # of a product of two numbers, relative
 CLOSEST = 1e-11  # the least gap they aim at
 
 
@@ -328,11 +328,14 @@ def _judged(columns: Any, weights: Any) -> _Judged:
     q = (v * v).sum(1)
     norms = weights * xp.sqrt(q)
     off = (columns * weights[:, None]) @ v.mT - eye
-    regular &= (off * off).sum((1, 2)) <= REFINED**2
-    trace = xp.einsum("naa->n", inverse)
-    primal = norms.sum(1)
-    largest = xp.where(regular, xp.sqrt(xp.amax(q, 1)), 1.0)
-    dual = trace / (largest * (1 + ROUNDING * D))
+    missed = xp.sqrt((off * off).sum((1, 2)))
+    regular &= missed <= REFINED
+    # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
+    lengths = xp.sqrt((columns * columns).sum(1))
+    error = ROUNDING * D * xp.amax(lengths, 1) * xp.sqrt((inverse * inverse).sum((1, 2)))
+    largest = xp.where(regular, xp.sqrt(xp.amax(q, 1)) + error, 1.0)
+    dual = xp.einsum("naa->n", inverse) / largest
+    primal = norms.sum(1) * (1 + missed)
     nan = xp.where(regular, 0.0, math.nan)
     return _Judged(norms, primal + nan, xp.minimum(dual, primal) + nan, q, regular)
 

@@ -22,11 +22,16 @@ UNDECIDED = 1e-6  # share of the objective that a column left out of the tied se
 
 
 @dataclass(frozen=True)
-class Units:
-    """What the caller's columns and target are, divided by the design's."""
+class Caller:
+    """How the caller's problem differs from the design: its columns and target, divided by the design's, and the order
+    of its columns: column p of the design is column order[p] of the caller. Where some columns are identical, `copies`
+    numbers the different ones.
+    """
 
     columns: float = 1.0
     target: float = 1.0
+    order: NDArray[np.intp] | None = None
+    copies: NDArray[np.intp] | None = None
 
     @property
     def coefficients(self) -> float:
@@ -39,38 +44,53 @@ class Units:
 
 
 def judged(
-    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, units: Units
+    design: Design, solved: Solved, matrix: Matrix, many: bool, tol: float, solution: Solution, caller: Caller
 ) -> Pursuit:
-    """The solution asked for, certified, in the caller's units."""
+    """The solution asked for, certified, in the caller's caller."""
     evaluation, unique, kind = _choose(design, solved, solution, tol)
+    if caller.copies is not None and kind != "vertex":
+        evaluation = _shared(design, evaluation, caller.copies)
     proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
     tied = _tied(design, evaluation, proof)
-    proved = np.isin(proof.support, tied)
+    possible = np.zeros(len(evaluation.weights), dtype=bool)
+    possible[tied] = True
+    if caller.copies is not None:  # rounding may tell copies apart
+        tied = np.flatnonzero((np.bincount(caller.copies, possible) > 0)[caller.copies])
+        possible[tied] = True
+    proved = possible[proof.support]
     if not proved.all():  # rounding left weight on columns that no optimal solution uses
         again = design.certified(evaluation, proof.support[proved])
-        if again.error <= max(tol, proof.error) and np.isin(again.support, tied).all():
+        if again.error <= max(tol, proof.error) and possible[again.support].all():
             proof = again
         else:
             tied, unique = np.union1d(tied, proof.support), False
     B, certificate, reached = proof.B, proof.certificate, proof.error <= tol
-    weights = np.zeros(len(evaluation.weights))
-    weights[proof.support] = units.coefficients * np.sqrt(np.einsum("ipr,ipr->p", B, B))
-    unit = units.objective(design.ridge)
+    order = np.arange(len(possible)) if caller.order is None else caller.order
+    place = order[proof.support]
+    weights = np.zeros(len(possible))
+    weights[place] = caller.coefficients * np.sqrt(np.einsum("ipr,ipr->p", B, B))
+    unit = caller.objective(design.ridge)
     return Pursuit(
         weights=weights,
-        tied=tied,
+        tied=np.sort(order[tied]),
         unique=unique and reached,
         solution=kind,
         certificate=Certificate(
             unit * certificate.primal, unit * min(certificate.dual, certificate.primal), certificate.residual
         ),
-        dual=(proof.nu if many else proof.nu[0]) / units.columns,
-        ridge=design.ridge * units.columns * units.target,
+        dual=(proof.nu if many else proof.nu[0]) / caller.columns,
+        ridge=design.ridge * caller.columns * caller.target,
         status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
         labels=matrix.labels,
         notes=matrix.notes,
-        support_coefficients=units.coefficients * (B if many else B[0]),
+        support_coefficients=caller.coefficients * (B if many else B[0])[..., np.argsort(place), :],
     )
+
+
+def _shared(design: Design, evaluation: Evaluation, copies: NDArray[np.intp]) -> Evaluation:
+    """The same M, with equal weights on identical columns."""
+    mean = np.bincount(copies, evaluation.weights) / np.bincount(copies)
+    return design.evaluate(mean[copies]) or evaluation
 
 
 def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[np.intp]:
@@ -86,12 +106,12 @@ def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[n
     return np.flatnonzero(np.sqrt(q) >= (1 - slack) * np.sqrt(q.max()))
 
 
-def nothing(design: Design, matrix: Matrix, many: bool, units: Units) -> Pursuit:
+def nothing(design: Design, matrix: Matrix, many: bool, caller: Caller) -> Pursuit:
     """The answer B = 0, where the target is zero or the ridge outweighs every column."""
     n, P, D = design.shape
     y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
-    objective = 0.5 * float(np.vdot(y, y)) * units.target**2 if design.ridge > 0 else 0.0
-    dual = y / design.ridge / units.columns if design.ridge > 0 else np.zeros_like(y)
+    objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.ridge > 0 else 0.0
+    dual = y / design.ridge / caller.columns if design.ridge > 0 else np.zeros_like(y)
     none = np.zeros((n, 0, y.shape[-1]))
     return Pursuit(
         weights=np.zeros(P),
@@ -100,7 +120,7 @@ def nothing(design: Design, matrix: Matrix, many: bool, units: Units) -> Pursuit
         solution="minimum-norm",
         certificate=Certificate(objective, objective),
         dual=dual if many else dual[0],
-        ridge=design.ridge * units.columns * units.target,
+        ridge=design.ridge * caller.columns * caller.target,
         status="optimal",
         labels=matrix.labels,
         notes=matrix.notes,
@@ -116,19 +136,22 @@ def _choose(
     """
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
-    if solved.independent and design.prox == 0 and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
+    if solved.independent and design.prox == 0 and weighted == len(evaluation.tied):
         return evaluation, True, solution
     if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
     evaluation = _purified(design, evaluation)
-    optimal = polytope(design, evaluation)
+    optimal = polytope(design, evaluation, evaluation.tight)
     if optimal is None:
         return evaluation, False, "interior"
     least = minimum_norm(optimal, evaluation.weights[optimal.columns])
-    unique = is_unique(optimal, least)
-    picked = vertex(optimal, least) if solution == "vertex" and not unique else least
     full = np.zeros_like(evaluation.weights)
-    full[optimal.columns] = picked
+    full[optimal.columns] = least
+    # no proof excludes the other tied columns from another solution
+    widest = optimal if len(optimal.columns) == len(evaluation.tied) else polytope(design, evaluation, evaluation.tied)
+    unique = widest is not None and is_unique(widest, full[widest.columns])
+    if solution == "vertex" and not unique:
+        full[optimal.columns] = vertex(optimal, least)
     again = design.evaluate(full)
     if again is None or again.gap > max(tol, evaluation.gap):
         return evaluation, unique, "interior"

@@ -96,16 +96,14 @@ class Design:
     @property
     def target(self) -> Array:
         """Y as an array (n, D, r)."""
-        n, _, D = self.shape
-        return np.broadcast_to(np.eye(D), (n, D, D)) if self.y is None else self.y
+        return np.stack([np.eye(self.shape[2])] * self.shape[0]) if self.y is None else self.y
 
-    @property
+    @cached_property
     def given(self) -> Array:
         """Y as an array (n, D, r), in the caller's coordinates."""
         if self.values is None:
             return self.target
-        n, _, D = self.shape
-        return np.broadcast_to(np.eye(D), (n, D, D)) if self.targets is None else np.stack(self.targets)
+        return np.stack([np.eye(self.shape[2])] * self.shape[0] if self.targets is None else self.targets)
 
     def step(self, center: Array | float, prox: float) -> Design:
         """The proximal step from ν₀ = `center` with μ = `prox`."""
@@ -113,7 +111,7 @@ class Design:
 
     def deficient(self, least: float) -> bool:
         """Whether Y does not span all rows, its singular values below `least` of the largest being taken as zero."""
-        if self.y is None or self.ridge > 0 or (self.values is not None and self.targets is None):
+        if self.y is None or (self.values is not None and self.targets is None):
             return False
         s = spectrum(self.given)
         return s.shape[1] < self.shape[2] or bool((s[:, -1] < least * s[:, 0]).any())
@@ -183,7 +181,7 @@ class Design:
         Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
         constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
         """
-        support, B = self._feasible(evaluation, support)
+        support, B, misfit, residual = self._feasible(evaluation, support)
         nu, target = self.dual_point(evaluation, 1.0), self.given
         rho = self._largest_slope(nu)
         products = (target * nu).ravel()
@@ -191,27 +189,27 @@ class Design:
         norms = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
         t = 1 / rho if rho > 0 else 0.0
         if self.ridge == 0:
-            certificate = Certificate(norms + self._cost(evaluation, support, B), t * inner, self.residual(B, support))
+            certificate = Certificate(norms + self._cost(evaluation, support, misfit), t * inner, residual)
         else:
             # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
             square = float(np.vdot(nu, nu))
             t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
-            misfit = np.stack(self._misfit(B, support))
             primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * norms
             certificate = Certificate(primal, self.ridge * t * (inner - 0.5 * self.ridge * t * square))
         above = (certificate.dual - certificate.primal) / certificate.primal if certificate.primal > 0 else 0.0
         return Certified(support, B, t * nu, certificate, max(certificate.gap, above))
 
-    def _feasible(self, evaluation: Evaluation, support: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
-        """Coefficients, corrected where they miss the constraint by more than rounding.
+    def _feasible(
+        self, evaluation: Evaluation, support: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], Array, Array, float]:
+        """Coefficients, corrected where they miss the constraint by more than rounding, Y − X B, and its relative size.
 
         Where the columns with weight cannot correct them, those with ‖νᵀx_p‖ near 1 join.
         """
         B = self.coefficients(evaluation, support)
-        if self.ridge > 0 or len(support) == 0:
-            return support, B
-        residual = self.residual(B, support)
-        for turn in range(3):
+        misfit = self._misfit(B, support)
+        residual = self._residual(B, support, misfit)
+        for turn in range(0 if self.ridge > 0 or len(support) == 0 else 3):
             if residual <= (REFINED if self.prox == 0 else 10 * EPS):
                 break
             columns, full = support, B
@@ -221,16 +219,16 @@ class Design:
                 full = np.zeros((len(B), len(columns), B.shape[2]))
                 full[:, np.searchsorted(columns, support)] = B
             x = np.swapaxes(self.x[:, columns], 1, 2)
-            misfit = [self._white(i, r) for i, r in enumerate(self._misfit(full, columns))]
-            full = full + np.stack([np.linalg.lstsq(x[i], r)[0] for i, r in enumerate(misfit)])
-            again = self.residual(full, columns)
+            full = full + np.stack([np.linalg.lstsq(x[i], self._white(i, r))[0] for i, r in enumerate(misfit)])
+            left = self._misfit(full, columns)
+            again = self._residual(full, columns, left)
             if again < (0.5 if turn == 0 else 0.1) * residual:
-                support, B, residual = columns, full, again
-        return support, B
+                support, B, misfit, residual = columns, full, left, again
+        return support, B, misfit, residual
 
-    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], B: Array) -> float:
+    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], misfit: Array) -> float:
         """An upper bound on what coefficients that remove the residual add to the objective."""
-        misfit = np.stack([self._white(i, r) for i, r in enumerate(self._misfit(B, support))])
+        misfit = np.stack([self._white(i, r) for i, r in enumerate(misfit)])
         if self.prox == 0:  # W Xᵀ M⁻¹ R
             part = self.x[:, support] @ (evaluation.inverse @ misfit) * evaluation.weights[support, None]
         else:
@@ -265,18 +263,21 @@ class Design:
                 top = max(top, float(np.sqrt(squares.max())) + error)
         return top
 
-    def _misfit(self, B: Array, support: NDArray[np.intp]) -> list[Array]:
-        """Y − X B in the caller's coordinates, for each point."""
-        return [y - self._own(i)[:, support] @ B[i] for i, y in enumerate(self.given)]
+    def _misfit(self, B: Array, support: NDArray[np.intp]) -> Array:
+        """Y − X B in the caller's coordinates."""
+        return np.stack([y - self._own(i)[:, support] @ B[i] for i, y in enumerate(self.given)])
 
-    def residual(self, B: Array, support: NDArray[np.intp]) -> float:
-        """‖X B − Y‖ / ‖Y‖ against the caller's own matrix, with a bound on the rounding of X B."""
+    def _residual(self, B: Array, support: NDArray[np.intp], misfit: Array) -> float:
+        """‖Y − X B‖ / ‖Y‖, with a bound on the rounding of X B."""
         if self.ridge > 0:
             return 0.0
-        size = float(np.linalg.norm(self.given))
-        error = float(np.sqrt(sum(float(np.vdot(r, r)) for r in self._misfit(B, support))))
-        sizes = [np.linalg.norm(self._own(i)[:, support], axis=0) @ np.linalg.norm(b, axis=1) for i, b in enumerate(B)]
-        return (error + 2 * EPS * float(sum(sizes))) / size if size > 0 else 0.0
+        rounding = 0.0
+        for i, b in enumerate(B):
+            X = self._own(i)[:, support]
+            rounding += float(np.sqrt(np.einsum("dp,dp->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
+        error = math.sqrt(float(np.vdot(misfit, misfit))) + 2 * EPS * rounding
+        size = math.sqrt(float(np.vdot(self.given, self.given)))
+        return error / size if size > 0 else 0.0
 
 
 @dataclass(frozen=True)

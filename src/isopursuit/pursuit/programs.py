@@ -25,8 +25,8 @@ from isopursuit.matrix import (
     singular_values,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
-from isopursuit.pursuit.answers import Solution, Units, judged, nothing
-from isopursuit.pursuit.design import Design, build_design, whitened_at
+from isopursuit.pursuit.answers import Caller, Solution, judged, nothing
+from isopursuit.pursuit.design import BLOCK, Design, build_design, whitened_at
 from isopursuit.pursuit.streamed import Home, pursue_columns
 from isopursuit.pursuit.working_set import PursuitProgress, Solved, limited, pursue
 from isopursuit.results import Certificate, Pursuit
@@ -42,6 +42,7 @@ LEAST_PROXIMAL = 1e-6  # and of the last: smaller ones amplify rounding
 STEPS = 40  # proximal steps at most
 EXACT = 1e-13  # the gap that each is solved to, where rounding allows
 INEXACT = 1e-9  # a gap of one above which no more are taken
+HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, about half the bits
 FULL_RANK = 1e-7  # least singular value of a target, relative to the largest, that leaves M regular
 
 
@@ -212,8 +213,8 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     left = None if ask.time_limit is None else ask.time_limit - (time.perf_counter() - began)
     matrix = Matrix(home.values, None, home.notes)
     callback = _stopping(ask.callback, left)
-    units = Units(math.exp(home.log_scale))
-    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, home.weights, callback, units)
+    caller = Caller(math.exp(home.log_scale))
+    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, home.weights, callback, caller)
     weights = np.zeros(P)
     weights[home.indices] = found.weights
     # on the columns left behind the new dual point is feasible if it proves as much as the one they were left with
@@ -234,7 +235,8 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
     support = np.flatnonzero(evaluation.weights)
     B = design.coefficients(evaluation, support)
     unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
-    certificate = Certificate(evaluation.primal * unit, home.lower * unit, design.residual(B, support))
+    proof = design.certified(evaluation, support).certificate
+    certificate = Certificate(evaluation.primal * unit, home.lower * unit, proof.residual)
     weights = np.zeros(P)
     weights[home.indices] = scale * evaluation.weights
     return Pursuit(
@@ -256,24 +258,22 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
 class _Problem:
     """A program as it is solved: columns in an order that depends on nothing but the columns, entries near 1.
 
-    `order` says which of the caller's columns is where; `units` what one unit of the design is to the caller. Powers of two
-    leave every digit as it was.
+    Powers of two as factors leave every digit as it was.
     """
 
     design: Design
-    order: NDArray[np.intp]
-    units: Units
+    caller: Caller
 
     @classmethod
     def of(cls, values: list[Array], targets: list[Array] | None, ridge: float, log_scale: float = 0.0) -> _Problem:
         """The program for one matrix or several, whose columns are the caller's times e^(−log_scale)."""
-        order = _canonical_order(values)
+        order, copies = _canonical_order(values)
         size = _power_of_two(values)
         reach = 1.0 if targets is None else _power_of_two(targets)
         scaled = [v[:, order] if size == 1 else v[:, order] / size for v in values]
         aims = targets if targets is None or reach == 1 else [t / reach for t in targets]
-        units = Units(math.exp(log_scale) * size, reach)
-        return cls(build_design(scaled, aims, ridge / size / reach), order, units)
+        caller = Caller(math.exp(log_scale) * size, reach, order, copies)
+        return cls(build_design(scaled, aims, ridge / size / reach), caller)
 
     def pursue(
         self,
@@ -286,28 +286,32 @@ class _Problem:
     ) -> Pursuit:
         """The answer, in the caller's order and units."""
         given = _as_weights(weights, self.design.shape[1])
-        start = None if given is None else given[self.order] / self.units.coefficients
-        found = _pursue(self.design, matrix, many, tol, solution, start, callback, self.units)
-        placed = np.zeros(len(self.order))
-        placed[self.order] = found.weights
-        return replace(
-            found,
-            weights=placed,
-            tied=np.sort(self.order[found.tied]),
-            support_coefficients=found.support_coefficients[..., np.argsort(self.order[found.support]), :],
-        )
+        start = None if given is None else given[self.caller.order] / self.caller.coefficients
+        return _pursue(self.design, matrix, many, tol, solution, start, callback, self.caller)
 
 
-def _canonical_order(values: list[Array]) -> NDArray[np.intp]:
-    """An order of the columns that depends on their entries only, so that no answer depends on the order they came in."""
-    key = np.zeros(values[0].shape[1], dtype=np.uint64)
-    factor = np.uint64(0x9E3779B97F4A7C15)  # any odd number would do
-    with np.errstate(over="ignore"):
-        for v in values:
-            for row in v:
-                key = (key ^ (row + 0.0).view(np.uint64)) * factor
-                key ^= key >> np.uint64(29)
-    return np.argsort(key, kind="stable")
+def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    """An order of the columns by a hash of their entries, so that no answer depends on the order they came in.
+
+    Where some columns are identical, they are also numbered, in that order, such that identical ones have one number.
+    """
+    P = values[0].shape[1]
+    keys = np.zeros(P, dtype=np.uint64)
+    factors = HASH ** np.arange(1, 2 * len(values) * len(values[0]), 2, dtype=np.uint64)
+    for i, v in enumerate(values):
+        own = factors[i * len(v) : (i + 1) * len(v), None]
+        for first in range(0, P, BLOCK):
+            bits = (v[:, first : first + BLOCK] + 0.0).view(np.uint64)  # 0.0 makes −0 equal to 0
+            bits = (bits ^ (bits >> SHIFT)) * HASH
+            keys[first : first + BLOCK] += ((bits ^ (bits >> SHIFT)) * own).sum(axis=0, dtype=np.uint64)
+    order = np.argsort(keys, kind="stable")
+    new = np.diff(keys[order], prepend=keys[order[:1]]) != 0
+    if np.count_nonzero(new) == P - 1:
+        return order, None
+    again = np.flatnonzero(~new)[1:]  # of equal hash, which almost certainly means equal
+    equal = [(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values]
+    new[again] = ~np.all(equal, axis=0)
+    return order, np.cumsum(new)
 
 
 def _power_of_two(values: list[Array]) -> float:
@@ -405,21 +409,22 @@ def _pursue(
     solution: Solution,
     weights: Array | None,
     callback: Callback | None,
-    units: Units,
+    caller: Caller,
 ) -> Pursuit:
     """Solve the design, pick the solution asked for, and let the certificate judge; weights are in the design's units."""
     if design.idle:
-        return nothing(design, matrix, many, units)
-    deficient = design.deficient(FULL_RANK)
+        return nothing(design, matrix, many, caller)
+    deficient = design.ridge < PROXIMAL * design.largest_pull and design.deficient(FULL_RANK)
     best: Pursuit | None = None
     for method in (_proximal, _direct) if deficient else (_direct, _proximal):
         part, solved = method(design, tol, weights, callback)
-        found = judged(part, solved, matrix, many, tol, solution, units)
+        found = judged(part, solved, matrix, many, tol, solution, caller)
         if best is None or (found.status == "optimal" and not best.status == "optimal") or (
             best.status == "stalled" and found.certificate.gap < best.certificate.gap
         ):
             best = found
-        solvable = found.status == "optimal" if deficient else solved.status == "optimal"
+        # a program that was solved in the design's coordinates and not in the caller's is beyond float64
+        solvable = found.status == "optimal" or not (deficient or design.ridge > 0 or solved.status == "stalled")
         if solved.status == "stopped" or (solvable and solved.evaluation.minimized):
             break
     assert best is not None

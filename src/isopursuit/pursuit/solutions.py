@@ -23,11 +23,12 @@ LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are r
 
 @dataclass(frozen=True)
 class Polytope:
-    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal."""
+    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` holds x_p u_pᵀ themselves."""
 
     columns: Indices
     A: Array
     b: Array
+    products: Array
 
 
 def too_many(design: Design, columns: int) -> bool:
@@ -36,10 +37,9 @@ def too_many(design: Design, columns: int) -> bool:
     return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > LARGEST
 
 
-def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
-    """The optimal weights around converged ones; None where they are too many to describe, or nothing is tight."""
+def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
+    """The optimal weights around converged ones, on these columns; None where they are none, or too many to describe."""
     weights = evaluation.weights
-    columns = evaluation.tight
     D = design.shape[2]
     if len(columns) == 0 or too_many(design, len(columns)):
         return None
@@ -54,7 +54,7 @@ def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
     rank = int((s > 1e-11 * s[0]).sum())
     A = vt[:rank]
-    return Polytope(columns, A, A @ weights[columns])
+    return Polytope(columns, A, A @ weights[columns], raw)
 
 
 def minimum_norm(P: Polytope, start: Array, turns: int = 100) -> Array:
@@ -141,13 +141,15 @@ def is_unique(P: Polytope, w: Array) -> bool:
     Directions along which A z is below what a converged M leaves open count as well.
     """
     held = w > 0
-    A = P.A / np.maximum(np.linalg.norm(P.A, axis=0), 1e-300)
-    if np.linalg.matrix_rank(A[:, held], tol=DETERMINED) < held.sum():
+    A = P.products / np.maximum(np.linalg.norm(P.products, axis=0), 1e-300)
+    if held.sum() > len(A) or np.linalg.svd(A[:, held], compute_uv=False)[-1] < DETERMINED:
         return False
-    if held.all() or np.linalg.matrix_rank(A, tol=DETERMINED) == A.shape[1]:
+    _, s, vt = np.linalg.svd(A, full_matrices=False)
+    A = vt[s >= DETERMINED]
+    if held.all() or len(A) == A.shape[1]:
         return True
     from scipy.optimize import linprog
 
     free = [(None, None) if h else (0.0, 1.0) for h in held]
-    found = linprog(-(~held).astype(float), A_eq=A, b_eq=np.zeros(len(P.b)), bounds=free)
+    found = linprog(-(~held).astype(float), A_eq=A, b_eq=np.zeros(len(A)), bounds=free)
     return bool(found.status == 0 and found.fun is not None and -found.fun < 1e-7)
