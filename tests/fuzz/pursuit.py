@@ -1,8 +1,8 @@
 """The convex program on hostile problems, checked from the returned numbers alone in extended precision.
 
-Each answer's coefficients and dual point are evaluated in np.longdouble from the formulas of the paper. Permuted columns
-must give the permuted answer, a claim that the solution is unique is attacked with a linear program, and on one seed in
-ten CVXPY with Clarabel must agree.
+Each answer's coefficients and dual point are evaluated in np.longdouble from the formulas of the paper. Permuted
+columns must give the permuted answer, a claim that the solution is unique is attacked with a linear program, and on one
+seed in ten CVXPY with Clarabel must agree.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _isometry(rng, family, X, seed):
     )
 
 
-def _path(rng, family, X, seed):  # noqa: ARG001
+def _path(rng, family, X, seed):
     X = _scale(rng) * X
     Y = _target(rng, X)
     Y = Y if Y is None else _scale(rng) * Y
@@ -226,14 +226,18 @@ def _path(rng, family, X, seed):  # noqa: ARG001
     return Outcome(family, "optimal" if statuses == {"optimal"} else "stalled", tuple(failures), text)
 
 
-def _batch(rng, family, X, seed):  # noqa: ARG001
+def _batch(rng, family, X, seed):
     """A stack of problems answers as one by one: the same status and refusals, and bounds that overlap."""
     D, P = X.shape
     stack = [X, *(one for one in (FAMILIES[family](rng, D, P) for _ in range(2)) if one.shape[0] == D)]
     stack = np.stack([one[:, : min(o.shape[1] for o in stack)] for one in stack])
     stack = stack * float(np.exp(rng.uniform(-1, 1)))
     c = float(rng.choice([0.3, 1.0, 2.0]))
-    text = script("from isopursuit.batched import batched_pursuit\nprint(batched_pursuit(X, c), batched_pursuit(X, c).refused)", X=stack, c=c)
+    text = script(
+        "from isopursuit.batched import batched_pursuit\nprint(batched_pursuit(X, c), batched_pursuit(X, c).refused)",
+        X=stack,
+        c=c,
+    )
     found = batched_pursuit(stack, c)
     failures: list[str] = []
     for i, one in enumerate(stack):
@@ -365,7 +369,9 @@ def _second_solution(found, Xs, rng):
     length = np.sqrt(sum((one**2).sum(1) for one in u))
     tied = np.flatnonzero(length >= 1 - 1e-11)
     tied = np.union1d(tied, found.support)
-    A = np.vstack([np.einsum("dp,pr->drp", x[:, tied], one[tied]).reshape(-1, len(tied)) for x, one in zip(Xs, u, strict=True)])
+    A = np.vstack(
+        [np.einsum("dp,pr->drp", x[:, tied], one[tied]).reshape(-1, len(tied)) for x, one in zip(Xs, u, strict=True)]
+    )
     sizes = np.linalg.norm(A, axis=0)
     A = A / sizes
     _, s, vt = np.linalg.svd(A)
@@ -386,7 +392,7 @@ def _second_solution(found, Xs, rng):
 
 
 def _decidable(Xs, Ys, ridge):
-    """Whether float64 has digits to spare: no nearly dependent rows or columns, no penalty near zero, a clear target."""
+    """Whether float64 has digits to spare: no nearly dependent rows or columns, no tiny penalty, a clear target."""
     for i, X in enumerate(Xs):
         lengths = np.linalg.norm(X, axis=0)
         unit = X[:, lengths > 0] / lengths[lengths > 0]

@@ -232,7 +232,7 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
 
 
 def solve_many(const double[:, :, ::1] x, double tol, int rounds, double[:, ::1] w):
-    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start; writes weights (n, m)."""
+    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start; writes w (n, m)."""
     cdef Program A = program(x, None, 0.0)
     cdef Py_ssize_t i, n = A.n
     cdef double gap

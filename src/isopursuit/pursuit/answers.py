@@ -48,14 +48,17 @@ def judged(
 ) -> Pursuit:
     """The solution asked for, certified, in the caller's caller."""
     evaluation, unique, kind = _choose(design, solved, solution, tol)
-    if caller.copies is not None and kind != "vertex":
-        evaluation = _shared(design, evaluation, caller.copies)
+    copies = caller.copies
+    if copies is not None and not (np.bincount(copies)[copies[evaluation.tied]] > 1).any():
+        copies = None
+    if copies is not None and kind != "vertex":
+        evaluation = _shared(design, evaluation, copies)
     proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
     tied = _tied(design, evaluation, proof)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
     possible[tied] = True
-    if caller.copies is not None:  # rounding may tell copies apart
-        tied = np.flatnonzero((np.bincount(caller.copies, possible) > 0)[caller.copies])
+    if copies is not None:  # rounding may tell them apart
+        tied = np.flatnonzero((np.bincount(copies, possible) > 0)[copies])
         possible[tied] = True
     proved = possible[proof.support]
     if not proved.all():  # rounding left weight on columns that no optimal solution uses
@@ -68,7 +71,7 @@ def judged(
     order = np.arange(len(possible)) if caller.order is None else caller.order
     place = order[proof.support]
     weights = np.zeros(len(possible))
-    weights[place] = caller.coefficients * np.sqrt(np.einsum("ipr,ipr->p", B, B))
+    weights[place] = caller.coefficients * proof.norms
     unit = caller.objective(design.ridge)
     return Pursuit(
         weights=weights,
@@ -96,8 +99,8 @@ def _shared(design: Design, evaluation: Evaluation, copies: NDArray[np.intp]) ->
 def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[np.intp]:
     """The columns that may be in an optimal solution.
 
-    After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B* has
-    Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual, which bounds the weight of every column with ‖νᵀx_p‖ < 1.
+    After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B*
+    has Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual, which bounds the weight of every column with ‖νᵀx_p‖ < 1.
     """
     if design.prox == 0:
         return evaluation.tied

@@ -14,9 +14,9 @@ so that every w has an honest certificate, dual ≤ optimum ≤ primal. Two more
 lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
 their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
 
-Where Y does not span all rows the optimal M may be singular. A proximal step on the dual, max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖²
-over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so that the same kernel takes it; repeated from its own
-solution it converges to an optimal ν of the program itself, for any μ > 0.
+Where Y does not span all rows the optimal M may be singular. A proximal step on the dual,
+max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖² over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so that the same kernel
+takes it; repeated from its own solution it converges to an optimal ν of the program itself, for any μ > 0.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class Design:
     @property
     def target(self) -> Array:
         """Y as an array (n, D, r)."""
-        return np.stack([np.eye(self.shape[2])] * self.shape[0]) if self.y is None else self.y
+        return _identities(self.shape) if self.y is None else self.y
 
     @cached_property
     def given(self) -> Array:
         """Y as an array (n, D, r), in the caller's coordinates."""
         if self.values is None:
             return self.target
-        return np.stack([np.eye(self.shape[2])] * self.shape[0] if self.targets is None else self.targets)
+        return _identities(self.shape) if self.targets is None else np.stack(self.targets)
 
     def step(self, center: Array | float, prox: float) -> Design:
         """The proximal step from ν₀ = `center` with μ = `prox`."""
@@ -118,7 +118,7 @@ class Design:
 
     @property
     def largest_pull(self) -> float:
-        """max ‖Yᵀx_p‖: the least λ at which no column is picked."""
+        """The least λ at which no column is picked: max ‖Yᵀx_p‖."""
         pulls = self.x if self.y is None else self.x @ self.y
         return float(np.sqrt(np.einsum("ipr,ipr->p", pulls, pulls).max()))
 
@@ -176,28 +176,31 @@ class Design:
         return self.largest_pull <= self.ridge
 
     def certified(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Certified:
-        """Coefficients on the support and a dual point, both for the caller's columns, and what they prove by themselves.
+        """Coefficients on the support and a dual point, for the caller's columns, and what they prove by themselves.
 
         Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
         constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
         """
         support, B, misfit, residual = self._feasible(evaluation, support)
-        nu, target = self.dual_point(evaluation, 1.0), self.given
-        rho = self._largest_slope(nu)
-        products = (target * nu).ravel()
-        inner = math.fsum(products) - EPS * float(np.abs(products).sum())
-        norms = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
+        nu = self.dual_point(evaluation, 1.0)
+        columns = self.x if self.values is None else np.stack([v.T for v in self.values])
+        rho = _program.largest_slope(np.ascontiguousarray(columns), np.ascontiguousarray(nu))
+        products = (self.given * nu).ravel()
+        inner = math.fsum(products.tolist()) - EPS * float(np.abs(products).sum())
+        norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
+        total = float(norms.sum())
         t = 1 / rho if rho > 0 else 0.0
         if self.ridge == 0:
-            certificate = Certificate(norms + self._cost(evaluation, support, misfit), t * inner, residual)
+            primal, dual = total + self._cost(evaluation, support, misfit, total), t * inner
         else:
             # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
             square = float(np.vdot(nu, nu))
             t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
-            primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * norms
-            certificate = Certificate(primal, self.ridge * t * (inner - 0.5 * self.ridge * t * square))
-        above = (certificate.dual - certificate.primal) / certificate.primal if certificate.primal > 0 else 0.0
-        return Certified(support, B, t * nu, certificate, max(certificate.gap, above))
+            primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * total
+            dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
+        certificate = Certificate(primal, dual, residual)
+        above = (dual - primal) / primal if primal > 0 else 0.0
+        return Certified(support, B, norms, t * nu, certificate, max(certificate.gap, above))
 
     def _feasible(
         self, evaluation: Evaluation, support: NDArray[np.intp]
@@ -207,8 +210,7 @@ class Design:
         Where the columns with weight cannot correct them, those with ‖νᵀx_p‖ near 1 join.
         """
         B = self.coefficients(evaluation, support)
-        misfit = self._misfit(B, support)
-        residual = self._residual(B, support, misfit)
+        misfit, residual = self._missed(B, support)
         for turn in range(0 if self.ridge > 0 or len(support) == 0 else 3):
             if residual <= (REFINED if self.prox == 0 else 10 * EPS):
                 break
@@ -220,76 +222,51 @@ class Design:
                 full[:, np.searchsorted(columns, support)] = B
             x = np.swapaxes(self.x[:, columns], 1, 2)
             full = full + np.stack([np.linalg.lstsq(x[i], self._white(i, r))[0] for i, r in enumerate(misfit)])
-            left = self._misfit(full, columns)
-            again = self._residual(full, columns, left)
+            left, again = self._missed(full, columns)
             if again < (0.5 if turn == 0 else 0.1) * residual:
                 support, B, misfit, residual = columns, full, left, again
         return support, B, misfit, residual
 
-    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], misfit: Array) -> float:
-        """An upper bound on what coefficients that remove the residual add to the objective."""
+    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], misfit: Array, total: float) -> float:
+        """An upper bound on what coefficients that remove the residual R add to the objective."""
+        if self.aim is None:  # B R does, and ‖B_p R‖ ≤ ‖B_p‖ ‖R‖
+            return total * math.sqrt(float(np.vdot(misfit, misfit)))
         misfit = np.stack([self._white(i, r) for i, r in enumerate(misfit)])
         if self.prox == 0:  # W Xᵀ M⁻¹ R
             part = self.x[:, support] @ (evaluation.inverse @ misfit) * evaluation.weights[support, None]
         else:
-            part = np.stack([np.linalg.lstsq(x.T, r)[0] for x, r in zip(self.x, misfit, strict=True)])
+            part: Array = np.stack([np.linalg.lstsq(self.x[i].T, r)[0] for i, r in enumerate(misfit)])
         return float(np.sqrt(np.einsum("ipr,ipr->p", part, part)).sum())
 
     def _white(self, i: int, right: Array) -> Array:
         triangle = self.triangles[i] if self.triangles else None
         return right if triangle is None else _lower_solve(triangle, right)
 
-    def _own(self, i: int) -> Array:
-        """The caller's columns (D, P) of one point."""
-        return self.x[i].T if self.values is None else self.values[i]
-
-    def _largest_slope(self, nu: Array) -> float:
-        """max ‖νᵀx_p‖ over the caller's columns, not below what it is without rounding."""
-        _, P, D = self.shape
-        top = 0.0
-        for first in range(0, P, BLOCK):
-            squares = lengths = np.zeros(min(BLOCK, P - first))
-            for i, v in enumerate(nu):
-                columns = self._own(i)[:, first : first + BLOCK]
-                slopes = v.T @ columns
-                squares = squares + np.einsum("rp,rp->p", slopes, slopes)
-                lengths = lengths + np.einsum("dp,dp->p", columns, columns)
-            error = 2 * D * EPS * float(np.sqrt(lengths.max()) * np.linalg.norm(nu))
-            if error > 1e-13 * float(np.sqrt(squares.max())):
-                sizes = [np.abs(v).T @ np.abs(self._own(i)[:, first : first + BLOCK]) for i, v in enumerate(nu)]
-                bound = 2 * EPS * np.sqrt(np.einsum("irp,irp->p", np.stack(sizes), np.stack(sizes)))
-                top = max(top, float((np.sqrt(squares) + bound).max()))
-            else:
-                top = max(top, float(np.sqrt(squares.max())) + error)
-        return top
-
-    def _misfit(self, B: Array, support: NDArray[np.intp]) -> Array:
-        """Y − X B in the caller's coordinates."""
-        return np.stack([y - self._own(i)[:, support] @ B[i] for i, y in enumerate(self.given)])
-
-    def _residual(self, B: Array, support: NDArray[np.intp], misfit: Array) -> float:
-        """‖Y − X B‖ / ‖Y‖, with a bound on the rounding of X B."""
-        if self.ridge > 0:
-            return 0.0
+    def _missed(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
+        """Y − X B in the caller's coordinates, and ‖Y − X B‖ / ‖Y‖ with a bound on the rounding of X B."""
+        misfit = np.empty_like(self.given)
         rounding = 0.0
         for i, b in enumerate(B):
-            X = self._own(i)[:, support]
-            rounding += float(np.sqrt(np.einsum("dp,dp->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
-        error = math.sqrt(float(np.vdot(misfit, misfit))) + 2 * EPS * rounding
+            X = self.x[i][support] if self.values is None else self.values[i][:, support].T
+            np.subtract(self.given[i], X.T @ b, out=misfit[i])
+            rounding += float(np.sqrt(np.einsum("pd,pd->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
         size = math.sqrt(float(np.vdot(self.given, self.given)))
-        return error / size if size > 0 else 0.0
+        if self.ridge > 0 or size == 0:
+            return misfit, 0.0
+        return misfit, (math.sqrt(float(np.vdot(misfit, misfit))) + 2 * EPS * rounding) / size
 
 
 @dataclass(frozen=True)
 class Certified:
-    """Coefficients on the support (n, |S|, r), a dual point (n, D, r), and what they prove.
+    """Coefficients on the support (n, |S|, r) and their norms, a dual point (n, D, r), and what they prove.
 
-    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values, also
-    where rounding puts the dual one above.
+    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values,
+    also where rounding puts the dual one above.
     """
 
     support: NDArray[np.intp]
     B: Array
+    norms: Array
     nu: Array
     certificate: Certificate
     error: float
@@ -389,6 +366,11 @@ def _whitening(values: Array, weights: Array | None) -> Array | None:
             f"Pass k={rank} to `select` for its {rank}-dimensional row space, drop dependent rows, or use a ridge."
         )
     return triangle.T
+
+
+def _identities(shape: tuple[int, int, int]) -> Array:
+    """The identity for each point."""
+    return np.repeat(np.eye(shape[2])[None], shape[0], axis=0)
 
 
 def _lower_solve(triangle: Array, right: Array) -> Array:

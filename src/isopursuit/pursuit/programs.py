@@ -220,6 +220,11 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     # on the columns left behind the new dual point is feasible if it proves as much as the one they were left with
     unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
     feasible = home.value - found.certificate.dual / unit <= home.slack
+    if not feasible:  # nor is the bound
+        dual = min(home.lower * unit, found.certificate.primal)
+        found = replace(found, certificate=replace(found.certificate, dual=dual))
+        if found.status == "optimal" and found.certificate.gap > ask.tol:
+            found = replace(found, status="stalled")
     return replace(
         found,
         weights=weights,
@@ -233,12 +238,13 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
     """The answer where more columns may be in an optimal solution than could come home."""
     design, evaluation = home.design, home.evaluation
     support = np.flatnonzero(evaluation.weights)
-    B = design.coefficients(evaluation, support)
     unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
-    proof = design.certified(evaluation, support).certificate
-    certificate = Certificate(evaluation.primal * unit, home.lower * unit, proof.residual)
+    proof = design.certified(evaluation, support)
+    objective = scale if ridge == 0 else 1.0
+    dual = min(home.lower * unit, objective * proof.certificate.primal)
+    certificate = Certificate(objective * proof.certificate.primal, dual, proof.certificate.residual)
     weights = np.zeros(P)
-    weights[home.indices] = scale * evaluation.weights
+    weights[home.indices[proof.support]] = scale * proof.norms
     return Pursuit(
         weights=weights,
         tied=home.tied,
@@ -249,7 +255,7 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
         ridge=ridge,
         status="optimal" if certificate.gap <= tol else "stopped" if home.stopped else "stalled",
         notes=home.notes,
-        support_coefficients=scale * B[0][np.argsort(home.indices[support])],
+        support_coefficients=scale * proof.B[0][np.argsort(home.indices[proof.support])],
         effort=home.effort,
     )
 
@@ -305,13 +311,13 @@ def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.
             bits = (bits ^ (bits >> SHIFT)) * HASH
             keys[first : first + BLOCK] += ((bits ^ (bits >> SHIFT)) * own).sum(axis=0, dtype=np.uint64)
     order = np.argsort(keys, kind="stable")
-    new = np.diff(keys[order], prepend=keys[order[:1]]) != 0
-    if np.count_nonzero(new) == P - 1:
+    keys = keys[order]
+    copy = np.append(False, keys[1:] == keys[:-1])
+    if not copy.any():
         return order, None
-    again = np.flatnonzero(~new)[1:]  # of equal hash, which almost certainly means equal
-    equal = [(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values]
-    new[again] = ~np.all(equal, axis=0)
-    return order, np.cumsum(new)
+    again = np.flatnonzero(copy)  # of equal hash, which almost certainly means equal
+    copy[again] = np.all([(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values], axis=0)
+    return order, np.cumsum(~copy) - 1
 
 
 def _power_of_two(values: list[Array]) -> float:
@@ -411,16 +417,18 @@ def _pursue(
     callback: Callback | None,
     caller: Caller,
 ) -> Pursuit:
-    """Solve the design, pick the solution asked for, and let the certificate judge; weights are in the design's units."""
+    """Solve the design, pick the solution asked for, and let the certificate judge; weights are in its units."""
     if design.idle:
         return nothing(design, matrix, many, caller)
-    deficient = design.ridge < PROXIMAL * design.largest_pull and design.deficient(FULL_RANK)
+    deficient = design.deficient(FULL_RANK) and design.ridge < PROXIMAL * design.largest_pull
     best: Pursuit | None = None
     for method in (_proximal, _direct) if deficient else (_direct, _proximal):
         part, solved = method(design, tol, weights, callback)
         found = judged(part, solved, matrix, many, tol, solution, caller)
-        if best is None or (found.status == "optimal" and not best.status == "optimal") or (
-            best.status == "stalled" and found.certificate.gap < best.certificate.gap
+        if (
+            best is None
+            or (found.status == "optimal" and best.status != "optimal")
+            or (best.status == "stalled" and found.certificate.gap < best.certificate.gap)
         ):
             best = found
         # a program that was solved in the design's coordinates and not in the caller's is beyond float64
@@ -431,9 +439,7 @@ def _pursue(
     return best
 
 
-def _direct(
-    design: Design, tol: float, weights: Array | None, callback: Callback | None
-) -> tuple[Design, Solved]:
+def _direct(design: Design, tol: float, weights: Array | None, callback: Callback | None) -> tuple[Design, Solved]:
     """Solve for the weights themselves, in other coordinates where rounding keeps the gap open."""
     solved = pursue(design, tol, weights, callback)
     for _ in range(REWHITENINGS if design.ridge == 0 else 0):
@@ -447,9 +453,7 @@ def _direct(
     return design, solved
 
 
-def _proximal(
-    design: Design, tol: float, weights: Array | None, callback: Callback | None
-) -> tuple[Design, Solved]:
+def _proximal(design: Design, tol: float, weights: Array | None, callback: Callback | None) -> tuple[Design, Solved]:
     """Proximal steps on the dual, each from the solution of the one before (design.py), until rounding stops them."""
     prox = PROXIMAL * design.largest_pull
     least = LEAST_PROXIMAL / PROXIMAL * prox

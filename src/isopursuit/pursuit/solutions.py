@@ -1,8 +1,9 @@
 """Which optimal solution: where many are, the minimum-norm one or a vertex, and whether there is only one.
 
-With an optimal ν every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1, so that the optimal
-weights are {w ≥ 0, Σ w_p x_p u_pᵀ = X B}: a polytope, described here by A w = b whose column p holds x_p u_pᵀ (for every
-point). Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ say the same.
+With an optimal ν every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1, so that the
+optimal weights are {w ≥ 0, Σ w_p x_p u_pᵀ = X B}: a polytope, described here by A w = b whose column p holds x_p u_pᵀ
+(for every point). Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ
+say the same.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from isopursuit.pursuit.design import Design, Evaluation
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, scaled to unit size, at which M, known to 1e-7, fixes weights
+DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, of unit size, at which M, known to 1e-7, fixes weights
 LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
 
 
 @dataclass(frozen=True)
 class Polytope:
-    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` holds x_p u_pᵀ themselves."""
+    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` holds the x_p u_pᵀ."""
 
     columns: Indices
     A: Array
@@ -38,7 +39,7 @@ def too_many(design: Design, columns: int) -> bool:
 
 
 def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
-    """The optimal weights around converged ones, on these columns; None where they are none, or too many to describe."""
+    """The optimal weights around converged ones, on these columns; None where those are none or too many."""
     weights = evaluation.weights
     D = design.shape[2]
     if len(columns) == 0 or too_many(design, len(columns)):
