@@ -45,9 +45,11 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
 cdef int factorize(int m, double* H, const double* shift, double* diagonal, int attempts) noexcept nogil:
     """Cholesky of H + diag(shift) in the lower triangle of H; the upper one keeps H, `diagonal` its diagonal.
 
-    A second attempt shifts the diagonal by a trifle more."""
+    A second attempt shifts the diagonal by a trifle more. LAPACK prints a message where m = 0: that is a failure here."""
     cdef int a, b, info, attempt
     cdef double jitter = 0, top = 0
+    if m < 1:
+        return 1
     for a in range(m):
         diagonal[a] = H[<size_t> a * m + a]
         top = fmax(top, diagonal[a])
