@@ -319,6 +319,7 @@ def _judged(columns: Any, weights: Any) -> _Judged:
     xp = namespace(columns)
     D = columns.shape[1]
     eye = xp.eye(D) if xp is np else xp.eye(D, dtype=columns.dtype, device=columns.device)
+    weights = xp.where((weights.sum(1) < LARGEST)[:, None], weights, 0.0)  # lengths near underflow leave them infinite
     spread = xp.linalg.eigvalsh(columns @ columns.mT)
     M = (columns * weights[:, None]) @ columns.mT
     sizes = xp.linalg.eigvalsh(M)
