@@ -143,7 +143,7 @@ def is_unique(P: Polytope, w: Array) -> bool:
     """
     held = w > 0
     A = P.products / np.maximum(np.linalg.norm(P.products, axis=0), 1e-300)
-    if held.sum() > len(A) or np.linalg.svd(A[:, held], compute_uv=False)[-1] < DETERMINED:
+    if not 0 < held.sum() <= len(A) or np.linalg.svd(A[:, held], compute_uv=False)[-1] < DETERMINED:
         return False
     _, s, vt = np.linalg.svd(A, full_matrices=False)
     A = vt[s >= DETERMINED]
