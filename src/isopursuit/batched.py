@@ -6,10 +6,11 @@ What is not within the tolerance then is finished, or refused by name, by `isome
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeEr
 from isopursuit.matrix import LARGEST, as_deadline, as_exponent, left_until, namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.pursuit import _sweep
-from isopursuit.pursuit.answers import REFINED
+from isopursuit.pursuit.design import REFINED, TIGHT, WELL_CONDITIONED
 from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
 from isopursuit.pursuit.working_set import ROUNDS
 from isopursuit.search.tree import thread_count
@@ -34,6 +35,8 @@ BLOCK = 256  # problems that a thread takes at a time
 ENTRIES = 200_000  # of them together, so that a block takes well below a second
 AHEAD = 2  # blocks handed out for each thread, so that none waits and few are left to finish after an interrupt
 SURE = 1e-3  # the share of the tolerance that solvers aim at: their last steps are quadratic, and show the support
+REGULAR = 1e-9  # least eigenvalue of M, relative to the largest, that leaves the digits of a certificate alone
+ROUNDING = 2 * float(np.finfo(np.float64).eps)  # of a product of two numbers, relative
 CLOSEST = 1e-11  # the least gap they aim at
 
 
@@ -165,8 +168,8 @@ class _Engine(Protocol):
         """The block in float64, where this engine computes."""
         ...
 
-    def solve(self, columns: Any, goal: float, stopped: bool) -> tuple[Any, Any, Any, Any]:
-        """Weights (m, P) for normalized columns (m, D, P), and what they prove: primal, dual, residual (m,)."""
+    def solve(self, columns: Any, goal: float, stopped: bool) -> Any:
+        """Weights (m, P) for normalized columns (m, D, P)."""
         ...
 
     def bring(self, found: Any) -> Any:
@@ -185,12 +188,11 @@ class _Threads:
     def take(self, part: Array) -> Array:
         return np.asarray(part, dtype=np.float64)
 
-    def solve(self, columns: Array, goal: float, stopped: bool) -> tuple[Array, Array, Array, Array]:
-        m, _, P = columns.shape
-        weights, judged = np.zeros((m, P)), np.empty((m, 3))
+    def solve(self, columns: Array, goal: float, stopped: bool) -> Array:
+        weights = np.zeros((len(columns), columns.shape[2]))
         x = np.ascontiguousarray(columns.transpose(0, 2, 1))
-        _sweep.solve_many(x, goal, 0 if stopped else ROUNDS, weights, judged)
-        return weights, judged[:, 0], judged[:, 1], judged[:, 2]
+        _sweep.solve_many(x, goal, 0 if stopped else ROUNDS, weights)
+        return weights
 
     def bring(self, found: Array) -> Array:
         return found
@@ -221,9 +223,8 @@ class _Torch:
             part = np.require(part, requirements="W")  # PyTorch warns of memory it must not write to
         return self.torch.as_tensor(part, dtype=self.torch.float64, device=self.device)
 
-    def solve(self, columns: Any, goal: float, stopped: bool) -> tuple[Any, Any, Any, Any]:
-        found = self.stacked.solve(columns, goal, 0 if stopped else self.stacked.STEPS)
-        return found.weights, found.primal, found.dual, found.residual
+    def solve(self, columns: Any, goal: float, stopped: bool) -> Any:
+        return self.stacked.solve(columns, goal, 0 if stopped else self.stacked.STEPS)
 
     def bring(self, found: Any) -> Any:
         return on_host(found) if self.from_array else found
@@ -276,12 +277,17 @@ class _Batch:
         usable = xp.amax(xp.abs(X), (1, 2)) < LARGEST
         X = xp.where(usable[:, None, None], X, 0.0)
         columns, log_scale = normalize_stack(X, self.c, self.normalization)
-        weights, primal, dual, residual = engine.solve(columns, max(SURE * self.tol, CLOSEST), stopped)
+        weights = engine.solve(columns, max(SURE * self.tol, CLOSEST), stopped)
+        found = _judged(columns, weights)
+        loose = (found.weights > 0) & (found.q < 1 - TIGHT)
+        if bool(loose.any()):  # rounding left weight on columns that no optimal solution uses
+            found = found.replaced(_judged(columns, xp.where(loose, 0.0, found.weights)), self.tol)
+            loose = (found.weights > 0) & (found.q < 1 - TIGHT)
         scale = xp.exp(-xp.clip(log_scale, -LARGEST_SCALE, LARGEST_SCALE))
-        gap = xp.clip(primal - dual, 0.0, None) / primal
-        good = (gap <= self.tol) & (residual <= REFINED) & (xp.abs(log_scale) <= LARGEST_SCALE)
-        found = (weights * scale[:, None], primal * scale, dual * scale, gap)
-        self.weights[block], self.primal[block], self.dual[block], self.gap[block] = map(engine.bring, found)
+        gap = (found.primal - found.dual) / found.primal
+        good = (gap <= self.tol) & found.regular & ~loose.any(1) & (xp.abs(log_scale) <= LARGEST_SCALE)
+        answer = (found.weights * scale[:, None], found.primal * scale, found.dual * scale, gap)
+        self.weights[block], self.primal[block], self.dual[block], self.gap[block] = map(engine.bring, answer)
         good, judged = on_host(good), on_host(gap < 1)
         if stopped:
             self.status[block][~good & judged] = "stopped"
@@ -309,6 +315,55 @@ class _Batch:
         self.weights[i] = namespace(self.weights).asarray(found.weights)
         self.primal[i], self.dual[i], self.gap[i] = proof.primal, proof.dual, proof.gap
         self.status[i] = found.status
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Weights (m, P), made equal to ‖β_p‖, what they prove over all columns (m,), and q (m, P).
+
+    `regular` says that X and M are so far from singular that rounding is no matter, and the ordinary solver would not
+    refuse the problem.
+    """
+
+    weights: Any
+    primal: Any
+    dual: Any
+    q: Any
+    regular: Any
+
+    def replaced(self, other: _Judged, tol: float) -> _Judged:
+        """The other's answer for each problem that it solves."""
+        xp = namespace(self.weights)
+        better = other.regular & (other.primal - other.dual <= tol * other.primal)
+        pairs = [(getattr(other, one.name), getattr(self, one.name)) for one in fields(_Judged)]
+        return _Judged(*(xp.where(better[:, None] if a.ndim == 2 else better, a, b) for a, b in pairs))
+
+
+def _judged(columns: Any, weights: Any) -> _Judged:
+    """Both bounds of every problem from its weights alone (pursuit/design.py has the formulas)."""
+    xp = namespace(columns)
+    D = columns.shape[1]
+    eye = xp.eye(D) if xp is np else xp.eye(D, dtype=columns.dtype, device=columns.device)
+    weights = xp.where((weights.sum(1) < LARGEST)[:, None], weights, 0.0)  # lengths near underflow leave them infinite
+    spread = xp.linalg.eigvalsh(columns @ columns.mT)
+    M = (columns * weights[:, None]) @ columns.mT
+    sizes = xp.linalg.eigvalsh(M)
+    regular = (spread[:, 0] > WELL_CONDITIONED * spread[:, -1]) & (sizes[:, 0] > REGULAR * sizes[:, -1])
+    inverse = xp.linalg.inv(xp.where(regular[:, None, None], M, eye))
+    v = inverse @ columns
+    q = (v * v).sum(1)
+    norms = weights * xp.sqrt(q)
+    off = (columns * weights[:, None]) @ v.mT - eye
+    missed = xp.sqrt((off * off).sum((1, 2)))
+    regular &= missed <= REFINED
+    # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
+    lengths = xp.sqrt((columns * columns).sum(1))
+    error = ROUNDING * D * xp.amax(lengths, 1) * xp.sqrt((inverse * inverse).sum((1, 2)))
+    largest = xp.where(regular, xp.sqrt(xp.amax(q, 1)) + error, 1.0)
+    dual = xp.einsum("naa->n", inverse) / largest
+    primal = norms.sum(1) * (1 + missed)
+    nan = xp.where(regular, 0.0, math.nan)
+    return _Judged(norms, primal + nan, xp.minimum(dual, primal) + nan, q, regular)
 
 
 def _as_stack(X: Any) -> Any:

@@ -40,7 +40,7 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        The objective of coefficients that satisfy the constraint.
+        The objective of the coefficients, with what it costs to remove their residual: the optimum is at most this.
     dual : float
         The value of a feasible dual point: no coefficients can do better than this.
     residual : float
@@ -93,9 +93,10 @@ class Pursuit:
     support : ndarray of int
         The columns with weight, ascending.
     tied : ndarray of int
-        Every column that some optimal solution may use: the others are proved to be in none of them.
+        Every column that some optimal solution may use: the others are proved to be in none of them. For a target that
+        does not span all rows, the others carry at most 1e-6 of the objective in any of them.
     unique : bool
-        Whether the optimal coefficients are the only ones.
+        Whether the optimal coefficients are known to be the only ones.
     solution : str
         Which of the optimal solutions this is where they are many: "minimum-norm", "vertex" or "interior".
     certificate : Certificate
@@ -103,8 +104,8 @@ class Pursuit:
     dual : ndarray, shape (D, r) or (n, D, r)
         ν with ‖νᵀ x_p‖ ≤ 1 for every column.
     status : {"optimal", "stalled", "stopped"}
-        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the callback or a
-        time limit.
+        "optimal": the gap asked for was reached by `coefficients` and `dual` as they are returned. "stalled": rounding
+        does not allow it. "stopped": by the callback or a time limit.
     effort : Effort or None
         For a source: how many passes it took.
     """

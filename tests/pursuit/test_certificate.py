@@ -34,6 +34,26 @@ def assert_certified(X, found, gap=1e-10):
     assert set(found.support) <= set(found.tied)
 
 
+def assert_honest(X, Y, found, ridge=0.0, tol=1e-10):
+    """What is said of an answer, recomputed in extended precision from its coefficients and dual point alone."""
+    X, Y, B, nu = (one.astype(np.longdouble) for one in (X, Y, found.coefficients, found.dual))
+    norms = np.sqrt((B**2).sum(axis=1))
+    misfit = ((Y - X @ B) ** 2).sum()
+    primal, dual = norms.sum(), (Y * nu).sum()
+    if ridge > 0:
+        primal, dual = misfit / 2 + ridge * primal, ridge * dual - ridge**2 * (nu**2).sum() / 2
+    proof = found.certificate
+    assert np.sqrt(((nu.T @ X) ** 2).sum(axis=0)).max() <= 1 + 1e-12
+    assert proof.dual <= proof.primal
+    assert dual >= proof.dual * (1 - 1e-14)
+    assert ridge > 0 or np.sqrt(misfit / (Y**2).sum()) <= proof.residual
+    assert np.abs(norms - found.weights).max() <= 1e-12 * norms.max()
+    assert set(found.support) <= set(found.tied)
+    if found.status == "optimal":
+        assert float(primal) == pytest.approx(proof.primal, rel=1e-9)
+        assert abs(primal - dual) <= 1.001 * tol * primal
+
+
 @pytest.mark.parametrize("replicate", range(25))
 def test_the_papers_replicates_are_certified(replicate):
     for X in (
@@ -122,10 +142,14 @@ def test_row_scaling_does_not_spoil_the_certificate(condition):
         assert found.certificate.residual <= 1e-6
 
 
-def test_a_mixing_that_is_nearly_rank_deficient_is_certified_too():
+@pytest.mark.parametrize("least", [1e-3, 1e-5, 1e-8])
+def test_a_mixing_that_is_nearly_rank_deficient_is_optimal_only_where_float64_can_hold_the_proof(least):
     U = random_rotation(6, np.random.default_rng(1))
-    X = U @ np.diag([1, 1, 1, 1, 1, 1e-8]) @ U.T @ gaussian(6, 200)
-    assert ip.basis_pursuit(X).certificate.gap <= 1e-9
+    X = U @ np.diag([1, 1, 1, 1, 1, least]) @ U.T @ gaussian(6, 200)
+    found = ip.basis_pursuit(X)
+    assert_honest(X, np.eye(6), found)
+    assert found.certificate.gap <= 1e-15 / least
+    assert (found.status == "optimal") == (found.certificate.gap <= 1e-10)
 
 
 def test_a_warm_start_gives_the_same_answer_sooner():
@@ -254,3 +278,88 @@ def test_ctrl_c_reaches_a_long_solve():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout == "interrupted\n"
+
+
+def integers(seed, size=2):
+    rng = np.random.default_rng(seed)
+    D = int(rng.integers(2, 6))
+    X = rng.integers(-size, size + 1, (D, int(rng.integers(D, 25)))).astype(float)
+    return X if np.linalg.matrix_rank(X) == D and X[:, 0].any() else integers(seed + 10_000, size)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_target_of_one_column_or_low_rank_is_proved_on_integers(seed):
+    X = integers(seed)
+    rng = np.random.default_rng(seed)
+    mixed = np.hstack([np.zeros((len(X), 1)), X[:, :2] @ rng.integers(-1, 2, (2, 3)), X[:, :1]])
+    for Y in (X[:, :1], mixed):
+        found = ip.basis_pursuit(X, Y)
+        assert_honest(X, Y, found)
+        assert found.status == "optimal"
+
+
+def test_a_column_that_has_copies_is_no_unique_solution_for_itself():
+    for seed in range(40):
+        X = integers(seed)
+        X = np.hstack([X, X[:, :1], -X[:, :1]])
+        found = ip.basis_pursuit(X, X[:, :1])
+        # the weight may move from a column in the support to its copy
+        used = np.isin([0, X.shape[1] - 2, X.shape[1] - 1], found.support)
+        assert used.all() or not used.any()
+        assert not (used.any() and found.unique)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("size", "reach"), [(7e4, 1.0), (1e-8, 1e8), (1e8, 1e-8), (1.0, 1e8)])
+def test_penalties_and_scales_far_from_1_are_proved(seed, size, reach):
+    X = integers(seed, 1)
+    Y = X[:, :1]
+    for ridge in (0.0, 1e-10, 1e-3, 0.3):
+        found = ip.basis_pursuit(size * X, reach * Y, ridge=ridge * size * reach)
+        assert_honest(size * X, reach * Y, found, ridge * size * reach)
+        assert found.status == "optimal"
+
+
+def test_the_objective_of_nearly_dependent_normalized_columns_is_in_the_callers_units():
+    X = 0.1 * np.array([[1.0, 0.9], [1e-6, 2e-6]])
+    found = ip.isometry_pursuit(X)
+    assert found.objective == pytest.approx(found.weights.sum(), rel=1e-12)
+    assert_honest(ip.symmetric_normalize(X), np.eye(2), found)
+
+
+def test_weights_along_a_lasso_path_are_the_norms_of_the_coefficients():
+    for seed in range(10):
+        X = gaussian(4, 25, seed, spread=1.0)
+        for found in ip.lasso_path(X, ridges=6, smallest=1e-7):
+            assert_honest(X, np.eye(4), found, found.ridge, tol=1e-8)
+
+
+def standardized(X):
+    X = X[X.std(axis=1) > 0]
+    return (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+
+
+def test_the_order_of_columns_changes_neither_status_nor_support():
+    from sklearn.datasets import load_digits
+
+    rng = np.random.default_rng(0)
+    digits = standardized(load_digits().data.T)
+    plain = ip.isometry_pursuit(digits)
+    assert_honest(ip.symmetric_normalize(digits), np.eye(len(digits)), plain)
+    problems = [integers(seed) for seed in range(30)]
+    answers = [(digits, plain)] + [(X, ip.basis_pursuit(X, X[:, :1])) for X in problems]
+    for X, found in answers:
+        order = rng.permutation(X.shape[1])
+        again = ip.isometry_pursuit(X[:, order]) if X is digits else ip.basis_pursuit(X[:, order], X[:, :1])
+        assert again.status == found.status
+        assert sorted(order[again.support]) == found.support.tolist()
+        assert sorted(order[again.tied]) == found.tied.tolist()
+        assert again.unique == found.unique
+
+
+def test_hostile_problems_hold_in_extended_precision():
+    from fuzz.pursuit import run
+
+    for seed in range(150):
+        outcome = run(seed)
+        assert not outcome.failures, outcome.script

@@ -45,9 +45,11 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
 cdef int factorize(int m, double* H, const double* shift, double* diagonal, int attempts) noexcept nogil:
     """Cholesky of H + diag(shift) in the lower triangle of H; the upper one keeps H, `diagonal` its diagonal.
 
-    A second attempt shifts the diagonal by a trifle more."""
+    A second attempt shifts the diagonal by a trifle more. LAPACK prints a message where m = 0: that is a failure here."""
     cdef int a, b, info, attempt
     cdef double jitter = 0, top = 0
+    if m < 1:
+        return 1
     for a in range(m):
         diagonal[a] = H[<size_t> a * m + a]
         top = fmax(top, diagonal[a])
@@ -253,11 +255,11 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
 cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) noexcept nogil:
     """Newton on the columns that no proof excludes, down to rounding, leaving exact zeros elsewhere.
 
-    True when those columns' x xᵀ are linearly independent, so that their weights are determined. The weights are
-    only replaced by ones whose gap is no worse, or well below tol."""
+    True when those columns' x xᵀ are linearly independent by so much that their weights are determined. The weights
+    are only replaced by ones whose gap is no worse, or well below tol."""
     cdef int m = A.m, count = 0, p, a, turn, dropped
     cdef double pivot, gap0 = relative_gap(s), previous = 1e300, residual, heaviest
-    cdef bint independent = False, improved = False
+    cdef bint independent = False, determined = False, improved = False
     cdef Program B
     cdef State t
     cdef int* chosen = <int*> malloc(m * sizeof(int))
@@ -291,13 +293,15 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
         if evaluate_state(&B, vectors, &t) != 0:
             break
         hessian(&B, &t, H, buffer)
-        independent = factorize(B.m, H, vectors + 2 * count, vectors + 3 * count, 1) == 0
+        independent = determined = factorize(B.m, H, vectors + 2 * count, vectors + 3 * count, 1) == 0
         residual = 0
         for p in range(B.m):
             residual = fmax(residual, fabs(t.q[p] - 1))
             pivot = H[<size_t> p * B.m + p]
             if pivot * pivot < 1e-11 * vectors[3 * count + p]:
                 independent = False
+            if pivot * pivot < 1e-8 * vectors[3 * count + p]:
+                determined = False
         if not independent:
             break
         if residual < 1e-14 or previous < 1e-7:      # one Newton step from 1e-7 reaches rounding
@@ -327,7 +331,7 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
         if evaluate_state(A, full, s) == 0 and relative_gap(s) <= fmax(gap0, 0.5 * tol):
             memcpy(w, full, m * sizeof(double))
         else:
-            independent = False
+            determined = False
             evaluate_state(A, w, s)
     free_state(&t)
     free(chosen)
@@ -336,4 +340,4 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
     free(H)
     free(buffer)
     free(vectors)
-    return independent and improved
+    return determined and improved

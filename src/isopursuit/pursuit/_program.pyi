@@ -10,3 +10,6 @@ def evaluate(
     x: Array, y: Array | None, ridge: float, w: Array
 ) -> tuple[Array, Array, Array, float, float, float] | None:
     """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None where M is singular."""
+
+def largest_slope(x: Array, nu: Array) -> float:
+    """The largest ‖νᵀx_p‖ over all columns of x, with a bound on its rounding; ν is (n, D, r)."""

@@ -5,7 +5,7 @@
 
 Column p of point i is `x[i, p, :]`, contiguous; in BLAS's eyes (column-major) a point is a D × m matrix.
 """
-from libc.math cimport fmax, fmin, sqrt
+from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
@@ -13,7 +13,8 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 import numpy as np
 
-cdef double ONE = 1.0, ZERO = 0.0
+cdef double ONE = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
+cdef double NEGLIGIBLE = 1e-13  # rounding that need not be bounded more exactly
 
 
 cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept:
@@ -248,3 +249,54 @@ def evaluate(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge,
     if failed:
         return None
     return inverse, q, leverage, s.primal, s.dual, s.value
+
+
+def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
+    """The largest ‖νᵀx_p‖ over all columns of x, with a bound on its rounding; ν is (n, D, r)."""
+    cdef int n = <int> x.shape[0], D = <int> x.shape[2], r = <int> nu.shape[2], i, a, b, count
+    cdef Py_ssize_t P = x.shape[1], first, p
+    cdef double total, size, norm = 0, worst = 0, top = 0, safe = 0
+    cdef const double* column
+    cdef double* products = <double*> malloc(BLOCK * r * sizeof(double))
+    cdef double* squares = <double*> malloc(P * sizeof(double))
+    cdef double* lengths = <double*> malloc(P * sizeof(double))
+    with nogil:
+        for i in range(n):
+            for a in range(D * r):
+                norm += (&nu[i, 0, 0])[a] * (&nu[i, 0, 0])[a]
+            first = 0
+            while first < P:
+                count = <int> min(BLOCK, P - first)
+                dgemm("N", "N", &r, &count, &D, &ONE, <double*> &nu[i, 0, 0], &r, <double*> &x[i, first, 0], &D, &ZERO,
+                      products, &r)
+                for p in range(count):
+                    total = size = 0
+                    for a in range(r):
+                        total += products[p * r + a] * products[p * r + a]
+                    for a in range(D):
+                        size += x[i, first + p, a] * x[i, first + p, a]
+                    squares[first + p] = total if i == 0 else squares[first + p] + total
+                    lengths[first + p] = size if i == 0 else lengths[first + p] + size
+                first += BLOCK
+        for p in range(P):
+            total = sqrt(squares[p])
+            size = 2 * D * EPS * sqrt(norm * lengths[p])
+            top = fmax(top, total)
+            worst = fmax(worst, size)
+            safe = fmax(safe, total + size)
+        if worst > NEGLIGIBLE * top:  # entry by entry the bound is smaller
+            safe = 0
+            for p in range(P):
+                size = 0
+                for i in range(n):
+                    column = &x[i, p, 0]
+                    for b in range(r):
+                        total = 0
+                        for a in range(D):
+                            total += fabs(nu[i, a, b] * column[a])
+                        size += total * total
+                safe = fmax(safe, sqrt(squares[p]) + 2 * EPS * sqrt(size))
+    free(products)
+    free(squares)
+    free(lengths)
+    return safe

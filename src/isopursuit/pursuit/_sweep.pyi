@@ -20,11 +20,8 @@ def solve(
     `watch.error`.
     """
 
-def solve_many(x: Array, tol: float, rounds: int, w: Array, judged: Array) -> None:
-    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start.
-
-    Writes their weights to w (n, m), and to `judged` (n, 3) what those prove of f/2: primal, dual, residual.
-    """
+def solve_many(x: Array, tol: float, rounds: int, w: Array) -> None:
+    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start; writes w (n, m)."""
 
 def steps_within(k: Array, q: Array, w: Array) -> tuple[Array, Array]:
     """Exact coordinate steps on a few columns in turn, from k = XᵀM⁻¹X and q = XᵀM⁻¹YYᵀM⁻¹X, both overwritten.

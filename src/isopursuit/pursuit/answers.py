@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import time
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.matrix import Matrix
-from isopursuit.pursuit.design import TIGHT, Design, Evaluation
+from isopursuit.pursuit.design import TIGHT, Certified, Design, Evaluation
 from isopursuit.pursuit.solutions import choice_seconds, is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
@@ -19,7 +19,29 @@ Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
 
 IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
-REFINED = 1e-11  # residuals above this are refined away before an answer is judged
+UNDECIDED = 1e-6  # share of the objective that a column left out of the tied set carries at most, after proximal steps
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How the caller's problem differs from the design: its columns and target, divided by the design's, and the order
+    of its columns: column p of the design is column order[p] of the caller. Where some columns are identical, `copies`
+    numbers the different ones.
+    """
+
+    columns: float = 1.0
+    target: float = 1.0
+    order: NDArray[np.intp] | None = None
+    copies: NDArray[np.intp] | None = None
+
+    @property
+    def coefficients(self) -> float:
+        """The caller's coefficients, divided by the design's."""
+        return self.target / self.columns
+
+    def objective(self, ridge: float) -> float:
+        """The caller's objective, divided by the design's."""
+        return self.coefficients if ridge == 0 else self.target**2
 
 
 def judged(
@@ -29,41 +51,78 @@ def judged(
     many: bool,
     tol: float,
     solution: Solution,
-    scale: float,
+    caller: Caller,
     deadline: float = np.inf,
 ) -> Pursuit:
-    """The solution asked for, certified, in the units of the caller, whose columns times `scale` the design has."""
+    """The solution asked for, certified, in the units of the caller."""
     evaluation, unique, kind = _choose(design, solved, solution, tol, deadline)
-    support = np.flatnonzero(evaluation.weights)
-    B = design.coefficients(evaluation, support)
-    dual = scale * design.dual_point(evaluation)
-    certificate = evaluation.certificate(design.ridge, design.residual(B, support), scale)
-    weights = scale * evaluation.weights
-    if design.floor > 0 or certificate.residual > REFINED:
-        B, certificate = design.refined(evaluation, support, B, scale)
-        weights[support] = scale * np.sqrt(np.einsum("ipr,ipr->p", B, B))
-    reached = certificate.gap <= tol
+    copies = caller.copies
+    if copies is not None and not (np.bincount(copies)[copies[evaluation.tied]] > 1).any():
+        copies = None
+    if copies is not None and kind != "vertex":
+        evaluation = _shared(design, evaluation, copies)
+    proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
+    tied = _tied(design, evaluation, proof)
+    possible = np.zeros(len(evaluation.weights), dtype=bool)
+    possible[tied] = True
+    if copies is not None:  # rounding may tell them apart
+        tied = np.flatnonzero((np.bincount(copies, possible) > 0)[copies])
+        possible[tied] = True
+    proved = possible[proof.support]
+    if not proved.all():  # rounding left weight on columns that no optimal solution uses
+        again = design.certified(evaluation, proof.support[proved])
+        if again.error <= max(tol, proof.error) and possible[again.support].all():
+            proof = again
+        else:
+            tied, unique = np.union1d(tied, proof.support), False
+    B, certificate, reached = proof.B, proof.certificate, proof.error <= tol
+    order = np.arange(len(possible)) if caller.order is None else caller.order
+    place = order[proof.support]
+    weights = np.zeros(len(possible))
+    weights[place] = caller.coefficients * proof.norms
+    unit = caller.objective(design.ridge)
     return Pursuit(
         weights=weights,
-        tied=evaluation.tied,
-        unique=unique and math.isfinite(certificate.gap),
+        tied=np.sort(order[tied]),
+        unique=unique and reached,
         solution=kind,
-        certificate=certificate,
-        dual=dual if many else dual[0],
-        ridge=design.ridge,
+        certificate=Certificate(
+            unit * certificate.primal, unit * min(certificate.dual, certificate.primal), certificate.residual
+        ),
+        dual=(proof.nu if many else proof.nu[0]) / caller.columns,
+        ridge=design.ridge * caller.columns * caller.target,
         status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
         labels=matrix.labels,
         notes=matrix.notes,
-        support_coefficients=scale * (B if many else B[0]),
+        support_coefficients=caller.coefficients * (B if many else B[0])[..., np.argsort(place), :],
     )
 
 
-def nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
+def _shared(design: Design, evaluation: Evaluation, copies: NDArray[np.intp]) -> Evaluation:
+    """The same M, with equal weights on identical columns."""
+    mean = np.bincount(copies, evaluation.weights) / np.bincount(copies)
+    return design.evaluate(mean[copies]) or evaluation
+
+
+def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[np.intp]:
+    """The columns that may be in an optimal solution.
+
+    After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B*
+    has Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual, which bounds the weight of every column with ‖νᵀx_p‖ < 1.
+    """
+    if design.prox == 0:
+        return evaluation.tied
+    slack = max(proof.error, 1e-13) / UNDECIDED
+    q = evaluation.q
+    return np.flatnonzero(np.sqrt(q) >= (1 - slack) * np.sqrt(q.max()))
+
+
+def nothing(design: Design, matrix: Matrix, many: bool, caller: Caller) -> Pursuit:
     """The answer B = 0, where the target is zero or the ridge outweighs every column."""
     n, P, D = design.shape
     y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
-    objective = 0.5 * float(np.vdot(y, y)) if design.ridge > 0 else 0.0
-    dual = y / design.ridge if design.ridge > 0 else np.zeros_like(y)
+    objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.ridge > 0 else 0.0
+    dual = y / design.ridge / caller.columns if design.ridge > 0 else np.zeros_like(y)
     none = np.zeros((n, 0, y.shape[-1]))
     return Pursuit(
         weights=np.zeros(P),
@@ -72,7 +131,7 @@ def nothing(design: Design, matrix: Matrix, many: bool) -> Pursuit:
         solution="minimum-norm",
         certificate=Certificate(objective, objective),
         dual=dual if many else dual[0],
-        ridge=design.ridge,
+        ridge=design.ridge * caller.columns * caller.target,
         status="optimal",
         labels=matrix.labels,
         notes=matrix.notes,
@@ -88,21 +147,24 @@ def _choose(
     """
     evaluation = solved.evaluation
     weighted = int(np.count_nonzero(evaluation.weights))
-    if solved.independent and (weighted == len(evaluation.tied) or weighted == len(evaluation.tight)):
+    if solved.independent and design.prox == 0 and weighted == len(evaluation.tied):
         return evaluation, True, solution
-    if solved.status != "optimal" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
+    if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
     if choice_seconds(design, len(evaluation.tight)) > deadline - time.perf_counter():
         return evaluation, False, "interior"
     evaluation = _purified(design, evaluation)
-    optimal = polytope(design, evaluation)
+    optimal = polytope(design, evaluation, evaluation.tight)
     if optimal is None:
         return evaluation, False, "interior"
     least = minimum_norm(optimal, evaluation.weights[optimal.columns])
-    unique = is_unique(optimal, least)
-    picked = vertex(optimal, least) if solution == "vertex" and not unique else least
     full = np.zeros_like(evaluation.weights)
-    full[optimal.columns] = picked
+    full[optimal.columns] = least
+    # no proof excludes the other tied columns from another solution
+    widest = optimal if len(optimal.columns) == len(evaluation.tied) else polytope(design, evaluation, evaluation.tied)
+    unique = widest is not None and is_unique(widest, full[widest.columns])
+    if solution == "vertex" and not unique:
+        full[optimal.columns] = vertex(optimal, least)
     again = design.evaluate(full)
     if again is None or again.gap > max(tol, evaluation.gap):
         return evaluation, unique, "interior"

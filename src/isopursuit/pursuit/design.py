@@ -13,10 +13,15 @@ q_p = ‖Yᵀ M⁻¹ x_p‖²,
 so that every w has an honest certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
 lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
 their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
+
+Where Y does not span all rows the optimal M may be singular. A proximal step on the dual,
+max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖² over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so that the same kernel
+takes it; repeated from its own solution it converges to an optimal ν of the program itself, for any μ > 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +41,9 @@ Array = NDArray[np.float64]
 
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
 BLOCK, TRANSPOSED = 8192, 256  # columns whitened at once, and transposed at once, so that they stay in cache
-FLOOR = 1e-8  # relative size of the floor under M for targets that do not span all rows
+REFINED = 1e-11  # residuals above this are refined away before an answer is certified
+NEAR = 1e-6  # 1 − q relative to the largest below which a column may help to meet the constraint
+EPS = float(np.finfo(np.float64).eps)
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
 
 
@@ -45,9 +52,9 @@ class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
 
     Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
-    against, `triangles` T for each point that needed it, and `home` weights to start from. Where the target does not
-    span all rows the optimal M may be singular; `floor`, a trifle of the identity, keeps it regular. `hand` multiplies
-    the columns somewhere else than here.
+    against, `triangles` T for each point that needed it, and `home` weights to start from. With `prox` μ > 0 the
+    program is a proximal step on this one, and `pull` its target Y + μν₀. `hand` multiplies the columns somewhere else
+    than here.
     """
 
     x: Array
@@ -57,7 +64,8 @@ class Design:
     targets: tuple[Array, ...] | None = None
     triangles: tuple[Array | None, ...] = ()
     home: Array | None = None
-    floor: float = 0.0
+    prox: float = 0.0
+    pull: Array | None = None
     hand: Hand | None = None
 
     @property
@@ -73,42 +81,71 @@ class Design:
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """Everything that weights say about the program, over all columns; None where M is singular."""
-        found = _program.evaluate(self.x, self.y, self.ridge + self.floor, weights)
+        found = _program.evaluate(self.x, self.aim, self.ridge + self.prox, weights)
         return None if found is None else Evaluation(weights, *found)
 
     def start(self) -> Array:
         """Weights that use every column and leave M regular."""
         return _program.start(self.x) if self.home is None else self.home.copy()
 
-    def floored(self) -> Design:
-        """The same program with a floor under M, relative to the size M has at the optimum."""
-        lengths = np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x))
-        size = float(np.median(lengths[lengths > 0])) * float(np.linalg.norm(1.0 if self.y is None else self.y))
-        return replace(self, floor=FLOOR * size)
+    @property
+    def aim(self) -> Array | None:
+        """The target that the kernel solves for: Y, or Y + μν₀ in a proximal step."""
+        return self.y if self.prox == 0 else self.pull
+
+    @property
+    def target(self) -> Array:
+        """Y as an array (n, D, r)."""
+        return _identities(self.shape) if self.y is None else self.y
+
+    @cached_property
+    def given(self) -> Array:
+        """Y as an array (n, D, r), in the caller's coordinates."""
+        if self.values is None:
+            return self.target
+        return _identities(self.shape) if self.targets is None else np.stack(self.targets)
+
+    def step(self, center: Array | float, prox: float) -> Design:
+        """The proximal step from ν₀ = `center` with μ = `prox`."""
+        return replace(self, prox=prox, pull=np.ascontiguousarray(self.target + prox * center))
+
+    def deficient(self, least: float) -> bool:
+        """Whether Y does not span all rows, its singular values below `least` of the largest being taken as zero."""
+        if self.y is None or (self.values is not None and self.targets is None):
+            return False
+        s = spectrum(self.given)
+        return s.shape[1] < self.shape[2] or bool((s[:, -1] < least * s[:, 0]).any())
+
+    @property
+    def largest_pull(self) -> float:
+        """The least λ at which no column is picked: max ‖Yᵀx_p‖."""
+        pulls = self.x if self.y is None else self.x @ self.y
+        return float(np.sqrt(np.einsum("ipr,ipr->p", pulls, pulls).max()))
 
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
         """Improve weights in place; True when the columns with weight determine them."""
-        return _sweep.solve(self.x, self.y, self.ridge + self.floor, weights, tol, rounds, watch)[1]
+        return _sweep.solve(self.x, self.aim, self.ridge + self.prox, weights, tol, rounds, watch)[1]
 
     def take(self, columns: NDArray[np.intp]) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
         home = None if self.home is None else self.home[columns]
-        return Design(x, self.y, self.ridge, home=home, floor=self.floor)
+        return Design(x, self.y, self.ridge, home=home, prox=self.prox, pull=self.pull)
+
+    def slope(self, evaluation: Evaluation) -> Array:
+        """M⁻¹Y (n, D, r), which is dual feasible as far as q ≤ 1."""
+        return evaluation.inverse if self.aim is None else evaluation.inverse @ self.aim
 
     def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
-        B = self.x[:, support, :] @ evaluation.inverse
-        if self.y is not None:
-            B = B @ self.y
+        B = self.x[:, support, :] @ self.slope(evaluation)
         B *= evaluation.weights[support, None]
         return B
 
     def dual_point(self, evaluation: Evaluation, rho: float | None = None) -> Array:
         """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
-        nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
         rho = float(np.sqrt(evaluation.q.max())) if rho is None else rho
-        nu = nu / (max(rho, 1.0) if self.ridge > 0 else rho)
+        nu = self.slope(evaluation) / (max(rho, 1.0) if self.ridge > 0 else rho)
         for i, triangle in enumerate(self.triangles):
             if triangle is not None:
                 nu[i] = solve_triangular(triangle, nu[i], lower=True, trans="T", check_finite=False)
@@ -131,42 +168,110 @@ class Design:
         trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
         if self.ridge > 0:
             rho = max(rho, 1.0)
-        return 2 * trace / rho - (self.ridge + self.floor) * float(np.vdot(nu, nu)) / rho**2 if rho > 0 else 0.0
+        return 2 * trace / rho - self.ridge * float(np.vdot(nu, nu)) / rho**2 if rho > 0 else 0.0
 
     @property
     def idle(self) -> bool:
         """Whether B = 0 is optimal: the target is zero, or the ridge λ ≥ ‖Yᵀx_p‖ for every column."""
         if self.ridge == 0:
             return self.y is not None and not self.y.any()
-        pulls = self.x if self.y is None else self.x @ self.y
-        return bool(np.einsum("ipr,ipr->p", pulls, pulls).max() <= self.ridge**2)
+        return self.largest_pull <= self.ridge
 
-    def refined(
-        self, evaluation: Evaluation, support: NDArray[np.intp], B: Array, scale: float
-    ) -> tuple[Array, Certificate]:
-        """Coefficients that meet the constraint in spite of a floor or of rounding, and a certificate from scratch."""
-        y = np.broadcast_to(np.eye(self.shape[2]), (self.shape[0], *self.shape[2:] * 2)) if self.y is None else self.y
-        X = np.swapaxes(self.x[:, support], 1, 2)
-        B = B + np.stack([np.linalg.lstsq(X[i], y[i] - X[i] @ B[i])[0] for i in range(len(X))])
-        nu = evaluation.inverse @ y
-        slopes = self.x @ nu
-        rho = float(np.sqrt(np.einsum("ipr,ipr->p", slopes, slopes).max()))
-        primal = float(np.sqrt(np.einsum("ipr,ipr->p", B, B)).sum())
-        return B, Certificate(primal, float(np.vdot(y, nu)) / rho, self.residual(B, support))
+    def certified(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Certified:
+        """Coefficients on the support and a dual point, for the caller's columns, and what they prove by themselves.
 
-    def residual(self, B: Array, support: NDArray[np.intp]) -> float:
-        """‖X B − Y‖ / ‖Y‖ against the caller's own matrix."""
-        if self.ridge > 0:
-            return 0.0
-        targets = self.y if self.values is None else self.targets
-        error = size = 0.0
-        for i, columns in enumerate(B):
-            X = self.x[i, support].T if self.values is None else self.values[i][:, support]
-            target = np.eye(len(X)) if targets is None else targets[i]
-            difference = X @ columns - target
-            error += float(np.vdot(difference, difference))
-            size += float(np.vdot(target, target))
-        return float(np.sqrt(error / size)) if size > 0 else 0.0
+        Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
+        constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
+        """
+        support, B, misfit, residual = self._feasible(evaluation, support)
+        nu = self.dual_point(evaluation, 1.0)
+        columns = self.x if self.values is None else np.stack([v.T for v in self.values])
+        rho = _program.largest_slope(np.ascontiguousarray(columns), np.ascontiguousarray(nu))
+        products = (self.given * nu).ravel()
+        inner = math.fsum(products.tolist()) - EPS * float(np.abs(products).sum())
+        norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
+        total = float(norms.sum())
+        t = 1 / rho if rho > 0 else 0.0
+        if self.ridge == 0:
+            primal, dual = total + self._cost(evaluation, support, misfit, total), t * inner
+        else:
+            # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
+            square = float(np.vdot(nu, nu))
+            t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
+            primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * total
+            dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
+        certificate = Certificate(primal, dual, residual)
+        above = (dual - primal) / primal if primal > 0 else 0.0
+        return Certified(support, B, norms, t * nu, certificate, max(certificate.gap, above))
+
+    def _feasible(
+        self, evaluation: Evaluation, support: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], Array, Array, float]:
+        """Coefficients, corrected where they miss the constraint by more than rounding, Y − X B, and its relative size.
+
+        Where the columns with weight cannot correct them, those with ‖νᵀx_p‖ near 1 join.
+        """
+        B = self.coefficients(evaluation, support)
+        misfit, residual = self._missed(B, support)
+        for turn in range(0 if self.ridge > 0 or len(support) == 0 else 3):
+            if residual <= (REFINED if self.prox == 0 else 10 * EPS):
+                break
+            columns, full = support, B
+            if turn > 0:
+                near = np.flatnonzero(evaluation.q >= (1 - NEAR) * evaluation.q.max())
+                columns = np.union1d(support, near)
+                full = np.zeros((len(B), len(columns), B.shape[2]))
+                full[:, np.searchsorted(columns, support)] = B
+            x = np.swapaxes(self.x[:, columns], 1, 2)
+            full = full + np.stack([np.linalg.lstsq(x[i], self._white(i, r))[0] for i, r in enumerate(misfit)])
+            left, again = self._missed(full, columns)
+            if again < (0.5 if turn == 0 else 0.1) * residual:
+                support, B, misfit, residual = columns, full, left, again
+        return support, B, misfit, residual
+
+    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], misfit: Array, total: float) -> float:
+        """An upper bound on what coefficients that remove the residual R add to the objective."""
+        if self.aim is None:  # B R does, and ‖B_p R‖ ≤ ‖B_p‖ ‖R‖
+            return total * math.sqrt(float(np.vdot(misfit, misfit)))
+        misfit = np.stack([self._white(i, r) for i, r in enumerate(misfit)])
+        if self.prox == 0:  # W Xᵀ M⁻¹ R
+            part = self.x[:, support] @ (evaluation.inverse @ misfit) * evaluation.weights[support, None]
+        else:
+            part: Array = np.stack([np.linalg.lstsq(self.x[i].T, r)[0] for i, r in enumerate(misfit)])
+        return float(np.sqrt(np.einsum("ipr,ipr->p", part, part)).sum())
+
+    def _white(self, i: int, right: Array) -> Array:
+        triangle = self.triangles[i] if self.triangles else None
+        return right if triangle is None else _lower_solve(triangle, right)
+
+    def _missed(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
+        """Y − X B in the caller's coordinates, and ‖Y − X B‖ / ‖Y‖ with a bound on the rounding of X B."""
+        misfit = np.empty_like(self.given)
+        rounding = 0.0
+        for i, b in enumerate(B):
+            X = self.x[i][support] if self.values is None else self.values[i][:, support].T
+            np.subtract(self.given[i], X.T @ b, out=misfit[i])
+            rounding += float(np.sqrt(np.einsum("pd,pd->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
+        size = math.sqrt(float(np.vdot(self.given, self.given)))
+        if self.ridge > 0 or size == 0:
+            return misfit, 0.0
+        return misfit, (math.sqrt(float(np.vdot(misfit, misfit))) + 2 * EPS * rounding) / size
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Coefficients on the support (n, |S|, r) and their norms, a dual point (n, D, r), and what they prove.
+
+    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values,
+    also where rounding puts the dual one above.
+    """
+
+    support: NDArray[np.intp]
+    B: Array
+    norms: Array
+    nu: Array
+    certificate: Certificate
+    error: float
 
 
 @dataclass(frozen=True)
@@ -207,11 +312,6 @@ class Evaluation:
         """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
         tied = self.tied
         return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]
-
-    def certificate(self, ridge: float, residual: float, scale: float = 1.0) -> Certificate:
-        """In the units of the caller's objective: f/2, or (λ/2) f with a ridge."""
-        unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
-        return Certificate(self.primal * unit, self.dual * unit, residual)
 
 
 def build_design(
@@ -269,6 +369,11 @@ def _whitening(values: Array, weights: Array | None) -> Array | None:
             f"Pass k={rank} to `select` for its {rank}-dimensional row space, drop dependent rows, or use a ridge."
         )
     return triangle.T
+
+
+def _identities(shape: tuple[int, int, int]) -> Array:
+    """The identity for each point."""
+    return np.repeat(np.eye(shape[2])[None], shape[0], axis=0)
 
 
 def _lower_solve(triangle: Array, right: Array) -> Array:

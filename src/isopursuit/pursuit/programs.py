@@ -25,10 +25,10 @@ from isopursuit.matrix import (
     name_columns,
 )
 from isopursuit.normalize import Normalization, length_range, normalize, workable
-from isopursuit.pursuit.answers import Solution, judged, nothing
-from isopursuit.pursuit.design import Design, build_design, whitened_at
+from isopursuit.pursuit.answers import Caller, Solution, judged, nothing
+from isopursuit.pursuit.design import BLOCK, Design, build_design, whitened_at
 from isopursuit.pursuit.streamed import Home, pursue_columns
-from isopursuit.pursuit.working_set import PursuitProgress, pursue
+from isopursuit.pursuit.working_set import PursuitProgress, Solved, pursue
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
@@ -39,6 +39,13 @@ Callback = Callable[[PursuitProgress], bool | None]
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
 FEW_ORDERS = 8.0  # a range of lengths, in orders of magnitude, that float64 holds with ease
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
+PROXIMAL = 1e-3  # μ of the first proximal step, relative to the largest useful λ
+LEAST_PROXIMAL = 1e-6  # and of the last: smaller ones amplify rounding
+STEPS = 40  # proximal steps at most
+EXACT = 1e-13  # the gap that each is solved to, where rounding allows
+INEXACT = 1e-9  # a gap of one above which no more are taken
+HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, about half the bits
+FULL_RANK = 1e-7  # least singular value of a target, relative to the largest, that leaves M regular
 
 
 @on_one_blas_thread
@@ -106,8 +113,8 @@ def basis_pursuit(
         return _pursue_source(columns, None if target is None else target[0], float(ridge), options)
     matrices, many = as_points(X, labels)
     targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
-    design = build_design([m.values for m in matrices], targets, float(ridge))
-    return _pursue(design, matrices[0], many, tol, solution, weights, callback, deadline)
+    problem = _Problem.of([m.values for m in matrices], targets, float(ridge))
+    return problem.pursue(matrices[0], many, tol, solution, weights, callback, deadline)
 
 
 @on_one_blas_thread
@@ -159,7 +166,7 @@ def isometry_pursuit(
         return _pursue_source(normalized, None, float(ridge), options)
     matrices, many = as_points(X, labels)
     try:
-        design, log_scale = _normalized_design(matrices, c, normalization, float(ridge))
+        problem, log_scale = _normalized_problem(matrices, c, normalization, float(ridge))
     except RankError as error:
         raise (_range_error(matrices[0], normalization, c) or error) from None
     if abs(log_scale) > LARGEST_SCALE:
@@ -167,7 +174,7 @@ def isometry_pursuit(
             f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective leaves "
             f"float64. What works: {workable(matrices[0].values, normalization, c)}."
         )
-    found = _pursue(design, matrices[0], many, tol, solution, weights, callback, deadline, math.exp(-log_scale))
+    found = problem.pursue(matrices[0], many, tol, solution, weights, callback, deadline)
     if not np.isfinite(found.certificate.gap):
         raise _range_error(matrices[0], normalization, c) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
@@ -208,14 +215,18 @@ def _pursue_source(columns: Columns, target: Array | None, ridge: float, ask: _O
     if not home.complete:
         return _at_large(home, ridge, ask.tol, scale, P)
     matrix = Matrix(home.values, None, home.notes)
-    found = _pursue(
-        home.design, matrix, False, ask.tol, ask.solution, scale * home.weights, ask.callback, ask.deadline, scale
-    )
+    caller = Caller(math.exp(home.log_scale))
+    found = _pursue(home.design, matrix, False, ask.tol, ask.solution, home.weights, ask.callback, caller, ask.deadline)
     weights = np.zeros(P)
     weights[home.indices] = found.weights
     # on the columns left behind the new dual point is feasible if it proves as much as the one they were left with
     unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
     feasible = home.value - found.certificate.dual / unit <= home.slack
+    if not feasible:  # nor is the bound
+        dual = min(home.lower * unit, found.certificate.primal)
+        found = replace(found, certificate=replace(found.certificate, dual=dual))
+        if found.status == "optimal" and found.certificate.gap > ask.tol:
+            found = replace(found, status="stalled")
     return replace(
         found,
         weights=weights,
@@ -229,11 +240,13 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
     """The answer where more columns may be in an optimal solution than could come home."""
     design, evaluation = home.design, home.evaluation
     support = np.flatnonzero(evaluation.weights)
-    B = design.coefficients(evaluation, support)
     unit = (0.5 if ridge == 0 else 0.5 * ridge) * scale
-    certificate = Certificate(evaluation.primal * unit, home.lower * unit, design.residual(B, support))
+    proof = design.certified(evaluation, support)
+    objective = scale if ridge == 0 else 1.0
+    dual = min(home.lower * unit, objective * proof.certificate.primal)
+    certificate = Certificate(objective * proof.certificate.primal, dual, proof.certificate.residual)
     weights = np.zeros(P)
-    weights[home.indices] = scale * evaluation.weights
+    weights[home.indices[proof.support]] = scale * proof.norms
     return Pursuit(
         weights=weights,
         tied=home.tied,
@@ -244,22 +257,88 @@ def _at_large(home: Home, ridge: float, tol: float, scale: float, P: int) -> Pur
         ridge=ridge,
         status="optimal" if certificate.gap <= tol else "stopped" if home.stopped else "stalled",
         notes=home.notes,
-        support_coefficients=scale * B[0][np.argsort(home.indices[support])],
+        support_coefficients=scale * proof.B[0][np.argsort(home.indices[proof.support])],
         effort=home.effort,
     )
 
 
-def _normalized_design(
+@dataclass(frozen=True)
+class _Problem:
+    """A program as it is solved: columns in an order that depends on nothing but the columns, entries near 1.
+
+    Powers of two as factors leave every digit as it was.
+    """
+
+    design: Design
+    caller: Caller
+
+    @classmethod
+    def of(cls, values: list[Array], targets: list[Array] | None, ridge: float, log_scale: float = 0.0) -> _Problem:
+        """The program for one matrix or several, whose columns are the caller's times e^(−log_scale)."""
+        order, copies = _canonical_order(values)
+        size = _power_of_two(values)
+        reach = 1.0 if targets is None else _power_of_two(targets)
+        scaled = [v[:, order] if size == 1 else v[:, order] / size for v in values]
+        aims = targets if targets is None or reach == 1 else [t / reach for t in targets]
+        caller = Caller(math.exp(log_scale) * size, reach, order, copies)
+        return cls(build_design(scaled, aims, ridge / size / reach), caller)
+
+    def pursue(
+        self,
+        matrix: Matrix,
+        many: bool,
+        tol: float,
+        solution: Solution,
+        weights: ArrayLike | None,
+        callback: Callback | None,
+        deadline: float,
+    ) -> Pursuit:
+        """The answer, in the caller's order and units."""
+        given = _as_weights(weights, self.design.shape[1])
+        start = None if given is None else given[self.caller.order] / self.caller.coefficients
+        return _pursue(self.design, matrix, many, tol, solution, start, callback, self.caller, deadline)
+
+
+def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    """An order of the columns by a hash of their entries, so that no answer depends on the order they came in.
+
+    Where some columns are identical, they are also numbered, in that order, such that identical ones have one number.
+    """
+    P = values[0].shape[1]
+    keys = np.zeros(P, dtype=np.uint64)
+    factors = HASH ** np.arange(1, 2 * len(values) * len(values[0]), 2, dtype=np.uint64)
+    for i, v in enumerate(values):
+        own = factors[i * len(v) : (i + 1) * len(v), None]
+        for first in range(0, P, BLOCK):
+            bits = (v[:, first : first + BLOCK] + 0.0).view(np.uint64)  # 0.0 makes −0 equal to 0
+            bits = (bits ^ (bits >> SHIFT)) * HASH
+            keys[first : first + BLOCK] += ((bits ^ (bits >> SHIFT)) * own).sum(axis=0, dtype=np.uint64)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    copy = np.append(False, keys[1:] == keys[:-1])
+    if not copy.any():
+        return order, None
+    again = np.flatnonzero(copy)  # of equal hash, which almost certainly means equal
+    copy[again] = np.all([(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values], axis=0)
+    return order, np.cumsum(~copy) - 1
+
+
+def _power_of_two(values: list[Array]) -> float:
+    """The power of two next above every entry's size; 1 where all are zero."""
+    return math.ldexp(1.0, math.frexp(max(float(np.abs(v).max()) for v in values))[1])
+
+
+def _normalized_problem(
     matrices: list[Matrix], c: float, normalization: Normalization, ridge: float
-) -> tuple[Design, float]:
-    """The design on normalized columns times e^(−log_scale), one factor for all points."""
+) -> tuple[_Problem, float]:
+    """The program on normalized columns times e^(−log_scale), one factor for all points."""
     normalized = [normalize(m.values, c, normalization) for m in matrices]
     log_scale = max(one.log_scale for one in normalized) if ridge == 0 else 0.0
     values = [
         one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
         for one in normalized
     ]
-    return build_design(values, None, ridge), log_scale
+    return _Problem.of(values, None, ridge, log_scale if abs(log_scale) <= LARGEST_SCALE else 0.0), log_scale
 
 
 @on_one_blas_thread
@@ -317,8 +396,8 @@ def lasso_path(
     path: list[Pursuit] = []
     weights: Array | None = None
     for ridge in grid.tolist():
-        design = build_design(values, targets, ridge)
-        found = _pursue(design, matrices[0], many, tol, "minimum-norm", weights, callback, deadline)
+        problem = _Problem.of(values, targets, ridge)
+        found = problem.pursue(matrices[0], many, tol, "minimum-norm", weights, callback, deadline)
         path.append(found)
         weights = found.weights if len(found.support) else None
         if found.status == "stopped" or time.perf_counter() > deadline:
@@ -344,19 +423,38 @@ def _pursue(
     many: bool,
     tol: float,
     solution: Solution,
-    weights: ArrayLike | None,
+    weights: Array | None,
     callback: Callback | None,
+    caller: Caller,
     deadline: float = np.inf,
-    scale: float = 1.0,
 ) -> Pursuit:
-    """Solve the design, pick the solution asked for, and let the certificate judge.
-
-    The design's columns are the caller's times `scale`, so that coefficients and objective are too.
-    """
+    """Solve the design, pick the solution asked for, and let the certificate judge; weights are in its units."""
     if design.idle:
-        return nothing(design, matrix, many)
-    given = _as_weights(weights, design.shape[1])
-    solved = pursue(design, tol, None if given is None else given / scale, callback, deadline)
+        return nothing(design, matrix, many, caller)
+    deficient = design.deficient(FULL_RANK) and design.ridge < PROXIMAL * design.largest_pull
+    best: Pursuit | None = None
+    for method in (_proximal, _direct) if deficient else (_direct, _proximal):
+        part, solved = method(design, tol, weights, callback, deadline)
+        found = judged(part, solved, matrix, many, tol, solution, caller, deadline)
+        if (
+            best is None
+            or (found.status == "optimal" and best.status != "optimal")
+            or (best.status == "stalled" and found.certificate.gap < best.certificate.gap)
+        ):
+            best = found
+        # a program that was solved in the design's coordinates and not in the caller's is beyond float64
+        solvable = found.status == "optimal" or not (deficient or design.ridge > 0 or solved.status == "stalled")
+        if solved.status == "stopped" or (solvable and solved.evaluation.minimized):
+            break
+    assert best is not None
+    return best
+
+
+def _direct(
+    design: Design, tol: float, weights: Array | None, callback: Callback | None, deadline: float
+) -> tuple[Design, Solved]:
+    """Solve for the weights themselves, in other coordinates where rounding keeps the gap open."""
+    solved = pursue(design, tol, weights, callback, deadline)
     for _ in range(REWHITENINGS if design.ridge == 0 else 0):
         if solved.status != "stalled" or solved.evaluation.gap > 0.99:
             break
@@ -365,15 +463,33 @@ def _pursue(
         except RankError:  # the weights themselves are singular
             break
         solved = pursue(design, tol, solved.evaluation.weights, callback, deadline)
-    found = judged(design, solved, matrix, many, tol, solution, scale, deadline)
-    minimized = solved.evaluation.minimized
-    if design.ridge > 0 or found.status == "stopped" or (found.status == "optimal" and minimized):
-        return found
-    # the target may span fewer dimensions than X has rows: then M is singular at the optimum, and needs a floor
-    floored = design.floored()
-    again = pursue(floored, tol, None, callback, deadline)
-    other = judged(floored, again, matrix, many, tol, solution, scale, deadline)
-    return other if other.certificate.gap <= max(found.certificate.gap, 0.0 if minimized else 1e-6) else found
+    return design, solved
+
+
+def _proximal(
+    design: Design, tol: float, weights: Array | None, callback: Callback | None, deadline: float
+) -> tuple[Design, Solved]:
+    """Proximal steps on the dual, each from the solution of the one before (design.py), until rounding stops them."""
+    prox = PROXIMAL * design.largest_pull
+    least = LEAST_PROXIMAL / PROXIMAL * prox
+    center: Array | float = 0.0
+    best: tuple[float, Design, Solved] | None = None
+    idle = 0
+    for _ in range(STEPS):
+        part = design.step(center, prox)
+        solved = pursue(part, EXACT, weights, callback, deadline)
+        support = np.flatnonzero(solved.evaluation.weights)
+        error = part.certified(solved.evaluation, support).error
+        previous = np.inf if best is None else best[0]
+        if best is None or error < best[0]:
+            best = error, part, solved
+        if error > 0.1 * previous:
+            prox, idle = max(0.1 * prox, least), idle + 1
+        if error <= EXACT or solved.status == "stopped" or idle > 3 or solved.evaluation.gap > INEXACT:
+            break
+        center, weights = part.slope(solved.evaluation), solved.evaluation.weights
+    assert best is not None
+    return best[1], best[2]
 
 
 def _as_weights(weights: ArrayLike | None, P: int) -> Array | None:

@@ -1,7 +1,9 @@
 """Which optimal solution: where many are, the minimum-norm one or a vertex, and whether there is only one.
 
-At the optimum M is unique. The optimal weights are {w ≥ 0 on the columns with q_p = 1, Σ w_p x_p x_pᵀ = M}: a polytope,
-described here by A w = b whose column p holds the distinct entries of x_p x_pᵀ (for every point).
+With an optimal ν every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1, so that the
+optimal weights are {w ≥ 0, Σ w_p x_p u_pᵀ = X B}: a polytope, described here by A w = b whose column p holds x_p u_pᵀ
+(for every point). Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ
+say the same.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from isopursuit.pursuit.design import Design, Evaluation
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, of unit size, at which M, known to 1e-7, fixes weights
 LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
 
 
@@ -24,17 +27,18 @@ SPEED = 2e8  # entries of A times its rank a second: its singular vectors, and a
 
 @dataclass(frozen=True)
 class Polytope:
-    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal."""
+    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` holds the x_p u_pᵀ."""
 
     columns: Indices
     A: Array
     b: Array
+    products: Array
 
 
 def too_many(design: Design, columns: int) -> bool:
     """Whether so many tight columns are more than can be described."""
     n, _, D = design.shape
-    return n * (D * (D + 1) // 2) * columns > LARGEST
+    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > LARGEST
 
 
 def choice_seconds(design: Design, columns: int) -> float:
@@ -44,21 +48,24 @@ def choice_seconds(design: Design, columns: int) -> float:
     return rows * columns * min(rows, columns) / SPEED
 
 
-def polytope(design: Design, evaluation: Evaluation) -> Polytope | None:
-    """The optimal weights around converged ones; None where they are too many to describe, or nothing is tight."""
+def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
+    """The optimal weights around converged ones, on these columns; None where those are none or too many."""
     weights = evaluation.weights
-    columns = evaluation.tight
     D = design.shape[2]
     if len(columns) == 0 or too_many(design, len(columns)):
         return None
-    i, j = np.triu_indices(D)
     x = design.x[:, columns, :]
-    products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+    if design.aim is None:
+        i, j = np.triu_indices(D)
+        products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+    else:
+        u = x @ design.slope(evaluation)
+        products = (x[:, :, :, None] * u[:, :, None, :]).reshape(*x.shape[:2], -1)
     raw = products.transpose(0, 2, 1).reshape(-1, len(columns))
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
     rank = int((s > 1e-11 * s[0]).sum())
     A = vt[:rank]
-    return Polytope(columns, A, A @ weights[columns])
+    return Polytope(columns, A, A @ weights[columns], raw)
 
 
 def minimum_norm(P: Polytope, start: Array, turns: int = 100) -> Array:
@@ -140,14 +147,20 @@ def _reduce(A: Array, w: Array) -> Array:
 
 
 def is_unique(P: Polytope, w: Array) -> bool:
-    """Whether w is the only point of the polytope: no direction z ≠ 0 with A z = 0 and z ≥ 0 where w = 0."""
+    """Whether w is the only point of the polytope: no direction z ≠ 0 with A z = 0 and z ≥ 0 where w = 0.
+
+    Directions along which A z is below what a converged M leaves open count as well.
+    """
     held = w > 0
-    if np.linalg.matrix_rank(P.A[:, held], tol=1e-9) < held.sum():
+    A = P.products / np.maximum(np.linalg.norm(P.products, axis=0), 1e-300)
+    if not 0 < held.sum() <= len(A) or np.linalg.svd(A[:, held], compute_uv=False)[-1] < DETERMINED:
         return False
-    if held.all() or len(P.columns) == len(P.b):
+    _, s, vt = np.linalg.svd(A, full_matrices=False)
+    A = vt[s >= DETERMINED]
+    if held.all() or len(A) == A.shape[1]:
         return True
     from scipy.optimize import linprog
 
     free = [(None, None) if h else (0.0, 1.0) for h in held]
-    found = linprog(-(~held).astype(float), A_eq=P.A, b_eq=np.zeros(len(P.b)), bounds=free)
+    found = linprog(-(~held).astype(float), A_eq=A, b_eq=np.zeros(len(A)), bounds=free)
     return bool(found.status == 0 and found.fun is not None and -found.fun < 1e-7)

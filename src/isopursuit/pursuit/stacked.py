@@ -32,12 +32,11 @@ CACHE, MEMORY = 2**25, 2**33  # bytes that problems under way may take on a CPU,
 
 @dataclass(frozen=True)
 class Judged:
-    """What weights (n, P) prove of each program's f/2, and how exactly their coefficients meet the constraint."""
+    """What weights (n, P) prove of each program's f/2."""
 
     weights: Tensor
     primal: Tensor
     dual: Tensor
-    residual: Tensor
 
     @property
     def gap(self) -> Tensor:
@@ -58,8 +57,8 @@ def capacity(D: int, P: int, device: torch.device) -> int:
     return max(1, room // each)
 
 
-def solve(x: Tensor, goal: float, steps: int = STEPS) -> Judged:
-    """Weights for each problem of x (n, D, P), judged over all columns; NaN where M is singular.
+def solve(x: Tensor, goal: float, steps: int = STEPS) -> Tensor:
+    """Weights for each problem of x (n, D, P); zero where M is singular.
 
     A gap of `goal` is aimed at by the interior point, and polishing goes on from there to rounding.
     """
@@ -80,7 +79,7 @@ def solve(x: Tensor, goal: float, steps: int = STEPS) -> Judged:
     heavy = torch.where(weights > typical * slack, weights, 0.0)
     for sparse in (heavy, _polished(x, heavy, typical)):
         best = best.replaced(_Point(x, sparse).judged(), WORTH * goal)
-    return best
+    return best.weights.nan_to_num(0.0)
 
 
 class _Stack:
@@ -159,10 +158,8 @@ class _Point:
 
     def judged(self) -> Judged:
         """The certificate, at weights rescaled to Σw = tr M⁻¹."""
-        D = self.x.shape[1]
-        off = (self.x * self.w[:, None]) @ self.v.mT - torch.eye(D, dtype=self.x.dtype, device=self.x.device)
         weights = self.w * (self.trace / self.w.sum(1)).sqrt()[:, None]
-        return Judged(weights, self.primal, self.dual, (off.square().sum((1, 2)) / D).sqrt())
+        return Judged(weights, self.primal, self.dual)
 
 
 class _System:

@@ -29,6 +29,7 @@ ENOUGH = 1500  # columns up to which the kernel is as fast
 SPEED = 2e7  # entries a second, at least, that a solver gets through
 ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
 PASSES = 100  # screenings of all columns
+UPDATES = 3  # multiplicative updates of weights whose coefficients converged before they did
 PATIENCE = 12  # screenings without progress before giving up
 
 
@@ -98,6 +99,17 @@ def pursue(
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
+    for _ in range(UPDATES):
+        if stopped or evaluation is None or evaluation.minimized:
+            break
+        # the coefficients converged and the weights did not: with w_p = ‖B_p‖ = w_p √q_p, f is at most the primal value
+        w *= np.sqrt(evaluation.q)
+        independent = solve(design, w, tol, watch, warm=True)
+        stopped = watch is not None and watch.check()
+        again = design.evaluate(w)
+        if again is None or again.gap > max(tol, evaluation.gap):
+            break
+        evaluation = again
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
         evaluation = design.evaluate(design.start())
     if evaluation is None:
@@ -157,9 +169,9 @@ def many_rows(design: Design) -> bool:
 
 def descend_on(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
     """Improve w in place by the solver for many rows; the gap that it reached."""
-    y = None if design.y is None else design.y[0]
+    y = None if design.aim is None else design.aim[0]
     deadline = np.inf if watch is None else watch.deadline
-    return descend(design.at_hand, design.x[0], y, design.ridge + design.floor, w, tol, watch, warm, deadline)
+    return descend(design.at_hand, design.x[0], y, design.ridge + design.prox, w, tol, watch, warm, deadline)
 
 
 class Field(Protocol):
