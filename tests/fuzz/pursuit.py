@@ -372,7 +372,7 @@ def _second_solution(found, Xs, rng):
     A = np.vstack(
         [np.einsum("dp,pr->drp", x[:, tied], one[tied]).reshape(-1, len(tied)) for x, one in zip(Xs, u, strict=True)]
     )
-    sizes = np.linalg.norm(A, axis=0)
+    sizes = np.abs(A).max(axis=0)  # short columns have squares that underflow
     A = A / sizes
     _, s, vt = np.linalg.svd(A)
     rank = int((s > 1e-13 * s[0]).sum())
