@@ -278,22 +278,22 @@ def test_an_output_is_never_the_table_itself_or_named_twice(wine):
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes")
 @pytest.mark.parametrize("option", ["--output", "--report", "--plot"])
 def test_where_writing_fails_at_the_end_the_answer_is_printed_and_the_old_file_stays(wine, option):
-    import resource
-
     written = wine.with_name({"--output": "a.json", "--report": "a.html", "--plot": "a.svg"}[option])
     written.write_text("before")
     written.chmod(0o640)
-    few = (400, resource.RLIM_INFINITY)  # bytes a file may have
-    done = run(
-        *("select", wine, "--standardize", "-k", "3", "--method", "greedy", option, written),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, few),
+    arguments = ("select", wine, "--standardize", "-k", "3", "--method", "greedy", option, written)
+    limited = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (400, resource.RLIM_INFINITY)); "
+        "os.execv(sys.argv[1], sys.argv[1:])"  # in this process, not in a fork of a process with threads
     )
+    command = [sys.executable, "-c", limited, COMMAND, *arguments]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "best replacement" in done.stdout
     assert f"error: {written} could not be written: File too large" in done.stderr
     assert written.read_text() == "before"
     assert sorted(file.name for file in wine.parent.iterdir()) == sorted([written.name, "wine.csv"])
-    assert run("select", wine, "--standardize", "-k", "3", "--method", "greedy", option, written).returncode == 0
+    assert run(*arguments).returncode == 0
     assert len(written.read_bytes()) > 400
     assert written.stat().st_mode & 0o777 == 0o640
 
@@ -457,7 +457,7 @@ def test_a_column_named_twice_is_used_once(wine):
 def test_a_state_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(500, 3)))
     found = run("pursue", tmp_path / "t.npy", "--state", tmp_path / "nowhere" / "state.npz")
-    assert_one_line_error(found, "state file", "cannot be written")
+    assert_one_line_error(found, "--state", "cannot be written")
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):

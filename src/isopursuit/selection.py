@@ -30,13 +30,12 @@ class Choice:
     replacement: Label | None
     log_loss: float = float("inf")
 
-    @property
-    def price_text(self) -> str:
+    def price_text(self, digits: int = 3) -> str:
         """The price for reading, as a power of e where it leaves float64."""
         if np.isnan(self.price):
             return "unknown"
         if self.replacement is None or np.isfinite(self.price):
-            return f"{self.price:.3g}"
+            return f"{self.price:.{digits}g}"
         return f"e^{self.log_loss:.4g}" if self.price > 0 else "-inf"
 
     @property
@@ -159,7 +158,7 @@ class Selection:
         width = max(6, *map(len, names))
         lines.append(f"  {'column':<{width}}  length    price  best replacement")
         for name, choice in zip(names, self.choices, strict=True):
-            price, other = choice.price_text, printable(choice.replacement_text)
+            price, other = choice.price_text(), printable(choice.replacement_text)
             lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {price:>7}  {other}")
         if self.alternatives:
             near = ", ".join(f"{printable(other.label)} ({loss_text(other)})" for other in self.alternatives[:3])

@@ -465,7 +465,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 def show_selection(picked: Selection, notes: list[str]) -> None:
     """The table of picked columns, the verdict, the narrow losers."""
-    rows = [[str(one.label), f"{one.length:.4g}", one.price_text, one.replacement_text] for one in picked.choices]
+    rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     loss = f"{picked.loss:.6g}" if picked.loss < float("inf") else f"e^{picked.log_loss:.6g}"
     title = f"loss {loss} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
