@@ -108,10 +108,12 @@ class Interrupts:
         os._exit(self.status)
 
     def _farewell(self) -> None:
-        self.say()
-        sys.stdout.flush()
-        for act in self.last:
-            act()
+        try:
+            self.say()
+            sys.stdout.flush()
+        finally:
+            for act in self.last:
+                act()
 
 
 def _nothing() -> str:

@@ -463,3 +463,15 @@ def test_a_state_that_cannot_be_written_is_refused_before_any_work(tmp_path):
 def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
     np.save(tmp_path / "data[1].npy", np.random.default_rng(0).normal(size=(50, 3)))
     assert run("select", tmp_path / "data[1].npy").returncode == 0
+
+
+def test_standardized_tables_far_from_zero_have_the_rank_that_centring_leaves(tmp_path):
+    # six rows that centring makes dependent: rank 5, however large the mean is beside the spread
+    table = 100 + np.random.default_rng(0).normal(size=(6, 9))
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "\n".join([",".join(f"x{j}" for j in range(9)), *(",".join(map(repr, row)) for row in table.tolist())])
+    )
+    found = run("select", path, "--standardize", "-k", "6")
+    assert_one_line_error(found, "rank 5")
+    assert run("select", path, "--standardize", "-k", "5", "--json").returncode == 0

@@ -67,7 +67,7 @@ def commands(table, folder):
     }
 
 
-@pytest.mark.parametrize("seconds", [0, 0.6, 4])
+@pytest.mark.parametrize("seconds", [0, 0.6, 2])
 @pytest.mark.parametrize("name", ["exact", "exchange", "report", "compare", "reproduce"])
 def test_ctrl_c_ends_a_command_whatever_it_is_doing(table, tmp_path, name, seconds):
     process = start(COMMAND, *commands(table, tmp_path)[name])

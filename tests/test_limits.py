@@ -141,7 +141,7 @@ def test_a_lasso_path_stopped_early_ends_with_the_penalties_reached():
 
 def test_a_batch_stopped_early_has_finite_gaps():
     X = np.random.default_rng(2).normal(size=(2000, 6, 200)) / np.sqrt(6)
-    found = batched_pursuit(X, time_limit=0.01)
+    found = batched_pursuit(X, time_limit=1e-6)
     assert np.isfinite(found.gap).all()
     assert "stopped" in found.status
 

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -166,13 +167,12 @@ def select(
         draft = None if output is None else Draft(output, matrix, origin, file)
         with transposed(samples), Watch(time_limit, matrix.labels, draft) as watch:
             picked = ip.select(
-                matrix.values,
+                replace(matrix, notes=()),
                 k,
                 c,
                 method=method,
                 include=must,
                 exclude=never,
-                labels=matrix.labels,
                 time_limit=time_limit,
                 gap=gap,
                 callback=watch,
@@ -246,7 +246,7 @@ def pursue(
     """Solve the convex program alone: what it keeps, with the certificate."""
     with one_line_errors():
         import isopursuit as ip
-        from isopursuit.matrix import row_space
+        from isopursuit.matrix import in_row_space
 
         check_outputs(file, output=output, state=state)
         if is_streamed(file, scheduler) or state is not None:
@@ -265,8 +265,9 @@ def pursue(
             return
         matrix, origin = candidates(file, samples, standardize, columns, label, drop_missing, k, header)
         with transposed(samples), interrupts.polled():
-            values = matrix.values if k is None or k >= len(matrix.values) else row_space(matrix.values, k)
-            found = ip.isometry_pursuit(values, c, labels=matrix.labels, callback=PursuitWatch())
+            reduced = matrix if k is None or k >= len(matrix.values) else in_row_space(matrix, k)
+            new = reduced.notes[len(matrix.notes) :]
+            found = ip.isometry_pursuit(replace(reduced, notes=new), c, callback=PursuitWatch())
         answer = told(file, samples, matrix, origin, {"c": c, **found.as_dict()})
         show_pursuit(found, answer, as_json, output)
 
@@ -299,9 +300,8 @@ def compare(
             began = time.perf_counter()
             with transposed(samples), Watch(time_limit, matrix.labels) as watch:
                 interrupts.known = partial(_compared, rows, method, watch)
-                picked = ip.select(
-                    matrix.values, k, c, method=method, labels=matrix.labels, time_limit=time_limit, callback=watch
-                )
+                given = replace(matrix, notes=())
+                picked = ip.select(given, k, c, method=method, time_limit=time_limit, callback=watch)
             rows.append(told(file, samples, matrix, origin, picked.as_dict()))
             rows[-1]["seconds"] = time.perf_counter() - began
             if interrupts.status:
@@ -331,7 +331,9 @@ def _show_comparison(rows: list[dict[str, Any]], notes: list[str], as_json: bool
 
 def _compared(rows: list[dict[str, Any]], method: Method, watch: Watch) -> str:
     """What an interrupted comparison knows."""
-    done = [f"{row['method']}: loss {_loss_of(row)}, {row['verdict']}: {', '.join(row['labels'])}" for row in rows]
+    done = [
+        f"{row['method']}: loss {_loss_of(row)}, {row['verdict']}: {', '.join(map(str, row['labels']))}" for row in rows
+    ]
     return printable("; ".join([*done, f"{method}: {watch.known()}"]))
 
 

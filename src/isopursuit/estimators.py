@@ -161,7 +161,9 @@ class _IsometrySelector(BaseEstimator):
         k = self._size(weighted, barred, what, default, len(must))
         if k < len(candidates):
             reduced = in_row_space(weighted, k, barred)
-            candidates, notes = reduced.values / np.where(root > 0, root, 1.0), notes + reduced.notes
+            unweighted = 1 / np.where(root > 0, root, 1.0)
+            candidates, notes = reduced.values * unweighted, notes + reduced.notes
+            rounding = rounding if reduced.rounding is None else reduced.rounding * unweighted
         counted = root**2
         counted[barred] = 0.0
         lengths = np.linalg.norm(candidates, axis=0)

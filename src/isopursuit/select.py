@@ -110,7 +110,7 @@ def select(
     (('north', 'east'), 2.005)
     """
     deadline = as_deadline(time_limit)
-    if is_source(X):
+    if is_source(X) and not (method == "brute" and isinstance(X, np.memmap)):
         refuse_labels(labels)
         columns, c = as_source(X, k=k), as_exponent(c)
         must, barred = (
@@ -235,7 +235,9 @@ def _two_stages(
             "cannot leave them out; the methods 'exact', 'exchange' and 'greedy' can."
         )
     kept = np.union1d(kept, must)
-    matrix = Matrix(columns.transform.apply(columns.take(kept)), None, notes)
+    taken = columns.take(kept)
+    rounding = rounding_after(columns.transform, replace(columns.transform, A=None).apply(taken))
+    matrix = Matrix(columns.transform.apply(taken), None, notes, rounding)
     left = left_until(_before_explaining(deadline, 1, *matrix.values.shape))
     place = np.searchsorted(kept, must).tolist()
     tell = None if callback is None else partial(_in_source_numbers, callback, kept)

@@ -176,7 +176,7 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
     best = best_subset(problem)[0] if problem.optimum is None else problem.optimum
     own = float(joint_log_loss(X, found.indices[None], problem.c)[0])
     # singular vectors of a row space are known to rounding only, relative to the gap in the spectrum
-    stated = STATED if problem.mode != "select" else 1e-6
+    stated = STATED if problem.k in (None, problem.X.shape[1]) else 1e-6
     if found.optimal:
         if own > best + stated:
             yield f"called {found.status} at log-loss {own!r}, brute force has {best!r}"
@@ -188,7 +188,7 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
         yield f"{found.status}: lower bound e^{bound!r} is above the optimum e^{best!r}"
     if found.status == "gap" and own > best - np.log1p(-problem.limits["gap"]) + stated:
         yield f"says within {problem.limits['gap']}, is e^{own!r} against e^{best!r}"
-    if found.optimal and problem.k is None:
+    if found.optimal and problem.k in (None, problem.X.shape[1]):
         for p in set(picked) - set(problem.include):
             twins = [q for q in range(p) if q not in picked and q not in problem.exclude and same(X, p, q)]
             if twins:

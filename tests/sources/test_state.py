@@ -121,7 +121,7 @@ def test_a_state_that_can_no_longer_be_written_does_not_stop_the_run(tmp_path):
     )
     assert found.status == "optimal"
     assert found.support.tolist() == ip.isometry_pursuit(X, memory=0).support.tolist()
-    assert any("could not be saved" in note and "No such file" in note for note in found.notes)
+    assert any("was not saved" in note and "No such file" in note for note in found.notes)
 
 
 FULL = """
@@ -141,7 +141,7 @@ def test_a_full_disk_leaves_the_answer_and_the_state_before_and_no_draft(tmp_pat
     np.save(tmp_path / "X.npy", hard())
     run = [sys.executable, "-c", FULL, str(tmp_path / "X.npy"), str(tmp_path / "state.npz")]
     told = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-    assert told.startswith("optimal the state could not be saved in")
+    assert told.startswith("optimal the state was not saved:")
     assert "File too large" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["X.npy", "state.npz"]
 

@@ -295,7 +295,7 @@ def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
                         for a in range(D):
                             total += fabs(nu[i, a, b] * column[a])
                         size += total * total
-                safe = fmax(safe, sqrt(squares[p]) + 2 * EPS * sqrt(size))
+                safe = fmax(safe, sqrt(squares[p]) + (0.5 * D + 1) * EPS * sqrt(size))
     free(products)
     free(squares)
     free(lengths)

@@ -197,7 +197,7 @@ class Design:
         else:
             # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
             square = float(np.vdot(nu, nu))
-            t = min(t, inner / (self.ridge * square)) if square > 0 else 0.0
+            t = max(min(t, inner / (self.ridge * square)), 0.0) if square > 0 else 0.0
             primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * total
             dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
         certificate = Certificate(primal, dual, residual)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+import io
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import FileError, IsoPursuitError, ParameterError
+from isopursuit.errors import FileError, ParameterError
 from isopursuit.normalize import log_lengths
+from isopursuit.outputs import write_whole
 from isopursuit.sources.columns import FINGERPRINT
 
 if TYPE_CHECKING:
@@ -48,53 +47,24 @@ def belongs(stream: Stream) -> dict[str, Any]:
     }
 
 
-def check_writable(path: Path) -> None:
-    """Refuse, before a run begins, a state file that could not be written after its first pass."""
-    try:
-        if path.is_dir():
-            raise FileError(f"The state file {path} is a folder. Name a file in it.")
-        with _written(path) as file:
-            file.write(b"a state follows")
-    except IsoPursuitError:
-        raise
-    except OSError as error:
-        raise FileError(
-            f"The state file {path} cannot be written: {error.strerror}. Name a file in a folder that exists and that "
-            "you may write to."
-        ) from None
-
-
 def save_state(path: Path, stream: Stream) -> str:
     """Save the weights so far, whole or not at all; why that failed, or nothing."""
     held = np.asarray(stream.weights > 0)
+    content = io.BytesIO()
+    np.savez(
+        content,
+        version=VERSION,
+        indices=stream.indices[held],
+        weights=stream.weights[held],
+        log_scale=stream.columns.transform.log_scale,
+        passes=len(stream.seconds),
+        **belongs(stream),
+    )
     try:
-        with _written(path, path) as file:
-            np.savez(
-                file,
-                version=VERSION,
-                indices=stream.indices[held],
-                weights=stream.weights[held],
-                log_scale=stream.columns.transform.log_scale,
-                passes=len(stream.seconds),
-                **belongs(stream),
-            )
-    except OSError as error:
-        return error.strerror or str(error)
+        write_whole(path, content.getvalue())
+    except FileError as error:
+        return str(error)
     return ""
-
-
-@contextmanager
-def _written(path: Path, target: Path | None = None) -> Generator[IO[bytes]]:
-    """A draft beside a file, to be renamed to `target` once it is whole; nothing of it is left behind otherwise."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        if target is not None:
-            draft.replace(target)
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def load_state(path: Path, stream: Stream) -> dict[str, NDArray[Any]] | None:

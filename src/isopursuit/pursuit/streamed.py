@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import RangeError, RankError
 from isopursuit.matrix import length_notes
+from isopursuit.outputs import check_writable
 from isopursuit.pursuit.design import Design, Evaluation, build_design
-from isopursuit.pursuit.state import check_writable, load_state, save_state
+from isopursuit.pursuit.state import load_state, save_state
 from isopursuit.pursuit.working_set import (
     PursuitProgress,
     Watch,
@@ -114,7 +115,7 @@ class Stream:
         self.notes = columns.notes
         self.unsaved = ""
         if state is not None:
-            check_writable(state)
+            check_writable(state, "The state file")
         kept = None if state is None else load_state(state, self)
         if kept is None:
             self.begin(weights)
@@ -321,7 +322,7 @@ class Stream:
         if found is not None:
             notes += length_notes(found.zero, found.short)
         if self.unsaved:
-            notes += (f"the state could not be saved in {self.state}: {self.unsaved}. The run went on without it.",)
+            notes += (f"the state was not saved: {self.unsaved} The run went on without it.",)
         return Home(
             indices=self.indices,
             values=self.values,

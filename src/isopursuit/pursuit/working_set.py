@@ -103,13 +103,13 @@ def pursue(
         if stopped or evaluation is None or evaluation.minimized:
             break
         # the coefficients converged and the weights did not: with w_p = ‖B_p‖ = w_p √q_p, f is at most the primal value
-        w *= np.sqrt(evaluation.q)
-        independent = solve(design, w, tol, watch, warm=True)
+        trial = evaluation.weights * np.sqrt(evaluation.q)
+        determined = solve(design, trial, tol, watch, warm=True)
         stopped = watch is not None and watch.check()
-        again = design.evaluate(w)
+        again = design.evaluate(trial)
         if again is None or again.gap > max(tol, evaluation.gap):
             break
-        evaluation = again
+        evaluation, independent = again, determined
     if evaluation is None:  # rounding left M singular: the start is at least an honest answer
         evaluation = design.evaluate(design.start())
     if evaluation is None:

@@ -84,9 +84,10 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     cdef double* z
     cdef double* out
     cdef double t, largest = 0.0
-    at.log_det = at.steepest = 0.0
+    at.log_det = at.steepest = at.largest = 0.0
     for a in range(m):
         largest = fmax(largest, M[(k + a) * D + k + a])
+    at.largest = sqrt(largest)
     for a in range(m):
         for b in range(a + 1):
             t = M[(k + a) * D + k + b]
@@ -142,7 +143,8 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         at.moment[i] = at.g[i] = t
         if kappa > 0:
             length = dot(at.N + i * m, at.N + i * m, m)
-            error = ROTATION_ERROR * m * at.steepest * sqrt(square)
+            # of z relative to x, and of solving with L, whose condition number is at most about that of its diagonal
+            error = ROTATION_ERROR * m * at.steepest * (sqrt(square) + at.largest * sqrt(length))
             at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
     at.rounding = CUT_ERROR * magnitude
 
@@ -153,7 +155,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     cdef double* M = node.matrix + D * D
     cdef double* e = M + D * D
     second_moment(node, at.w, M)
-    at.log_det = at.steepest = 0.0
+    at.log_det = at.steepest = at.largest = 0.0
     if node.row > 0 and not whiten(node, at, M):
         return False
     # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.

@@ -80,7 +80,8 @@ cdef struct Point:            # the relaxation at one w
     double base               # of its tangent, with scores g
     double log_det            # of N(w)
     double rounding
-    double steepest           # entry of L^-1, N(w) = L L'
+    double steepest           # entry of L^-1 on its diagonal, N(w) = L L'
+    double largest            # entry of L on its diagonal, at most
     double* w
     double* g
     double* moment            # x' q'(M) x

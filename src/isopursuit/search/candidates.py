@@ -130,7 +130,9 @@ class Candidates:
         bound = len(self.X) * objective.bound(self.k) if lower_bound is None else lower_bound
         if objective.least is not None and status in ("optimal", "gap", "precision"):
             least = float(objective.add(objective.least(subset)))
-            if status == "precision" or not score - least <= STATED:
+            # the loss must be known far better than what is claimed about it
+            known = STATED if status == "optimal" else max(STATED, 1e-3 * (1 - bound / loss))
+            if status == "precision" or not score - least <= known:
                 status, bound = "precision", min(bound, objective.loss(least))
                 notes += (_precision_note(subset),)
         log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")

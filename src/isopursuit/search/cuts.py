@@ -53,6 +53,7 @@ class Cuts:
     bases: Array
     least: Array
     tangents: tuple[Array, ...] = ()
+    condition: float = 1.0  # of the included columns
 
     @classmethod
     def around(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
@@ -63,7 +64,8 @@ class Cuts:
         gram = included @ included.T - np.eye(k)
         below, above = loss_below(e * (1 + 1e-12), c), _plus(e * (1 - 1e-12), relaxation, np)
         bases = np.array([D + float(below.sum() + above.sum()), D + stiffness * float((gram**2).sum())])
-        return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2))
+        condition = float(s[0] / max(s[-1], np.finfo(np.float64).tiny)) if k else 1.0
+        return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2), condition=condition)
 
     def with_tangent(self, w: Array, home: Array, row: int) -> Cuts:
         """With the tangent at the weights w of the columns `home`, in the last place.
@@ -91,7 +93,8 @@ class Cuts:
             logs = 2 * np.array([*np.log(np.diag(R)), *np.log(s * (1 + rounding) + rounding * s.max(initial=0.0))])
             base -= kappa * float(logs.sum() - len(E))
             K -= kappa * whitened.T @ whitened
-            K -= kappa * rounding * float(np.linalg.cond(R) * np.linalg.norm(whitened, 2) ** 2) * np.eye(len(K))
+            errors = (np.linalg.cond(R) + self.condition) * np.linalg.norm(whitened, 2) ** 2
+            K -= kappa * rounding * float(errors) * np.eye(len(K))
             magnitude += kappa * float(np.abs(logs).sum() + len(E))
         K = (K + K.T) / 2
         base -= ROUNDING * magnitude
@@ -110,7 +113,10 @@ class Cuts:
         """The scores of columns (D, m), one row a cut."""
         xp, c = namespace(z), self.relaxation.c
         squares = xp.einsum("dp,dp->p", z, z)
+        # the part off the included columns' span is known to `angle` times the length
+        angle = 16 * len(z) * float(np.finfo(np.float64).eps) * self.condition
         off, along = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in (self.complement, self.included)))
+        off = (xp.sqrt(off) + angle * xp.sqrt(squares)) ** 2
         u = xp.clip(off * (1 + 1e-12), self.relaxation.low, 1.0) ** (c / 2)
         pinched = (xp.exp(u) + xp.exp(1 / u)) / (2 * np.e) - 1 + _plus(squares * (1 - 1e-12), self.relaxation, xp)
         rows = [pinched, self.stiffness * ((xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * along)]

@@ -67,7 +67,9 @@ class _Until:
 
 
 def fold_until(source: Source, task: Task, deadline: float) -> Any:
-    """One pass. Where this process makes it, it ends at the deadline, with an OutOfTimeError."""
+    """One pass, unless the deadline has passed. Where this process makes it, it ends then, with an OutOfTimeError."""
+    if time.perf_counter() > deadline:
+        raise OutOfTimeError
     if deadline == np.inf or not hasattr(source, "read"):
         return source.fold(task)
     if isinstance(task, Addition):

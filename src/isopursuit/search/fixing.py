@@ -40,6 +40,7 @@ from isopursuit.search.relaxation import relax, stiffness
 from isopursuit.search.tree import Proof, Roots, SearchProgress, branch_and_bound, judged
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
+from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -339,6 +340,7 @@ class Fixing:
         below = target
         hard: list[tuple[int, NDArray[np.int32]]] = []
 
+        @on_one_blas_thread
         def one(limit: float, root: tuple[int, NDArray[np.int32]]) -> Dived:
             if time.perf_counter() > self.field.deadline:
                 raise OutOfTimeError

@@ -18,7 +18,6 @@ whatever the precision of the columns, and there is no rounding to account for b
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.matrix import namespace, on_host, spectrum
-from isopursuit.search._swap import best_column
+from isopursuit.search._swap import Columns
 from isopursuit.search.relaxation import LARGEST_LOG, eigenvalue_of_loss, loss_above, loss_below
 from isopursuit.sources.tasks import LARGEST, Pile, Transform
 
@@ -168,8 +167,9 @@ class Addition:
         few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, beside(where, z)]).T
         columns = np.ascontiguousarray(np.concatenate([self.others, few]))
         chosen = np.arange(k, dtype=np.int32)
-        found, value = best_column(columns, chosen, self.c, self.limit, deadline=self.deadline)
-        if time.perf_counter() > self.deadline:
+        swaps = Columns(columns, self.c, self.deadline)
+        found, value = swaps.add(chosen, self.limit, -1)
+        if swaps.late:
             raise OutOfTimeError
         return Best() if found < 0 else Best(value, first + int(where[found - k]), columns[found].copy())
 

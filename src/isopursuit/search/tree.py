@@ -27,6 +27,7 @@ from isopursuit.loss import STATED
 from isopursuit.search._node import NodeKernel, Outcome
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.local import node_kernel, swap_descent
+from isopursuit.threads import on_one_blas_thread
 
 Status = Literal["optimal", "gap", "time", "nodes", "precision", "interrupted"]
 Roots = Sequence[tuple[int, NDArray[np.int32]]]
@@ -110,7 +111,7 @@ def branch_and_bound(
     time_limit : float, optional
         Stop after so many seconds.
     node_limit : int, optional
-        Stop after so many nodes. On one thread that ends at the same place every time.
+        Stop after so many nodes, at the same place every time.
     workers : int, optional
         Number of threads, by default one for each processor.
     callback : callable, optional
@@ -199,7 +200,7 @@ class _Search:
         try:
             while taken := self._take():
                 running = [pool.submit(self._process, node) for _, node in taken]
-                while wait(running, max(0.0, min(deadline - time.monotonic(), _CALLBACK_SECONDS))).not_done:
+                while wait(running, max(0.01, min(deadline - time.monotonic(), _CALLBACK_SECONDS))).not_done:
                     self._watch(deadline, callback)
                 for (tree, node), future in zip(taken, running, strict=True):
                     self._settle(tree, node, future.result())
@@ -232,6 +233,7 @@ class _Search:
             if callback(self._progress()):
                 self._stop("interrupted")
 
+    @on_one_blas_thread
     def _process(self, node: _Node) -> Outcome:
         steps, tolerance = _ROOT_EFFORT if node.tie == 0 else _NODE_EFFORT
         return self.kernel.process(node.chosen, node.candidates, node.weights, node.row, steps, tolerance)
@@ -282,9 +284,10 @@ class _Search:
         if outcome.stopped:
             heapq.heappush(tree.heap, node._replace(bound=bound))
         elif not outcome.closed and node.tie == 0:
-            self.trees = [_Tree(0), _Tree(1)]
-            for starting in self.trees:
+            both = [_Tree(0), _Tree(1)]
+            for starting in both:
                 self._branch(starting, node, outcome, bound)
+            self.trees = both
         elif not outcome.closed:
             self._branch(tree, node, outcome, bound)
 
