@@ -128,7 +128,12 @@ def main() -> None:
     interrupts.start()
     from isopursuit.cli import main as run
 
-    run()
+    try:
+        run()
+    finally:
+        # the command is over; while the interpreter ends, Python would let a late signal kill the process
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def begin_worker(prepare: str, *arguments: object) -> None:

@@ -191,3 +191,16 @@ def test_a_worker_ends_with_its_parent_even_before_it_has_loaded_what_it_needs(t
     assert int(parent.stdout.readline()) > 0
     parent.kill()
     parent.communicate(timeout=LONG)  # returns when nobody is left to write: the worker would sleep for ten minutes
+
+
+@pytest.mark.parametrize("pause", [0.02, 0.06, 0.12])
+def test_a_second_ctrl_c_while_the_process_ends_changes_nothing(table, tmp_path, pause):
+    process = start(COMMAND, "compare", table, "--time-limit", "600")
+    wait_until(lambda: handles_termination(process))
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    time.sleep(pause)
+    process.send_signal(signal.SIGINT)
+    status, _, err = ended(process)
+    assert status == 130
+    assert "interrupted: " in err

@@ -198,3 +198,39 @@ def test_memory_that_is_not_there_is_an_error_and_no_crash():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "refused\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"gap": "a"},
+        {"gap": None},
+        {"labels": 5},
+        {"c": 10**400},
+        {"time_limit": 10**400},
+        {"X": [[10**400, 1]]},
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused_by_name(arguments):
+    options = {"X": np.eye(2, 4), **arguments}
+    with pytest.raises(ip.IsoPursuitError):
+        ip.select(**options)
+
+
+def test_counts_of_the_wrong_kind_are_refused():
+    X = np.eye(2, 4)
+    for call in (
+        lambda: ip.exchange_search(X, kicks="a"),
+        lambda: ip.exchange_search(X, starts=1.5),
+        lambda: ip.greedy_search(X, starts=1.5),
+        lambda: ip.lasso_path(X, ridges="a"),
+        lambda: ip.lasso_path(X, ridges=None),
+    ):
+        with pytest.raises(errors.ParameterError):
+            call()
+
+
+def test_tiny_exponents_and_large_entries_of_a_source_raise_no_warning():
+    X = np.array([[1, 0, 0, -1, -1], [-1, -1, -1, -1, 1]]) * 1e4
+    assert ip.exact_search(ip.as_source(X), 0.1).loss > 2
+    assert ip.greedy_search(ip.as_source(X), 1e-20).loss > 0

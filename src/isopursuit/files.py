@@ -185,7 +185,7 @@ def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
         ) from None
     if stored.hasobject:
         raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
-    if any(length < 0 for length in shape):
+    if any(isinstance(length, bool) or length < 0 for length in shape):
         raise FileError(f"{path.name} is not readable, it is damaged: its header says shape {shape}. Save it again.")
     expected = offset + math.prod(shape) * stored.itemsize
     if size < expected:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,7 @@ from isopursuit.errors import (
 
 Array = NDArray[np.float64]
 Label = Hashable
+LARGEST_NUMBER = 1e30  # that a setting may be; Python's integers have no limit, and float32 holds this one
 SHOWN = 5  # how many positions or names a message lists
 EPS = float(np.finfo(np.float64).eps)
 LOOSE = 1e-13  # rounding of a row space that is hardly determined: which space it is does not matter then
@@ -78,6 +79,8 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         )
     if values.ndim != 2:
         raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
+    if labels is not None and not isinstance(labels, Iterable):
+        raise LabelError(f"labels={labels!r} is not a list. Pass one label for each column.")
     labels = names if labels is None else tuple(labels)
     if labels is not None:
         _check_labels(labels, values.shape[1])
@@ -123,9 +126,28 @@ def as_numbers(numbers: ArrayLike, n: int, what: str) -> NDArray[np.intp]:
     return given.astype(np.intp)
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is a real number, and not a truth value."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def as_gap(gap: float) -> float:
+    """A relative gap."""
+    if not is_number(gap) or not 0 <= gap < 1:
+        raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
+    return float(gap)
+
+
+def as_count(count: int, least: int, what: str) -> int:
+    """A whole number, at least so large."""
+    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
+        raise ParameterError(f"{what}={count!r} must be a whole number, at least {least}.")
+    return int(count)
+
+
 def as_exponent(c: float) -> float:
     """The paper's exponent c > 0."""
-    if not isinstance(c, int | float | np.integer | np.floating) or isinstance(c, bool) or not 0 < c < np.inf:
+    if not is_number(c) or not 0 < c < LARGEST_NUMBER:
         raise ParameterError(f"c={c!r} is not a positive number. The paper uses c=1; try values from 0.1 to 10.")
     return float(c)
 
@@ -134,8 +156,7 @@ def as_time_limit(time_limit: float | None) -> float | None:
     """Seconds that a function may take, or None."""
     if time_limit is None:
         return None
-    number = isinstance(time_limit, int | float | np.integer | np.floating) and not isinstance(time_limit, bool)
-    if not number or not 0 < time_limit < np.inf:
+    if not is_number(time_limit) or not 0 < time_limit < LARGEST_NUMBER:
         raise ParameterError(
             f"time_limit={time_limit!r} is not a positive number of seconds. Pass one such as 60, or None."
         )
@@ -338,7 +359,7 @@ def _numbers(X: Any) -> tuple[tuple[Label, ...] | None, Array]:
             raise NonFiniteError("X is a masked array with missing entries. Fill them, or drop those columns.")
         try:
             raw = np.asarray(X)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ShapeError(f"X is not a matrix: {error}. All rows must have the same length.") from None
     if raw.dtype.kind == "c":
         raise DataTypeError("X is complex. Pass real numbers, for example np.vstack([X.real, X.imag]).")
@@ -351,6 +372,8 @@ def _from_objects(raw: NDArray[Any], names: tuple[Label, ...] | None) -> Array:
     try:
         if raw.dtype.kind == "O":
             return raw.astype(np.float64)
+    except OverflowError:
+        raise RangeError("X has entries that float64 cannot hold. Rescale them first.") from None
     except (TypeError, ValueError):
         pass
     if raw.ndim == 2:

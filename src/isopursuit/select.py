@@ -18,6 +18,7 @@ from isopursuit.matrix import (
     Matrix,
     as_deadline,
     as_exponent,
+    as_gap,
     as_indices,
     as_points,
     as_size,
@@ -109,7 +110,7 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
-    deadline = as_deadline(time_limit)
+    deadline, gap = as_deadline(time_limit), as_gap(gap)
     if is_source(X) and not (method == "brute" and isinstance(X, np.memmap)):
         refuse_labels(labels)
         columns, c = as_source(X, k=k), as_exponent(c)
@@ -224,7 +225,7 @@ def _two_stages(
     """Stream the pursuit, load its tied set into memory, search there."""
     first = _share(left_until(deadline))
     pursuit = isometry_pursuit(columns, c, normalization=normalization, time_limit=first)
-    kept, notes = pursuit.tied, columns.notes
+    kept, notes = pursuit.tied, pursuit.notes
     if len(kept) > MOST_TIED:
         notes += (f"{len(kept)} columns are tied, too many to search: those with weight were.",)
         kept = pursuit.support

@@ -363,3 +363,26 @@ def test_hostile_problems_hold_in_extended_precision():
     for seed in range(150):
         outcome = run(seed)
         assert not outcome.failures, outcome.script
+
+
+@pytest.mark.parametrize(
+    ("X", "Y"),
+    [
+        ([[1, 0, -2, 1], [0, -1, 2, -1]], [[100], [0]]),
+        (
+            [
+                [-1, -2, 2, -2, 1, 0, 3, 0, 0, -1, 2, -1],
+                [-1, -2, 0, 3, -2, -1, 1, 1, -1, 0, 2, 0],
+                [3, 2, -3, -3, 0, -3, 0, 0, -3, -1, 0, 1],
+            ],
+            [[2, 2], [2, 0], [0, -3]],
+        ),
+    ],
+)
+def test_weights_that_are_rounding_are_not_in_the_support(X, Y):
+    X, Y = np.array(X, dtype=float), np.array(Y, dtype=float)
+    found = ip.basis_pursuit(X, Y)
+    assert found.status == "optimal"
+    assert found.coefficients.shape == (X.shape[1], Y.shape[1])
+    assert np.linalg.norm(X @ found.coefficients - Y) <= 1e-12 * np.linalg.norm(Y)
+    assert found.weights[found.support].min() > 1e-12 * found.weights.sum()

@@ -18,6 +18,7 @@ from isopursuit.results import Certificate, Pursuit
 Array = NDArray[np.float64]
 Solution = Literal["minimum-norm", "vertex"]
 
+DUST = 1e-13  # of all weight, below which a column's share may be rounding
 IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
 UNDECIDED = 1e-6  # share of the objective that a column left out of the tied set carries at most, after proximal steps
 
@@ -62,6 +63,10 @@ def judged(
     if copies is not None and kind != "vertex":
         evaluation = _shared(design, evaluation, copies)
     proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
+    heavy = proof.norms > DUST * proof.norms.sum()
+    if not heavy.all():  # rounding left weights that the certificate does not need
+        again = design.certified(evaluation, proof.support[heavy])
+        proof = again if again.error <= max(tol, proof.error) else proof
     tied = _tied(design, evaluation, proof)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
     possible[tied] = True
@@ -77,9 +82,10 @@ def judged(
             tied, unique = np.union1d(tied, proof.support), False
     B, certificate, reached = proof.B, proof.certificate, proof.error <= tol
     order = np.arange(len(possible)) if caller.order is None else caller.order
-    place = order[proof.support]
+    used = proof.norms > 0
+    place = order[proof.support[used]]
     weights = np.zeros(len(possible))
-    weights[place] = caller.coefficients * proof.norms
+    weights[place] = caller.coefficients * proof.norms[used]
     unit = caller.objective(design.ridge)
     return Pursuit(
         weights=weights,
@@ -94,7 +100,7 @@ def judged(
         status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
         labels=matrix.labels,
         notes=matrix.notes,
-        support_coefficients=caller.coefficients * (B if many else B[0])[..., np.argsort(place), :],
+        support_coefficients=caller.coefficients * (B if many else B[0])[..., used, :][..., np.argsort(place), :],
     )
 
 

@@ -390,7 +390,10 @@ def lasso_path(
         largest = float(np.sqrt(np.einsum("ipr,ipr->p", products, products).max()))
         grid = largest * np.geomspace(1.0, smallest, int(ridges))
     else:
-        grid = np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
+        try:
+            grid = np.sort(np.asarray(ridges, dtype=np.float64).reshape(-1))[::-1]
+        except (TypeError, ValueError):
+            raise ParameterError(f"ridges={ridges!r} must be positive numbers, or how many of them.") from None
     if not (len(grid) and (grid > 0).all() and (grid < 1e140).all()):
         raise ParameterError("ridges must be positive numbers. For λ = 0 use basis_pursuit.")
     path: list[Pursuit] = []

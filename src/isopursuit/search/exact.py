@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective, to_loss
-from isopursuit.matrix import Label, as_deadline, as_exponent, as_time_limit, left_until
+from isopursuit.matrix import Label, as_deadline, as_exponent, as_gap, as_time_limit, left_until
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
@@ -103,8 +103,7 @@ def exact_search(
     ('optimal', 5.7485)
     """
     c = as_exponent(c)
-    if not 0 <= gap < 1:
-        raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
+    gap = as_gap(gap)
     time_limit, deadline = as_time_limit(time_limit), as_deadline(time_limit)
     if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
         raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")

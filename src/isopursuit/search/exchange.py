@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.errors import ParameterError, RangeError
+from isopursuit.errors import RangeError
 from isopursuit.loss import as_objective
-from isopursuit.matrix import Label, as_deadline, as_exponent, left_until
+from isopursuit.matrix import Label, as_count, as_deadline, as_exponent, left_until
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
@@ -94,8 +94,7 @@ def exchange_search(
     >>> exchange_search(X).indices.tolist()
     [0, 1]
     """
-    if starts < 1 or kicks < 0:
-        raise ParameterError(f"Need starts ≥ 1 and kicks ≥ 0; got {starts} and {kicks}.")
+    starts, kicks = as_count(starts, 1, "starts"), as_count(kicks, 0, "kicks")
     deadline = as_deadline(time_limit)
     draws = np.random.default_rng(0 if rng is None else rng)
     if is_source(X):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError
 from isopursuit.loss import Objective, as_objective
-from isopursuit.matrix import Label, as_deadline, as_exponent
+from isopursuit.matrix import Label, as_count, as_deadline, as_exponent
 from isopursuit.results import Search
 from isopursuit.search._swap import Columns
 from isopursuit.search.candidates import Candidates, as_candidates
@@ -71,8 +71,7 @@ def greedy_search(
     >>> greedy_search(X).indices.tolist()
     [0, 1]
     """
-    if starts < 1:
-        raise ParameterError(f"starts={starts} must be at least 1.")
+    starts = as_count(starts, 1, "starts")
     deadline = as_deadline(time_limit)
     if is_source(X):
         if objective != "isometry" or starts > 1:

@@ -286,7 +286,8 @@ class Swaps:
         share = b / diagonal
         reach = share * share * square
         leak = 1 + xp.clip(total * (1 - SLACK) - 2 * share * gb + reach * (1 - SLACK), 0.0, None)
-        key = on_host(xp.amax(b * share / (leak * beside(self.least, z)[:, None]), 0))
+        with np.errstate(over="ignore"):  # infinite is larger than 1 all the same
+            key = on_host(xp.amax(b * share / (leak * beside(self.least, z)[:, None]), 0))
         squares = on_host(xp.einsum("dp,dp->p", z, z))
         return np.where(alive(squares, first, self.barred) & (squares <= self.most), key, 0.0)
 

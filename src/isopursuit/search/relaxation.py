@@ -147,7 +147,7 @@ def _slope(eigenvalue: float, c: float, kappa: float) -> float:
 
 
 def eigenvalue_of_loss(loss: float, c: float) -> float:
-    """The λ ≥ 1 with ``h(λ) = loss``; its inverse has the same loss."""
+    """The λ ≥ 1 with ``h(λ) = loss``; its inverse has the same loss. Infinite where it is beyond float64."""
     # log of e^u + e^{1/u} = 2e·loss; u ≤ log(2e·loss) since e^u ≤ 2e·loss
     target = math.log(2 * loss) + 1
 
@@ -157,7 +157,7 @@ def eigenvalue_of_loss(loss: float, c: float) -> float:
     if excess(1.0) >= 0:
         return 1.0
     u = _root(excess, 1.0, target) if excess(target) > 0 else target
-    return u ** (2 / c)
+    return math.exp(2 / c * math.log(u)) if 2 / c * math.log(u) < 709 else math.inf
 
 
 def _flattest(c: float) -> float:
