@@ -275,7 +275,7 @@ def _explain_source(
     rounding = rounding_after(columns.transform, replace(columns.transform, A=None).apply(taken))
     rounding = None if rounding is None else rounding[None]
     out = np.union1d(search.indices, barred)
-    task = Replacements(picked, search.log_loss, c, out, rounding, columns.transform)
+    task = Replacements(picked, search.log_loss, c, out, rounding, columns.transform, deadline=deadline)
     try:
         found: Found = fold_until(columns.source, task, deadline)
     except OutOfTimeError:

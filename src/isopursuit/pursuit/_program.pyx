@@ -284,9 +284,11 @@ def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
             top = fmax(top, total)
             worst = fmax(worst, size)
             safe = fmax(safe, total + size)
-        if worst > NEGLIGIBLE * top:  # entry by entry the bound is smaller
-            safe = 0
+        if worst > NEGLIGIBLE * top:  # entry by entry the bound is smaller; only columns that may be the largest matter
+            safe = top
             for p in range(P):
+                if sqrt(squares[p]) + 2 * D * EPS * sqrt(norm * lengths[p]) <= safe:
+                    continue
                 size = 0
                 for i in range(n):
                     column = &x[i, p, 0]

@@ -38,6 +38,7 @@ Callback = Callable[[PursuitProgress], bool | None]
 
 LARGEST_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can still carry
 FEW_ORDERS = 8.0  # a range of lengths, in orders of magnitude, that float64 holds with ease
+COPIES, COPYING = 8, 4e8  # of the columns that an order takes, and bytes a second at which they are made
 REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open
 PROXIMAL = 1e-3  # μ of the first proximal step, relative to the largest useful λ
 LEAST_PROXIMAL = 1e-6  # and of the last: smaller ones amplify rounding
@@ -113,7 +114,7 @@ def basis_pursuit(
         return _pursue_source(columns, None if target is None else target[0], float(ridge), options)
     matrices, many = as_points(X, labels)
     targets = _as_targets(Y, len(matrices), many, len(matrices[0].values))
-    problem = _Problem.of([m.values for m in matrices], targets, float(ridge))
+    problem = _Problem.of([m.values for m in matrices], targets, float(ridge), deadline)
     return problem.pursue(matrices[0], many, tol, solution, weights, callback, deadline)
 
 
@@ -166,7 +167,7 @@ def isometry_pursuit(
         return _pursue_source(normalized, None, float(ridge), options)
     matrices, many = as_points(X, labels)
     try:
-        problem, log_scale = _normalized_problem(matrices, c, normalization, float(ridge))
+        problem, log_scale = _normalized_problem(matrices, c, normalization, float(ridge), deadline)
     except RankError as error:
         raise (_range_error(matrices[0], normalization, c) or error) from None
     if abs(log_scale) > LARGEST_SCALE:
@@ -273,13 +274,26 @@ class _Problem:
     caller: Caller
 
     @classmethod
-    def of(cls, values: list[Array], targets: list[Array] | None, ridge: float, log_scale: float = 0.0) -> _Problem:
-        """The program for one matrix or several, whose columns are the caller's times e^(−log_scale)."""
-        order, copies = _canonical_order(values)
-        size = _power_of_two(values)
+    def of(
+        cls,
+        values: list[Array],
+        targets: list[Array] | None,
+        ridge: float,
+        deadline: float = np.inf,
+        log_scale: float = 0.0,
+    ) -> _Problem:
+        """The program for one matrix or several, whose columns are the caller's times e^(−log_scale).
+
+        Where there is no time for copies the columns stay in the order they came in: no answer to such a program is
+        finished.
+        """
         reach = 1.0 if targets is None else _power_of_two(targets)
-        scaled = [v[:, order] if size == 1 else v[:, order] / size for v in values]
         aims = targets if targets is None or reach == 1 else [t / reach for t in targets]
+        size = _power_of_two(values)
+        if COPIES * sum(v.nbytes for v in values) / COPYING > deadline - time.perf_counter() and 2**-60 < size < 2**60:
+            return cls(build_design(values, aims, ridge / reach), Caller(math.exp(log_scale), reach))
+        order, copies = _canonical_order(values)
+        scaled = [v[:, order] if size == 1 else v[:, order] / size for v in values]
         caller = Caller(math.exp(log_scale) * size, reach, order, copies)
         return cls(build_design(scaled, aims, ridge / size / reach), caller)
 
@@ -295,7 +309,8 @@ class _Problem:
     ) -> Pursuit:
         """The answer, in the caller's order and units."""
         given = _as_weights(weights, self.design.shape[1])
-        start = None if given is None else given[self.caller.order] / self.caller.coefficients
+        given = given if given is None or self.caller.order is None else given[self.caller.order]
+        start = None if given is None else given / self.caller.coefficients
         return _pursue(self.design, matrix, many, tol, solution, start, callback, self.caller, deadline)
 
 
@@ -325,11 +340,11 @@ def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.
 
 def _power_of_two(values: list[Array]) -> float:
     """The power of two next above every entry's size; 1 where all are zero."""
-    return math.ldexp(1.0, math.frexp(max(float(np.abs(v).max()) for v in values))[1])
+    return math.ldexp(1.0, math.frexp(max(float(max(v.max(), -v.min())) for v in values))[1])
 
 
 def _normalized_problem(
-    matrices: list[Matrix], c: float, normalization: Normalization, ridge: float
+    matrices: list[Matrix], c: float, normalization: Normalization, ridge: float, deadline: float
 ) -> tuple[_Problem, float]:
     """The program on normalized columns times e^(−log_scale), one factor for all points."""
     normalized = [normalize(m.values, c, normalization) for m in matrices]
@@ -338,7 +353,8 @@ def _normalized_problem(
         one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
         for one in normalized
     ]
-    return _Problem.of(values, None, ridge, log_scale if abs(log_scale) <= LARGEST_SCALE else 0.0), log_scale
+    carried = log_scale if abs(log_scale) <= LARGEST_SCALE else 0.0
+    return _Problem.of(values, None, ridge, deadline, carried), log_scale
 
 
 @on_one_blas_thread
@@ -399,7 +415,7 @@ def lasso_path(
     path: list[Pursuit] = []
     weights: Array | None = None
     for ridge in grid.tolist():
-        problem = _Problem.of(values, targets, ridge)
+        problem = _Problem.of(values, targets, ridge, deadline)
         found = problem.pursue(matrices[0], many, tol, "minimum-norm", weights, callback, deadline)
         path.append(found)
         weights = found.weights if len(found.support) else None
