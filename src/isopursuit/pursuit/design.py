@@ -198,7 +198,8 @@ class Design:
             # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
             square = float(np.vdot(nu, nu))
             t = max(min(t, inner / (self.ridge * square)), 0.0) if square > 0 else 0.0
-            primal = 0.5 * float(np.vdot(misfit, misfit)) + self.ridge * total
+            missed = math.sqrt(float(np.vdot(misfit, misfit))) + self._rounding(B, support)
+            primal = 0.5 * missed**2 + self.ridge * total
             dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
         certificate = Certificate(primal, dual, residual)
         above = (dual - primal) / primal if primal > 0 else 0.0
@@ -247,15 +248,26 @@ class Design:
     def _missed(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
         """Y − X B in the caller's coordinates, and ‖Y − X B‖ / ‖Y‖ with a bound on the rounding of X B."""
         misfit = np.empty_like(self.given)
-        rounding = 0.0
         for i, b in enumerate(B):
-            X = self.x[i][support] if self.values is None else self.values[i][:, support].T
-            np.subtract(self.given[i], X.T @ b, out=misfit[i])
-            rounding += float(np.sqrt(np.einsum("pd,pd->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
+            np.subtract(self.given[i], self._columns(i, support).T @ b, out=misfit[i])
         size = math.sqrt(float(np.vdot(self.given, self.given)))
         if self.ridge > 0 or size == 0:
             return misfit, 0.0
-        return misfit, (math.sqrt(float(np.vdot(misfit, misfit))) + 2 * EPS * rounding) / size
+        return misfit, (math.sqrt(float(np.vdot(misfit, misfit))) + self._rounding(B, support)) / size
+
+    def _columns(self, i: int, support: NDArray[np.intp]) -> Array:
+        """Some of the caller's columns at one point, one in each row."""
+        return self.x[i][support] if self.values is None else self.values[i][:, support].T
+
+    def _rounding(self, B: Array, support: NDArray[np.intp]) -> float:
+        """A bound on the rounding of X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each
+        coefficient to eps.
+        """
+        sizes = 0.0
+        for i, b in enumerate(B):
+            X = self._columns(i, support)
+            sizes += float(np.sqrt(np.einsum("pd,pd->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
+        return (0.5 * len(support) + 2) * EPS * sizes
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,8 @@ class Candidates:
                 where = f" at some of the {len(self.X)} points (one of them at point {i})" if len(self.X) > 1 else ""
                 raise RankError(
                     f"Every subset of {self.k} columns that was tried is linearly dependent{where}, so its loss is "
-                    "infinite. Include or exclude fewer columns, pass a smaller k to `select`, or leave out points."
+                    "infinite. Give the search more time, include or exclude fewer columns, pass a smaller k to "
+                    "`select`, or leave out points."
                 )
 
 
