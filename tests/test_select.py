@@ -277,3 +277,14 @@ def test_an_excluded_column_of_a_source_that_is_zero_counts_once():
     X = np.array([[1.0, 0.0, 0.0, 0.3], [0.0, 0.0, 0.0, 1.0]])
     picked = ip.select(ip.as_source(X), method="exact", exclude=[1, 2])
     assert picked.indices.tolist() == [0, 3]
+
+
+def test_an_excluded_column_is_not_picked_where_the_pursuit_of_many_points_stalls():
+    tenths = [
+        [[2, 1, -1, 0, 2], [-2, 1, -2, -1, -1]],
+        [[-2, -2, 2, -2, -2], [1, -2, -2, -2, -1]],
+        [[0, 0, -1, 0, 2], [2, 1, 0, 2, -1]],
+    ]
+    picked = ip.select(np.array(tenths) / 10, method="two-stage", c=2.0, exclude=[2])
+    assert 2 not in picked.indices
+    assert picked.pursuit is None or 2 not in picked.pursuit.tied

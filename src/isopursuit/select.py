@@ -141,7 +141,7 @@ def select(
         second = partial(exact_search, gap=gap, callback=callback)
         pursuit = _pursue(reduced, c, normalization, barred, many, _share(left))
         try:
-            search = _search_tied(reduced, c, pursuit, second, must, left_until(until))
+            search = _search_tied(reduced, c, pursuit, second, must, barred, left_until(until))
         except (RankError, RangeError):
             if len(points) == 1:  # what the pursuit left spans all dimensions, so that dependence is not the reason
                 raise
@@ -302,7 +302,7 @@ def two_stage(
     """
     deadline = as_deadline(time_limit)
     pursuit = _pursue(points, c, normalization, exclude, many, _share(time_limit))
-    return pursuit, _search_tied(points, c, pursuit, second, include, left_until(deadline))
+    return pursuit, _search_tied(points, c, pursuit, second, include, exclude, left_until(deadline))
 
 
 def _search_tied(
@@ -311,11 +311,13 @@ def _search_tied(
     pursuit: Pursuit,
     second: Callable[..., Search],
     include: Sequence[int],
+    exclude: Sequence[int],
     time_limit: float | None,
 ) -> Search:
     """The second stage: a search among the tied columns and those included."""
     outside = np.ones(points[0].values.shape[1], dtype=bool)
     outside[[*pursuit.tied, *include]] = False
+    outside[list(exclude)] = True
     if time_limit is not None:
         second = partial(second, time_limit=time_limit)
     few, others = _names(points[0], include), _names(points[0], np.flatnonzero(outside))

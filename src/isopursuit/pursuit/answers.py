@@ -120,7 +120,7 @@ def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[n
         return evaluation.tied
     slack = max(proof.error, 1e-13) / UNDECIDED
     q = evaluation.q
-    return np.flatnonzero(np.sqrt(q) >= (1 - slack) * np.sqrt(q.max()))
+    return np.flatnonzero((q > 0) & (np.sqrt(q) >= (1 - slack) * np.sqrt(q.max())))
 
 
 def nothing(design: Design, matrix: Matrix, many: bool, caller: Caller) -> Pursuit:
