@@ -74,8 +74,8 @@ def exact_search(
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     node_limit : int, optional
-        Stop after so many nodes of the tree (100 of the cheap ones of a dive count as one), with status "nodes", and
-        without a time limit at the same place every time. Short searches before the last one are not counted.
+        Stop after so many nodes of the tree (100 of the cheap ones of a dive count as one), with status "nodes": with
+        workers=1, and no time limit, at the same place every time. Short searches before the last one are not counted.
     workers : int, optional
         Threads; one for each processor by default (one in all for many points).
     callback : callable, optional

@@ -111,7 +111,7 @@ def branch_and_bound(
     time_limit : float, optional
         Stop after so many seconds.
     node_limit : int, optional
-        Stop after so many nodes, at the same place every time.
+        Stop after so many nodes. On one thread that ends at the same place every time.
     workers : int, optional
         Number of threads, by default one for each processor.
     callback : callable, optional
@@ -193,7 +193,7 @@ class _Search:
         """Bound nodes in rounds until the search is over; watch the clock, the callback and the keyboard meanwhile.
 
         All nodes of a round see the same incumbent and their outcomes are recorded in the order in which they were
-        taken, so the search takes the same way whatever the number of threads.
+        taken, so the search takes the same way whatever the number of threads, but for rounding in BLAS.
         """
         deadline = math.inf if time_limit is None else self.started + time_limit
         pool = ThreadPoolExecutor(workers)
