@@ -137,7 +137,8 @@ def test_a_limit_that_ends_the_start_is_no_refusal():
     assert found.lower_bound >= 4
 
 
-@pytest.mark.parametrize("seed", range(150))
+# 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
+@pytest.mark.parametrize("seed", [*range(120), 4000194])
 def test_fuzzed_problems_hold(seed):
     outcome = fuzz_search.run(seed)
     assert outcome.failures == (), outcome.script

@@ -171,7 +171,7 @@ class _Search:
     ) -> None:
         self.columns = np.ascontiguousarray(X.T)
         self.c = c
-        self.gap = max(gap, 2 * _TOLERANCE)
+        self.gap = max(gap, _TOLERANCE)
         self.node_limit = math.inf if node_limit is None else node_limit
         self.include = np.asarray(include, np.int32)
         self.best = self._include_first(np.asarray(start, np.int32))
@@ -244,7 +244,7 @@ class _Search:
         if self.over:
             return []
         if self._gap() <= self.gap:
-            closed = self._lower_bound() >= self.loss or self.gap <= 2 * _TOLERANCE
+            closed = self._lower_bound() >= self.loss or self.gap <= _TOLERANCE
             self._stop("optimal" if closed else "gap")
             return []
         if any(tree.bound() == math.inf for tree in self.trees):
