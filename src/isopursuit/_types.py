@@ -1,0 +1,21 @@
+"""The types that many modules share, each defined once. This module imports nothing of the package."""
+
+from collections.abc import Hashable
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+
+Label: TypeAlias = Hashable  # the name of one column
+Labels: TypeAlias = tuple[Label, ...]  # the names of all columns of a matrix, in order
+
+Method: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
+
+# how a search ended; `results.Search` says what each means
+Status: TypeAlias = Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]
+# how a pursuit ended; `results.Pursuit` says what each means
+PursuitStatus: TypeAlias = Literal["optimal", "stalled", "stopped"]
