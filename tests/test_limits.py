@@ -7,8 +7,9 @@ import pytest
 
 import isopursuit as ip
 from isopursuit.batched import batched_pursuit
+from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
-from isopursuit.search.candidates import as_candidates
+from isopursuit.search.inputs import as_array_pool
 from isopursuit.search.volume import large_volume
 
 SMALL = np.random.default_rng(0).normal(size=(3, 12)) / np.sqrt(3)
@@ -157,7 +158,7 @@ def test_greedy_without_a_limit_is_greedy_with_an_ample_one():
 @pytest.mark.parametrize("include", [(), (3, 4999)])
 def test_columns_of_large_volume_span_however_little_time_there_is(name, include):
     X = TABLES[name]
-    subset = large_volume(X[None], include, deadline=time.perf_counter() - 1)
+    subset = large_volume(X[None], include, Clock(time.perf_counter() - 2, 1.0))
     assert list(subset[: len(include)]) == list(include)
     assert np.linalg.matrix_rank(X[:, subset]) == len(X)
 
@@ -167,11 +168,11 @@ def test_distinct_columns_are_the_first_of_equal_ones_in_lexicographic_order():
     X = rng.integers(-1, 3, (5, 400)) / 2.0
     X[:, :5] = np.eye(5)
     X[:, 390] = -X[:, 3]
-    candidates = as_candidates(X)
+    pool = as_array_pool(X)
     signed = {}
-    for p in candidates.columns.tolist():
+    for p in pool.caller.tolist():
         column = X[:, p] * np.sign(X[np.flatnonzero(X[:, p])[0], p])
         signed.setdefault(tuple(column.tolist()), p)
-    distinct = candidates.distinct()
-    assert distinct.columns.tolist() == [signed[column] for column in sorted(signed)]
+    distinct = pool.distinct(Clock.of(None))
+    assert distinct.caller.tolist() == [signed[column] for column in sorted(signed)]
     assert [tuple(column) for column in (distinct.X[0].T + 0.0).tolist()] == sorted(signed)

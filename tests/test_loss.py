@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import random_rotation
 
 import isopursuit as ip
-from isopursuit.loss import as_objective
+from isopursuit.search.objective import as_objective
 
 seeds = st.integers(0, 2**32 - 1)
 exponents = st.floats(0.1, 4.0)

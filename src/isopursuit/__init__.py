@@ -1,7 +1,7 @@
 """Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
 
 from isopursuit.errors import IsoPursuitError
-from isopursuit.loss import isometry_loss, log_isometry_loss, multitask_norm
+from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit, lasso_path
@@ -11,7 +11,7 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.search.tree import SearchProgress
+from isopursuit.search.incumbent import SearchProgress
 from isopursuit.select import select
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import as_source

@@ -24,8 +24,7 @@ from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.design import REFINED, TIGHT, WELL_CONDITIONED
 from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
 from isopursuit.pursuit.working_set import ROUNDS
-from isopursuit.search.tree import thread_count
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.threads import on_one_blas_thread, worker_count
 
 __all__ = ["BatchedProgress", "BatchedPursuit", "batched_pursuit"]
 
@@ -150,7 +149,7 @@ def batched_pursuit(
     if not isinstance(tol, float | int) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-8.")
     deadline = as_deadline(time_limit)
-    workers = thread_count(workers)
+    workers = worker_count(workers)
     on_threads = isinstance(X, np.ndarray) and device in (None, "cpu")
     engine = _Threads(X.shape, workers) if on_threads else _Torch(X, device)
     batch = _Batch(X, c, normalization, tol, engine, deadline)

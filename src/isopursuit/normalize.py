@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import ParameterError
+from isopursuit.loss.penalty import log_penalty
 from isopursuit.matrix import as_exponent, as_matrix, namespace, on_host, singular_values
 
 Array = NDArray[np.float64]
@@ -21,15 +22,6 @@ Normalization = str | Callable[[Array], Array]
 
 LARGEST_LOG = 709.0  # e^709 is the last power of e that float64 holds
 LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as zero
-
-
-def log_penalty(t: Array, c: float) -> Array:
-    """The logarithm of g(t) for t ≥ 0, infinite at 0 and where even t^c leaves float64."""
-    xp = namespace(t)
-    positive = t > 0
-    power = c * xp.abs(xp.log(xp.where(positive, t, 1.0)))
-    z = xp.exp(power.clip(max=LARGEST_LOG))
-    return xp.where(positive & (power < LARGEST_LOG), xp.logaddexp(z, 1 / z) - math.log(2.0) - 1.0, math.inf)
 
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:

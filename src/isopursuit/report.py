@@ -28,7 +28,7 @@ from isopursuit.errors import PackageError, optional
 from isopursuit.matrix import as_matrix
 from isopursuit.outputs import write_whole
 from isopursuit.results import Pursuit, loss_text
-from isopursuit.search.tree import SearchProgress
+from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
 from isopursuit.views import escape, fixed, number, percent, shade
 

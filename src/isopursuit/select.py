@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.loss import to_loss
+from isopursuit.loss.penalty import to_loss
 from isopursuit.matrix import (
     Label,
     Matrix,
@@ -31,14 +31,13 @@ from isopursuit.normalize import LARGEST_LOG, Normalization
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search, name_of
 from isopursuit.search.brute import brute_search
-from isopursuit.search.candidates import as_candidates
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
-from isopursuit.search.field import as_column_numbers, fold_until
 from isopursuit.search.greedy import greedy_search
-from isopursuit.search.passes import OutOfTimeError
+from isopursuit.search.incumbent import SearchProgress
+from isopursuit.search.inputs import as_array_pool, as_column_numbers
+from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.replacements import Found, Replacement, Replacements, is_lower, ranked, rounding_after
-from isopursuit.search.tree import SearchProgress
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
@@ -132,7 +131,7 @@ def select(
     must, barred = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
     reduced = [in_row_space(one, k, barred) for one in points] if k < D else points
     wanted, unwanted = _names(points[0], must), _names(points[0], barred)
-    as_candidates(reduced, wanted, unwanted)  # refuses contradictions before any work
+    as_array_pool(reduced, c, wanted, unwanted)  # refuses contradictions before any work
     told = _reduced_note(k, D)
     pursuit = None
     until = _before_explaining(deadline, len(points), k, P)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from isopursuit.matrix import Label, Matrix
     from isopursuit.pursuit.working_set import PursuitProgress
     from isopursuit.results import Pursuit
-    from isopursuit.search.tree import SearchProgress
+    from isopursuit.search.incumbent import SearchProgress
     from isopursuit.selection import Selection
     from isopursuit.sources.columns import Columns
 

@@ -20,6 +20,8 @@ from itertools import product
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
+from isopursuit.errors import ParameterError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -123,3 +125,18 @@ def on_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
             _limit.leave(own)
 
     return limited
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def worker_count(workers: int | None) -> int:
+    """How many threads work: what the caller asked for, or one for each processor."""
+    if workers is None:
+        return processors()
+    if not isinstance(workers, int) or workers < 1:
+        raise ParameterError(f"workers={workers!r} must be a whole number of threads, at least 1.")
+    return workers

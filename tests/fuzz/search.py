@@ -15,7 +15,8 @@ import isopursuit as ip
 from fuzz.families import FAMILIES, Array, lattice, signs
 from fuzz.harness import Outcome, script
 from fuzz.oracle import all_subsets, brute_force, joint_log_loss
-from isopursuit.search import exact, fixing
+from isopursuit.search import exact
+from isopursuit.search.proof import targets
 
 STATED = 1e-9  # what "optimal" promises, relative to the loss
 SUBSETS = 4000  # that brute force tries at most
@@ -129,7 +130,13 @@ def planted(rng: np.random.Generator) -> Problem:
 @contextmanager
 def settings(small: bool) -> Iterator[None]:
     """Constants such that small problems take the paths of large ones: no brute force inside, few columns a crowd."""
-    new = {(exact, "FEW"): 0, (fixing, "FEW"): 4, (fixing, "EASY"): 3, (fixing, "CROWD"): 6} if small else {}
+    new = {
+        (exact, "FEW_SUBSETS"): 0,
+        (targets, "FEW_COLUMNS"): 4,
+        (targets, "EASY_COLUMNS"): 3,
+        (targets, "CROWDED_COLUMNS"): 6,
+    }
+    new = new if small else {}
     old = {key: getattr(*key) for key in new}
     try:
         for (module, name), value in new.items():

@@ -7,4 +7,4 @@ from isopursuit.search import exact
 
 @pytest.fixture(autouse=True)
 def _no_shortcut(monkeypatch):
-    monkeypatch.setattr(exact, "FEW", 0)
+    monkeypatch.setattr(exact, "FEW_SUBSETS", 0)

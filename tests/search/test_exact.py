@@ -9,11 +9,11 @@ import time
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from proofs import local_search, prove
+from proofs import tree as branch_and_bound
 
 import isopursuit as ip
-from isopursuit.search.fixing import prove
-from isopursuit.search.local import local_search
-from isopursuit.search.tree import Proof, SearchProgress, branch_and_bound
+from isopursuit import SearchProgress
 
 Matrix = NDArray[np.float64]
 
@@ -40,8 +40,8 @@ def random_problem(rng: np.random.Generator, dimension: int, count: int) -> Matr
     return rng.standard_normal((dimension, count)) * np.exp(rng.uniform(-1, 1, count))
 
 
-def search(X: Matrix, c: float = 1.0, kicks: int = 15, **options: object) -> Proof:
-    start = local_search(X, c, starts=2, kicks=kicks, rng=np.random.default_rng(0)).indices
+def search(X: Matrix, c: float = 1.0, kicks: int = 15, **options: object):
+    start = local_search(X, c, starts=2, kicks=kicks, rng=np.random.default_rng(0)).subset
     return branch_and_bound(X, c, start, **options)  # type: ignore[arg-type]
 
 
@@ -126,7 +126,7 @@ def test_columns_that_must_be_included_are() -> None:
         dimension = int(rng.integers(2, 6))
         X = random_problem(rng, dimension, 16)
         include = tuple(rng.permutation(16)[: int(rng.integers(1, dimension + 1))].tolist())
-        start = local_search(X, 1.0, include=include, starts=1, kicks=2, rng=rng).indices
+        start = local_search(X, 1.0, include=include, starts=1, kicks=2, rng=rng).subset
         assert set(include) <= set(start.tolist())
         proof = branch_and_bound(X, 1.0, start, include=include)
         assert set(include) <= set(proof.indices.tolist())
@@ -211,12 +211,13 @@ def test_an_error_in_the_callback_reaches_the_caller(wine: Matrix) -> None:
 def test_an_interrupt_from_the_keyboard_returns_what_is_known() -> None:
     program = textwrap.dedent("""
         import numpy as np
-        from isopursuit.search.tree import branch_and_bound
+        from isopursuit.clock import Clock
+        from isopursuit.search.proof.tree import Limits, branch_and_bound
         X = np.random.default_rng(0).standard_normal((16, 400))
         start = np.random.default_rng(1).permutation(400)[:16]
         ready = lambda progress: print("running", flush=True)
-        proof = branch_and_bound(X, 1.0, start, callback=ready, time_limit=60)
-        print(proof.status, 16 <= proof.lower_bound <= proof.loss, flush=True)
+        proof = branch_and_bound(X, 1.0, start, Limits(clock=Clock.of(60), report=ready))
+        print(proof.stop.value, 16 <= proof.lower_bound <= proof.loss, flush=True)
     """)
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -289,11 +290,11 @@ def test_cuts_targets_and_tree_give_the_best_of_all(seed: int) -> None:
     free = np.setdiff1d(np.arange(P), include)
     starts = [np.array([*include, *rng.permutation(free)[: D - len(include)]]) for _ in range(31)]
     start = sorted(starts, key=lambda subset: ip.isometry_loss(X[:, subset], c))[10]
-    proof = prove(X, c, start, include=include, workers=1)
+    proof = prove(X, c, start, include=include)
     assert proof.status == "optimal"
     assert proof.loss == pytest.approx(best.loss, rel=1e-8)
     assert proof.lower_bound <= best.loss * (1 + 1e-9)
-    wide = prove(X, c, start, include=include, workers=1, gap=0.2)
+    wide = prove(X, c, start, include=include, gap=0.2)
     assert wide.status in ("optimal", "gap")
     assert 0.8 * wide.loss * (1 - 1e-9) <= best.loss <= wide.loss * (1 + 1e-9)
     assert wide.lower_bound <= best.loss * (1 + 1e-9)

@@ -7,8 +7,9 @@ from fuzz.oracle import all_subsets, brute_force, joint_log_loss
 from scipy.linalg import hadamard
 
 import isopursuit as ip
-from isopursuit.search import fixing
-from isopursuit.search.pairs import compatible
+from isopursuit.clock import Clock
+from isopursuit.search.proof import dives
+from isopursuit.search.proof.pairs import PairCosts, compatible
 
 
 def lattice_with_a_basis(seed):
@@ -41,7 +42,7 @@ def test_an_orthonormal_basis_in_a_lattice_is_found_or_not_called_absent(seed, k
 
 def test_pairs_that_cost_nothing_are_ordered_by_column():
     X = np.hstack([np.eye(3), -np.eye(3)[:, ::-1]])
-    graph = compatible(X, np.zeros(6), 0.0, 1e-3, 3, np.inf)
+    graph = compatible(X, PairCosts(np.zeros(6), 0.0, 1.0), 1e-3, 3, Clock.of(None))
     assert (np.diff(graph.one) >= 0).all()
     orthogonal = np.argwhere((X.T @ X == 0) & ~np.eye(6, dtype=bool))
     assert sorted(zip(graph.one.tolist(), graph.other.tolist(), strict=True)) == sorted(map(tuple, orthogonal.tolist()))
@@ -98,7 +99,7 @@ def test_the_answer_does_not_depend_on_workers_or_on_the_call(source):
 
 
 def test_many_roots_are_dived_from_alike_by_any_number_of_workers(monkeypatch):
-    monkeypatch.setattr(fixing, "ROUND", 8)
+    monkeypatch.setattr(dives, "ROUND_ROOTS", 8)
     X = lattice_with_a_basis(4)
     few = [ip.exact_search(X, workers=workers) for workers in (1, 2, 3)]
     assert all(found.optimal for found in few)

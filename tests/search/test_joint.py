@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proofs import prove
 
 import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError, ShapeError
-from isopursuit.search.joint import joint_branch_and_bound
 
 seeds = st.integers(0, 2**32 - 1)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
@@ -318,7 +318,7 @@ def test_the_joint_tree_itself_is_right_where_enumeration_would_be_used(seed):
     assert found.log_loss == pytest.approx(best.log_loss, rel=1e-9)
     losses = {S: summed_loss(X, S, c) for S in itertools.combinations(range(P), D) if set(include) <= set(S)}
     bad = max((S for S in losses if losses[S] < 1e9), key=losses.__getitem__, default=tuple(best.indices))
-    proof = joint_branch_and_bound(X, c, np.array(bad), include=include)
+    proof = prove(X, c, np.array(bad), include=include, joint=True)
     assert np.log(proof.loss) == pytest.approx(best.log_loss, rel=1e-9)
     assert proof.lower_bound <= best.loss * (1 + 1e-9)
 

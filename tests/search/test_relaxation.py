@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from isopursuit.search.relaxation import Relaxation, curvature, eigenvalue_loss, relax
+from isopursuit.loss.envelope import Relaxation, relax
+from isopursuit.loss.penalty import curvature, eigenvalue_loss
 
 EXPONENTS = [0.05, 0.1, 0.3, 0.5, 0.6, 0.62, 0.6203, 0.63, 0.8, 1.0, 1.5, 2.0, 3.16, 5.0, 10.0]
 PROBLEMS = [(2, 2.2, 8.0), (6, 9.0, 60.0), (13, 52.0, 400.0), (12, 433.0, 900.0), (4, 5.4e26, 300.0), (5, 1e100, 50.0)]

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
+from isopursuit.clock import Clock
 from isopursuit.errors import NonFiniteError, ParameterError, RankError, ShapeError
-from isopursuit.loss import log_spectral_loss
-from isopursuit.search import exact, field, fixing, pairs, passes, streamed
-from isopursuit.search.relaxation import eigenvalue_loss, eigenvalue_of_loss, relax, stiffness
+from isopursuit.loss.envelope import relax
+from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
+from isopursuit.search import passes, source_pool
+from isopursuit.search.proof import cuts as column_cuts
+from isopursuit.search.proof import pairs, prover, targets
+from isopursuit.search.stages import local, source
 
 torch = pytest.importorskip("torch")
 da = pytest.importorskip("dask.array")
@@ -40,16 +44,17 @@ SOURCES = {
 
 
 @pytest.fixture
-def tiny_homes(monkeypatch):
-    """Few columns come home, blocks are short, and pairs, dives and tangents all take part."""
-    monkeypatch.setattr(field, "HOME", 12)
-    monkeypatch.setattr(streamed, "HOME", 12)
-    monkeypatch.setattr(streamed, "CROWD", 24)
+def small_memory(monkeypatch):
+    """Few columns are resident, blocks are short, and pairs, dives and tangents all take part."""
+    monkeypatch.setattr(source_pool, "RESIDENT", 12)
+    monkeypatch.setattr(source, "RESIDENT", 12)
+    monkeypatch.setattr(source, "CROWD", 24)
+    monkeypatch.setattr(local, "CROWD", 24)
     monkeypatch.setattr(passes, "WIDTH", 37)
-    monkeypatch.setattr(fixing, "FEW", 0)
-    monkeypatch.setattr(fixing, "WANTED", 8)
-    monkeypatch.setattr(fixing, "EASY", 10)
-    monkeypatch.setattr(fixing, "DENSE", 2.0)
+    monkeypatch.setattr(targets, "FEW_COLUMNS", 0)
+    monkeypatch.setattr(prover, "LOADED", 8)
+    monkeypatch.setattr(targets, "EASY_COLUMNS", 10)
+    monkeypatch.setattr(targets, "DENSE", 2.0)
 
 
 def problem(seed, largest=5, columns=60):
@@ -102,7 +107,7 @@ def test_greedy_ties_go_to_the_lowest_number():
 
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("seed", range(12))
-def test_no_swap_improves_what_exchange_gives(seed, kind, tmp_path, tiny_homes):
+def test_no_swap_improves_what_exchange_gives(seed, kind, tmp_path, small_memory):
     X, c, include, exclude = problem(seed, largest=5, columns=300)
     found = ip.exchange_search(SOURCES[kind](X, tmp_path), c, include=include, exclude=exclude)
     picked = found.indices.tolist()
@@ -115,7 +120,7 @@ def test_no_swap_improves_what_exchange_gives(seed, kind, tmp_path, tiny_homes):
 
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("seed", range(12))
-def test_exact_proves_the_arrays_optimum(seed, kind, tmp_path, tiny_homes):
+def test_exact_proves_the_arrays_optimum(seed, kind, tmp_path, small_memory):
     X, c, include, exclude = problem(seed)
     expected = ip.exact_search(X, c, include=include, exclude=exclude)
     found = ip.exact_search(SOURCES[kind](X, tmp_path), c, include=include, exclude=exclude, workers=1)
@@ -126,7 +131,7 @@ def test_exact_proves_the_arrays_optimum(seed, kind, tmp_path, tiny_homes):
 
 
 @pytest.mark.parametrize("seed", range(100, 300))
-def test_nothing_is_excluded_that_a_better_subset_needs(seed, tiny_homes):
+def test_nothing_is_excluded_that_a_better_subset_needs(seed, small_memory):
     """Against brute force: bounds of a subset's columns never exceed its loss, whatever the incumbent."""
     X, c, include, _ = problem(seed, largest=4, columns=22)
     D = len(X)
@@ -141,7 +146,7 @@ def test_nothing_is_excluded_that_a_better_subset_needs(seed, tiny_homes):
     incumbent = best.loss * rng.uniform(1, 3)
     relaxation = relax(c, D, incumbent, np.inf)
     included = Z[:, include].T
-    cuts = fixing.Cuts.around(included, relaxation, stiffness(c, incumbent - D), D - len(include))
+    cuts = column_cuts.Cuts.around(included, relaxation, stiffness(c, incumbent - D), D - len(include))
     row = int(rng.integers(1, len(relaxation.rows))) if include else 0
     cuts = cuts.with_tangent(rng.uniform(0, 1, Z.shape[1]), Z, row)
     scores = cuts.scores(Z)
@@ -169,7 +174,7 @@ def test_pairs_and_stars_are_what_they_are_by_definition():
     X = rng.normal(size=(3, 80))
     X /= np.linalg.norm(X, axis=0) * rng.uniform(0.9, 1.1, 80)
     own = ((X**2).sum(axis=0) - 1) ** 2
-    graph = pairs.compatible(X, own, 0.0, 0.05, 3, np.inf)
+    graph = pairs.compatible(X, pairs.PairCosts(own, 0.0, 1.0), 0.05, 3, Clock.of(None))
     assert graph is not None
     inner = 2 * (X.T @ X) ** 2
     good = own[:, None] + own + inner + own.min() < 0.05
@@ -202,8 +207,9 @@ def test_a_hidden_basis_is_found_and_proved_among_many(kind, tmp_path):
 
 def test_where_nothing_is_proved_it_is_said(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(exact, "MOST", 500)
-    monkeypatch.setattr(pairs, "EDGES", 20_000)
+    monkeypatch.setattr(prover, "MAX_TREE_COLUMNS", 500)
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 20_000)
+    monkeypatch.setattr(targets, "MAX_PAIRS", 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
     assert not found.optimal
@@ -213,7 +219,7 @@ def test_where_nothing_is_proved_it_is_said(monkeypatch):
 
 def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(exact, "ROOM", 300)
+    monkeypatch.setattr(prover, "MIN_ROOM", 300)
     found = ip.exact_search(ip.as_source(X), memory=0, workers=1)
     assert found.status == "memory"
     assert any("memory" in note for note in found.notes)

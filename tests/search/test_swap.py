@@ -4,9 +4,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from proofs import local_search
 
-from isopursuit.search._swap import Columns, best_column, log_loss_of
-from isopursuit.search.local import local_search, pair_descent, swap_descent
+from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
+from isopursuit.search.stages.recombine import pair_descent
+from isopursuit.search.swaps import swap_descent
 
 
 def log_loss(X: NDArray[np.float64], c: float) -> float:
@@ -48,9 +50,9 @@ def test_all_swaps_below_a_limit_are_found(c: float, points: int) -> None:
         columns = rng.standard_normal((points, 30, 4)) / 2
         subset = rng.permutation(30)[:4].astype(np.int32)
         position = int(rng.integers(4))
-        swaps = Columns(columns, c)
+        swaps = SwapKernel(columns, c)
         loss = swaps.loss(subset)
-        swaps.price(subset, loss)
+        swaps.linearize(subset, loss)
         outside = np.setdiff1d(np.arange(30), subset)
         values = {}
         for p in outside.tolist():
@@ -66,7 +68,7 @@ def test_a_descent_ends_where_no_swap_improves_and_keeps_what_is_fixed() -> None
     rng = np.random.default_rng(4)
     columns = rng.standard_normal((40, 6))
     subset = rng.permutation(40)[:6].astype(np.int32)
-    final, value = swap_descent(columns, subset, range(2, 6), 1.0)
+    final, value = swap_descent(SwapKernel(columns, 1.0), subset, range(2, 6))
     assert final[:2].tolist() == subset[:2].tolist()
     assert value == pytest.approx(log_loss(columns[final].T, 1.0), rel=1e-10)
     for position in range(2, 6):
@@ -96,19 +98,19 @@ def test_of_equal_columns_the_lowest_is_added() -> None:
 def test_kicks_repeat_with_the_same_generator() -> None:
     X = np.random.default_rng(7).standard_normal((6, 50))
     first, second = (local_search(X, 1.0, starts=3, kicks=5, rng=np.random.default_rng(1)) for _ in range(2))
-    assert first.indices.tolist() == second.indices.tolist()
+    assert first.subset.tolist() == second.subset.tolist()
     assert first.log_loss == second.log_loss
 
 
 @pytest.mark.parametrize("c", [0.5, 1.0, 2.0, 10.0])
-def test_in_a_priced_subset_the_best_replacement_is_the_best_of_all(c: float) -> None:
+def test_in_a_linearized_subset_the_best_replacement_is_the_best_of_all(c: float) -> None:
     rng = np.random.default_rng(round(10 * c))
     for _ in range(30):
         dimension = int(rng.integers(2, 8))
         columns = rng.standard_normal((30, dimension)) * np.exp(rng.uniform(-1, 1, (30, 1)))
         subset = rng.permutation(30)[:dimension].astype(np.int32)
-        swaps, loss = Columns(columns, c), log_loss(columns[subset].T, c)
-        swaps.price(subset, loss)
+        swaps, loss = SwapKernel(columns, c), log_loss(columns[subset].T, c)
+        swaps.linearize(subset, loss)
         for position in range(dimension):
             outside = np.setdiff1d(np.arange(30), subset)
             values = [log_loss(columns[np.where(np.arange(dimension) == position, p, subset)].T, c) for p in outside]
@@ -125,7 +127,7 @@ def test_where_pairs_were_exchanged_no_pair_improves(seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = rng.standard_normal((16, 4)) * np.exp(rng.uniform(-1, 1, (16, 1)))
     subset = rng.permutation(16)[:4].astype(np.int32)
-    final, value = pair_descent(columns, subset, 1, 1.0, log_loss(columns[subset].T, 1.0), math.inf)
+    final, value = pair_descent(columns, 1.0, subset, 1)
     assert final[0] == subset[0]
     assert value == pytest.approx(log_loss(columns[final].T, 1.0), rel=1e-10)
     for kept in combinations(final[1:], 1):
@@ -137,6 +139,6 @@ def test_a_start_that_no_swap_can_leave_is_left_by_pairs() -> None:
     best = math.inf
     for seed in range(30):
         columns = np.random.default_rng(seed).standard_normal((30, 3))
-        stuck, loss = swap_descent(columns, np.array([0, 1, 2], np.int32), range(3), 1.0)
-        best = min(best, pair_descent(columns, stuck, 0, 1.0, loss, math.inf)[1] - loss)
+        stuck, loss = swap_descent(SwapKernel(columns, 1.0), np.array([0, 1, 2], np.int32), range(3))
+        best = min(best, pair_descent(columns, 1.0, stuck, 0)[1] - loss)
     assert best < -1e-3

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from isopursuit.errors import IsoPursuitError, RankError, optional
 from isopursuit.experiments.plan import DRAWS, SCS_EPS, Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
-from isopursuit.loss import isometry_loss, to_loss
+from isopursuit.loss.penalty import to_loss
+from isopursuit.loss.subsets import isometry_loss
 from isopursuit.matrix import as_points
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pursuit.programs import isometry_pursuit

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.loss.penalty import log_penalty
 from isopursuit.matrix import as_exponent, as_matrix, row_space
-from isopursuit.normalize import Normalization, log_lengths, log_penalty, symmetric_normalize
+from isopursuit.normalize import Normalization, log_lengths, symmetric_normalize
 from isopursuit.plots.axes import (
     BLUE,
     COLOURS,
@@ -29,7 +30,7 @@ from isopursuit.plots.axes import (
     whole_ticks,
 )
 from isopursuit.results import loss_text
-from isopursuit.search.tree import SearchProgress
+from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
 from isopursuit.views import fixed, percent
 

@@ -9,12 +9,6 @@ from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm
 from scipy.linalg.cython_lapack cimport dgesvd, dsyevd
 
-cdef extern from *:
-    """
-    #define SINGULAR_VALUE_ERROR 2.220446049250313e-16
-    """
-    const double SINGULAR_VALUE_ERROR  # of a singular value, relative to the largest and to the number of columns
-
 
 cdef inline double dot(const double* a, const double* b, int size) noexcept nogil:
     cdef double even = 0.0, odd = 0.0

@@ -24,7 +24,7 @@ def best_column(
     `log_limit` when no column but the others and `besides` leads to less than `log_limit`.
     """
 
-class Columns:
+class SwapKernel:
     """The columns of one problem with the memory that swaps among them need; one thread at a time.
 
     At the deadline, by `time.perf_counter`, the methods return what they have found so far, and `late` is True.
@@ -36,14 +36,16 @@ class Columns:
     def loss(self, subset: NDArray[np.int32]) -> float:
         """As `log_loss_of`."""
 
-    def price(self, subset: NDArray[np.int32], log_loss: float) -> None:
-        """Find out, for `replace`, which columns may do better than which of a subset of D columns."""
+    def linearize(self, subset: NDArray[np.int32], present_loss: float) -> None:
+        """Compute the tangent of the loss at a subset of D columns, for `replace` and `below`."""
 
-    def replace(self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float) -> tuple[int, float]:
-        """The best other column in one place of the subset priced last, as `best_column`."""
+    def replace(
+        self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
+    ) -> tuple[int, float]:
+        """The best other column in one place of the subset linearized last, as `best_column`."""
 
     def below(
-        self, subset: NDArray[np.int32], position: int, log_loss: float, log_limit: float
+        self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """All other columns that in that place lead to less than `log_limit`, and the log-losses they lead to."""
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, islice
 from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array, Label
+from isopursuit.clock import Clock
 from isopursuit.errors import BudgetError, ParameterError
-from isopursuit.loss import STATED, as_objective
-from isopursuit.matrix import Label, as_deadline
+from isopursuit.loss.penalty import STATED
+from isopursuit.matrix import as_exponent
 from isopursuit.results import Search
-from isopursuit.search.candidates import as_candidates
-from isopursuit.search.greedy import TIE, lowest
+from isopursuit.search.incumbent import Found
+from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.objective import Objective, as_objective, lowest
+from isopursuit.search.pool import ArrayPool
+from isopursuit.search.settings import TIE
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
 
-Array = NDArray[np.float64]
-
-BATCH = 8192  # subsets evaluated at once, fewer where they are large
-ENTRIES = 2**20  # of all matrices evaluated at once
+BATCH = 8192  # subsets evaluated at once, fewer where they are large (measured)
+ENTRIES = 2**20  # of all matrices evaluated at once: 8 MB
 
 
 @on_one_blas_thread
@@ -61,42 +62,47 @@ def brute_search(
     >>> brute_search(X).optimal
     True
     """
-    deadline = as_deadline(time_limit)
+    clock = Clock.of(time_limit)
     if is_source(X) and not isinstance(X, np.memmap):
         raise ParameterError(
             "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which "
             "proves the same answer where it can."
         )
-    candidates = as_candidates(X, include, exclude, labels)
-    goal = as_objective(objective, c)
-    free = candidates.free.tolist()
-    missing = candidates.k - len(candidates.include)
-    count = comb(len(free), missing)
+    pool, goal = as_array_pool(X, as_exponent(c), include, exclude, labels), as_objective(objective, c)
+    count = comb(pool.count - len(pool.include), pool.missing)
     if count > budget:
         raise BudgetError(
-            f"Brute force would try {count:,} subsets of {missing} out of {len(free)} columns, more than the budget of "
-            f"{budget:,}. Use exact_search, which proves the same answer far sooner, or raise budget=."
+            f"Brute force would try {count:,} subsets of {pool.missing} out of {pool.count - len(pool.include)} "
+            f"columns, more than the budget of {budget:,}. Use exact_search, which proves the same answer far sooner, "
+            "or raise budget=."
         )
-    subsets = combinations(free, missing)
-    n, D, _ = candidates.X.shape
+    return brute(pool, goal, clock)
+
+
+def brute(pool: ArrayPool, objective: Objective, clock: Clock) -> Search:
+    """`brute_search` on a pool."""
+    free = np.setdiff1d(np.arange(pool.count), pool.include).tolist()
+    count, subsets = comb(len(free), pool.missing), combinations(free, pool.missing)
+    n, D, _ = pool.X.shape
     size = max(1, min(BATCH // n, ENTRIES // (n * D * D)))
     best: tuple[float, list[int]] = (np.inf, [])
     least, tried = np.inf, 0
     while batch := list(islice(subsets, size)):
-        picked = np.array([(*candidates.include, *rest) for rest in batch], dtype=np.intp)
-        stack = np.moveaxis(candidates.X[:, :, picked], 2, 0)
-        scores = goal.total(stack)
-        if goal.least is not None:
-            least = min(least, float(goal.add(goal.least(stack)).min()))
+        picked = np.array([(*pool.include, *rest) for rest in batch], dtype=np.intp)
+        stack = np.moveaxis(pool.X[:, :, picked], 2, 0)
+        scores = objective.total(stack)
+        if objective.least is not None:
+            least = min(least, float(objective.add(objective.least(stack)).min()))
         i = lowest(scores)
         if best[0] == np.inf or scores[i] < best[0] - TIE * max(abs(best[0]), 1.0):
             best = (float(scores[i]), picked[i].tolist())
         tried += len(batch)
-        if time.perf_counter() > deadline:
+        if clock.expired:
             break
+    subset = np.array(best[1], dtype=np.intp)
     if tried < count:
-        return candidates.answer(best[1], goal, "brute", "time", tried)
+        return pool.answer(Found(subset, "time", tried), objective, "brute")
     # a subset of larger loss may be the best one, if rounding explains the difference
-    decided = goal.least is None or not best[0] - least > STATED
-    bound = None if decided else goal.loss(least)
-    return candidates.answer(best[1], goal, "brute", "optimal" if decided else "precision", count, lower_bound=bound)
+    decided = objective.least is None or not best[0] - least > STATED
+    bound = None if decided else objective.loss(least)
+    return pool.answer(Found(subset, "optimal" if decided else "precision", count, bound), objective, "brute")

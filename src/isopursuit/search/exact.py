@@ -1,43 +1,66 @@
-"""The best subset of all, with a proof, or how far from it the answer can be."""
+"""The best subset of all, with a proof, or how far from it the answer can be.
+
+The schedule is exchange search's, with fewer starts over sources and at many points, and then the proof.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Label
+from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.loss import as_objective, to_loss
-from isopursuit.matrix import Label, as_deadline, as_exponent, as_gap, as_time_limit, left_until
+from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
+from isopursuit.matrix import as_exponent, as_gap
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.brute import brute_search
-from isopursuit.search.candidates import Candidates, as_candidates
-from isopursuit.search.exchange import CLOSED, improve, short
-from isopursuit.search.field import Field, greedy_field
-from isopursuit.search.fixing import Fixing, prove
-from isopursuit.search.joint import joint_branch_and_bound
-from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.search.streamed import Exchange
-from isopursuit.search.tree import SearchProgress, thread_count
-from isopursuit.sources.columns import is_source
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.search.brute import brute
+from isopursuit.search.driver import Stage, run
+from isopursuit.search.exchange import Effort, point_stages, search_stages
+from isopursuit.search.incumbent import Callback, Incumbent, StopReason
+from isopursuit.search.inputs import as_pool
+from isopursuit.search.objective import as_objective
+from isopursuit.search.pool import ArrayPool
+from isopursuit.search.proof.joint import JointTree
+from isopursuit.search.proof.prover import Prove
+from isopursuit.search.settings import (
+    EXACT_KICKS,
+    EXACT_PROOF_NODES,
+    EXACT_PROOF_WORK,
+    EXACT_STARTS,
+    FEW_SUBSETS,
+    HARD_KICKS,
+    HARD_STARTS,
+    JOINT_KICKS,
+    JOINT_STARTS,
+    MANY_COLUMNS,
+    MANY_SHARE,
+    SOURCE_KICKS,
+    SOURCE_STARTS,
+    START_SHARE,
+    short_proof_nodes,
+)
+from isopursuit.search.source_pool import SourcePool
+from isopursuit.search.stages.local import LocalSearch
+from isopursuit.search.stages.points import PointBounds
+from isopursuit.threads import on_one_blas_thread, worker_count
 
-Callback = Callable[[SearchProgress], bool | None]
 
-FEW = 2000  # subsets that are evaluated faster than a search is set up
-MOST = 5000  # columns of a source that the tree takes at once
-ROOM = 2048  # and that come home however little memory there is
-SHORT, WORK = 10_000, 300_000_000  # nodes of the tries for a proof before the last, and those times P D² if more
-START_SHARE, FAR_SHARE, FAR = 0.5, 0.9, 12  # of the time, for the subset to be proved; more where over FAR are picked
-# starts and kicks for one point, for many points, and for those where that found nothing bounds can be computed for
-ONE, MANY, HARD = (6, 300), (3, 4), (8, 60)
+@dataclass(frozen=True)
+class ExactSettings:
+    """What the caller of an exact search asks for; `prune` by isometry pursuit on the way."""
+
+    gap: float = 0.0
+    node_limit: int | None = None
+    workers: int = 1
+    callback: Callback | None = None
+    memory: int = MEMORY
+    prune: bool = True
 
 
 @on_one_blas_thread
@@ -57,11 +80,11 @@ def exact_search(
 ) -> Search:
     """The D columns of least isometry loss, proved.
 
-    It begins as `exchange_search` does. Then cuts exclude columns that no better subset contains, targets above D are
-    shown to be missed by all subsets (fixing.py), and where that says no more best-first branch and bound on a convex
-    relaxation of the loss decides (tree.py).
+    It begins as `exchange_search` does. Then cuts exclude columns that no better subset contains, all subsets are shown
+    to miss targets that rise from D, and where that decides no more best-first branch and bound on a convex relaxation
+    of the loss does.
 
-    At many points that share one selection the losses are summed and bounded point by point (joint.py): expect a proof
+    At many points that share one selection the losses are summed and bounded point by point: expect a proof
     for D = 2 or 3, and a gap beyond. Over a source (`as_source`) passes exclude columns, and what is left is searched
     in memory; where that is too much the status is "memory".
 
@@ -81,7 +104,7 @@ def exact_search(
     callback : callable, optional
         Called about ten times a second with a `SearchProgress`; return True to stop with status "interrupted".
     memory : int
-        For a source: bytes that columns brought home may take.
+        For a source: bytes that the columns it loads may take.
 
     Returns
     -------
@@ -102,121 +125,87 @@ def exact_search(
     >>> found.status, round(found.loss, 4)
     ('optimal', 5.7485)
     """
-    c = as_exponent(c)
-    gap = as_gap(gap)
-    time_limit, deadline = as_time_limit(time_limit), as_deadline(time_limit)
+    c, gap, clock = as_exponent(c), as_gap(gap), Clock.of(time_limit)
     if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
         raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")
-    workers = thread_count(workers)
+    settings = ExactSettings(gap, node_limit, worker_count(workers), callback, memory)
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
             "Use exchange_search beyond that."
         )
-    if is_source(X):
-        field = Field.over(X, include, exclude, labels, time_limit)
-        return _over_source(field, c, gap, node_limit, workers, callback, memory)
-    candidates = as_candidates(X, include, exclude, labels)
-    if len(candidates.X) * comb(len(candidates.free), candidates.k - len(candidates.include)) <= FEW:
-        return replace(brute_search(X, c, include=include, exclude=exclude, labels=labels), method="exact")
-    candidates, goal = candidates.distinct(deadline), as_objective("isometry", c)
-    tell = None if callback is None else _in_callers_columns(callback, candidates.columns)
-    watch = None if tell is None else partial(_before_the_tree, tell, candidates)
-    shared: dict[str, Any] = {"include": candidates.include, "gap": gap, "callback": tell}
-    share = START_SHARE if candidates.k <= FAR else FAR_SHARE
-    until = np.inf if time_limit is None else deadline - (1 - share) * time_limit
-    nodes = max(short(SHORT, candidates.k), WORK // candidates.X.size // candidates.k)
-    nodes = nodes if node_limit is None else min(nodes, node_limit)
-    one = len(candidates.X) == 1
-    prover = partial(prove, candidates.X[0], c, workers=workers, **shared) if one else None
-    begin = partial(improve, candidates.X, c, candidates.include)
-    start, proof = begin(*(ONE if one else MANY), np.random.default_rng(0), until, prover, nodes, watch)
-    if not one and not start.interrupted and not start.log_loss < LARGEST_LOG:
-        start, proof = begin(*HARD, np.random.default_rng(0), until, prover, nodes, watch)
-    if start.interrupted:
-        if tell is not None and proof is None:
-            _before_the_tree(tell, candidates, start.log_loss, start.indices)
-        bound = None if proof is None else proof.lower_bound
-        return candidates.answer(
-            start.indices.tolist(), goal, "exact", "interrupted", start.descents, lower_bound=bound
-        )
-    if not start.log_loss < LARGEST_LOG and time.perf_counter() > until:
-        return candidates.answer(start.indices.tolist(), goal, "exact", "time", start.descents)
-    if not start.log_loss < LARGEST_LOG:
-        raise RangeError(
-            f"The best loss known is e^{start.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
-            "exchange_search, which compares logarithms, a smaller c, or divide X by its median length "
-            f"{candidates.median_length:.4g}."
-        )
-    if (proof is None or proof.status not in CLOSED) and not goal.resolves(candidates.X[:, :, start.indices]):
-        bound = None if proof is None else proof.lower_bound
-        return candidates.answer(start.indices.tolist(), goal, "exact", "precision", start.descents, lower_bound=bound)
-    if proof is None or proof.status not in CLOSED:
-        if time.perf_counter() > deadline:
-            bound = None if proof is None else proof.lower_bound
-            return candidates.answer(start.indices.tolist(), goal, "exact", "time", start.descents, lower_bound=bound)
-        left = left_until(deadline)
-        search = prover or partial(joint_branch_and_bound, candidates.X, c, **shared)
-        earlier = float(candidates.k) if proof is None else proof.lower_bound
-        proof = search(start.indices, time_limit=left, node_limit=node_limit)
-        proof = replace(proof, lower_bound=max(earlier, proof.lower_bound))
-    return candidates.answer(
-        proof.indices.tolist(),
-        goal,
-        "exact",
-        proof.status,
-        start.descents + proof.evaluations,
-        lower_bound=proof.lower_bound,
-        nodes=proof.nodes,
+    return exact(as_pool(X, c, include, exclude, labels, clock), settings, clock)
+
+
+def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -> Search:
+    """`exact_search` on a pool."""
+    objective = as_objective("isometry", pool.c)
+    if isinstance(pool, ArrayPool):
+        if pool.points * comb(pool.count - len(pool.include), pool.missing) <= FEW_SUBSETS:
+            return replace(brute(pool, objective, Clock.of(None)), method="exact")
+        pool = pool.distinct(clock)
+    incumbent = Incumbent(
+        float(pool.k * pool.points), settings.gap, clock, _in_callers_columns(pool, settings.callback)
+    )
+    share = START_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
+    run(_start_stages(pool, settings), pool, incumbent, clock.part(share))
+    incumbent.stop = None if incumbent.stop is StopReason.TIME and not clock.expired else incumbent.stop
+    if not incumbent.closed and incumbent.stop is None:
+        _check_range(pool, incumbent)
+        if not objective.resolves(pool.at_points(incumbent.subset)):
+            incumbent.stop = StopReason.PRECISION
+    run(_proof_stages(settings), pool, incumbent, clock)
+    incumbent.report(at_once=True)
+    return pool.answer(incumbent.found(), objective, "exact")
+
+
+def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
+    """The search for a good subset, with short proofs on the way."""
+    nodes = max(
+        short_proof_nodes(EXACT_PROOF_NODES, pool.k), EXACT_PROOF_WORK // (pool.points * pool.count * pool.k**2)
+    )
+    nodes = nodes if settings.node_limit is None else min(nodes, settings.node_limit)
+    starts, kicks = EXACT_STARTS, EXACT_KICKS
+    if pool.X is None:
+        starts, kicks = SOURCE_STARTS, SOURCE_KICKS
+    elif pool.points > 1:
+        starts, kicks = JOINT_STARTS, JOINT_KICKS
+    effort = Effort(starts, kicks, np.random.default_rng(0), nodes, settings.workers, settings.memory, settings.prune)
+    stages = search_stages(pool, effort)
+    return [*stages, _Retry(HARD_STARTS, HARD_KICKS, np.random.default_rng(0))] if pool.points > 1 else stages
+
+
+def _proof_stages(settings: ExactSettings) -> list[Stage]:
+    """The proof: of one matrix, or of many points."""
+    return [
+        Prove(settings.node_limit, settings.workers, settings.memory),
+        PointBounds(point_stages()),
+        JointTree(settings.node_limit),
+    ]
+
+
+class _Retry(LocalSearch):
+    """A longer local search, where no subset was found whose loss can be bounded."""
+
+    def applies(self, pool: Any, incumbent: Incumbent) -> bool:
+        """Where the loss is too large."""
+        return not incumbent.log_loss < LARGEST_LOG
+
+
+def _check_range(pool: ArrayPool | SourcePool, incumbent: Incumbent) -> None:
+    if incumbent.log_loss < LARGEST_LOG:
+        return
+    scale = "rescale the columns to a median length of 1"
+    if pool.X is not None:
+        scale = f"divide X by its median length {float(np.median(np.linalg.norm(pool.X, axis=1))):.4g}"
+    raise RangeError(
+        f"The best loss known is e^{incumbent.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
+        f"exchange_search, which compares logarithms, a smaller c, or {scale}."
     )
 
 
-def _before_the_tree(tell: Callback, candidates: Candidates, log_loss: float, subset: NDArray[Any]) -> bool | None:
-    """Tell the callback where the local search stands: no subset has a loss below D, at any point."""
-    loss, bound = to_loss(log_loss), float(candidates.k * len(candidates.X))
-    seconds = time.perf_counter() - candidates.began
-    gap = (loss - bound) / loss if loss < np.inf else np.inf
-    return tell(SearchProgress(seconds, loss, bound, gap, 0, 0, subset.astype(np.intp)))
-
-
-def _in_callers_columns(callback: Callback, columns: NDArray[np.intp]) -> Callback:
-    return lambda progress: callback(replace(progress, indices=np.sort(columns[progress.indices])))
-
-
-def _over_source(
-    field: Field, c: float, gap: float, node_limit: int | None, workers: int, callback: Callback | None, memory: int
-) -> Search:
-    """`exact_search` on a source."""
-    if field.k - len(field.include) <= 1:
-        # one pass evaluates them all
-        subset, seen, finished = greedy_field(field, c)
-        return field.answer(subset, c, "exact", "optimal" if finished else "time", seen)
-    exchange = Exchange(field, c, memory, field.include)
-    exchange.run(2, 10, np.random.default_rng(0), field.began + 0.3 * (field.deadline - field.began))
-    if exchange.stopped == "interrupted":
-        return field.answer(exchange.subset, c, "exact", "interrupted", exchange.descents)
-    if not exchange.log_loss < LARGEST_LOG and exchange.stopped == "time":
-        return field.answer(exchange.subset, c, "exact", "time", exchange.descents)
-    if not exchange.log_loss < LARGEST_LOG:
-        raise RangeError(
-            f"The best loss known is e^{exchange.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
-            "exchange_search, which compares logarithms, a smaller c, or rescale the columns to a median length of 1."
-        )
-    if not as_objective("isometry", c).resolves(field.home[None, :, field.place(exchange.subset)]):
-        return field.answer(exchange.subset, c, "exact", "precision", exchange.descents)
-    room = max(ROOM, memory // (96 * field.k))
-    fixing = Fixing(
-        field, c, exchange.subset, exchange.log_loss, gap=gap, room=room, most=MOST, node_limit=node_limit,
-        workers=workers, callback=callback,
-    )  # fmt: skip
-    fixing.finish()
-    return field.answer(
-        fixing.subset,
-        c,
-        "exact",
-        fixing.status,
-        exchange.descents + fixing.evaluations,
-        lower_bound=fixing.lower,
-        nodes=fixing.spent,
-        notes=fixing.notes,
-    )
+def _in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
+    """The callback, with the caller's column numbers."""
+    if callback is None:
+        return None
+    return lambda progress: callback(replace(progress, indices=pool.to_caller(progress.indices)))

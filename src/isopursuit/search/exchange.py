@@ -1,45 +1,58 @@
-"""Exchange search: swaps, kicks, pairs at once, and at last the best subset of the columns that did well."""
+"""Exchange search: swaps, kicks, pairs at once, and at last the best subset of the columns that did well.
+
+`search_stages` is the schedule; exact search begins with the same one.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit.errors import RangeError
-from isopursuit.loss import as_objective
-from isopursuit.matrix import Label, as_count, as_deadline, as_exponent, left_until
-from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit._types import Label
+from isopursuit.clock import Clock
+from isopursuit.matrix import as_count, as_exponent
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.candidates import as_candidates
-from isopursuit.search.field import Field
-from isopursuit.search.fixing import prove
-from isopursuit.search.joint import floors
-from isopursuit.search.local import Found, Watch, local_search, pair_descent, swap_descent
-from isopursuit.search.relaxation import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.search.streamed import exchange_source
-from isopursuit.search.tree import Proof, branch_and_bound
-from isopursuit.sources.columns import is_source
+from isopursuit.search.driver import Stage, run
+from isopursuit.search.incumbent import Incumbent
+from isopursuit.search.inputs import as_pool
+from isopursuit.search.objective import as_objective
+from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.proof.prover import Prove, TreeSearch
+from isopursuit.search.settings import (
+    FIRST_PROOF_SHARE,
+    MANY_COLUMNS,
+    MANY_SHARE,
+    QUICK_KICKS,
+    QUICK_STARTS,
+    SHORT_PROOF_NODES,
+    SHORT_PROOF_WORK,
+    SWAP_SHARE,
+    short_proof_nodes,
+)
+from isopursuit.search.source_pool import SourcePool
+from isopursuit.search.stages.local import LocalSearch
+from isopursuit.search.stages.points import PointBounds
+from isopursuit.search.stages.pruned import PursuitPruned
+from isopursuit.search.stages.recombine import Recombine
+from isopursuit.search.stages.source import GreedyPasses, SwapPasses
 from isopursuit.threads import on_one_blas_thread
 
-Array = NDArray[np.float64]
-Subset = NDArray[np.int32]
 
-QUICK = (3, 10)  # starts and kicks before the first attempt at a proof
-SHARE, MANY, LARGE_SHARE = 0.8, 16, 0.95  # of the time, for kicks; more where over MANY columns are picked
-FEW = 500_000  # P D² up to which pairs are exchanged and all columns searched: beyond, that takes too long
-SEVERAL, LARGE = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too
-PRUNED_SHARE = 0.2  # of the time, for that
-POOL = 90  # columns that are recombined
-NODES = 2_000  # after which a short exact search ends, where D is at most 10
-CLOSED = ("optimal", "gap")
-PROOF_SHARE = 0.7  # of the time, for the first attempt at a proof
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit."""
+
+    starts: int
+    kicks: int
+    rng: np.random.Generator
+    proof_nodes: int
+    workers: int = 1
+    memory: int = MEMORY
+    prune: bool = True
 
 
 @on_one_blas_thread
@@ -78,7 +91,7 @@ def exchange_search(
     rng : numpy.random.Generator or int, optional
         For the random starts and kicks. Without it the answer is always the same, whatever the order of the columns.
     memory : int
-        For a source: bytes that columns brought home may take.
+        For a source: bytes that the columns it loads may take.
 
     Returns
     -------
@@ -95,162 +108,55 @@ def exchange_search(
     [0, 1]
     """
     starts, kicks = as_count(starts, 1, "starts"), as_count(kicks, 0, "kicks")
-    deadline = as_deadline(time_limit)
-    draws = np.random.default_rng(0 if rng is None else rng)
-    if is_source(X):
-        field = Field.over(X, include, exclude, labels, time_limit)
-        return exchange_source(field, as_exponent(c), starts, kicks, draws, memory)
-    goal, c = as_objective("isometry", c), as_exponent(c)
-    candidates = as_candidates(X, include, exclude, labels).distinct(deadline)
-    one, bounded = len(candidates.X) == 1, SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
-    prover = partial(prove, candidates.X[0], c, include=candidates.include, workers=1) if one and bounded else None
-    nodes = short(NODES, candidates.k)
-    found, proof = improve(candidates.X, c, candidates.include, starts, kicks, draws, deadline, prover, nodes)
-    status = "interrupted" if found.interrupted else "heuristic" if proof is None else proof.status
-    status = "heuristic" if status in ("time", "nodes") else status
-    bound = None
-    if not one and not found.interrupted:
-        try:
-            bound = float(floors(candidates.X, c, candidates.include, deadline).sum())
-        except KeyboardInterrupt:
-            status = "interrupted"
-    return candidates.answer(found.indices.tolist(), goal, "exchange", status, found.descents, lower_bound=bound)
+    clock, c = Clock.of(time_limit), as_exponent(c)
+    pool = as_pool(X, c, include, exclude, labels, clock)
+    rng = np.random.default_rng(0 if rng is None else rng)
+    kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
+    effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory)
+    return exchange(pool, effort, clock)
 
 
-def short(nodes: int, D: int) -> int:
-    """So many nodes up to D = 10, fewer beyond, where each takes longer."""
-    return max(1, min(nodes, 100 * nodes // D**2))
+def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Search:
+    """`exchange_search` on a pool."""
+    if isinstance(pool, ArrayPool):
+        pool = pool.distinct(clock)
+    incumbent = Incumbent(float(pool.k * pool.points), clock=clock)
+    stages = [*search_stages(pool, effort), PointBounds(point_stages(), share=1.0)]
+    run(stages, pool, incumbent, clock)
+    found = incumbent.found()
+    if found.status in ("time", "nodes", "memory"):
+        found = replace(found, status="heuristic")
+    if isinstance(pool, SourcePool):
+        note = "no single swap with any column improves it: proved."
+        if not (incumbent.settled or incumbent.proved):
+            note = "whether a swap with some column improves it was not settled: more time or memory would settle it."
+        found = replace(found, notes=(*found.notes, note))
+    return pool.answer(found, as_objective("isometry", pool.c), "exchange")
 
 
-def improve(
-    X: Array,
-    c: float,
-    include: Sequence[int],
-    starts: int,
-    kicks: int,
-    rng: np.random.Generator,
-    deadline: float,
-    prover: Callable[..., Proof] | None,
-    nodes: int,
-    watch: Watch | None = None,
-) -> tuple[Found, Proof | None]:
-    """The exchange search on X (n, D, P), with which the exact one begins: the subset, and the last try to prove it.
+def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
+    """Descents and a short proof; if that fails isometry pursuit, many kicks, and recombination with short proofs.
 
-    `prover` is `prove` for these columns, to be told a start and limits, at most `nodes`; without it, or kicks, nothing
-    is proved.
+    Without kicks nothing is proved either. A stage that does not apply to the pool is passed over.
     """
-    began = time.perf_counter()
-    _, D, P = X.shape
-
-    def kicked(starts: int, kicks: int, begin: NDArray[np.intp] | None = None) -> Found:
-        share = SHARE if D <= MANY else LARGE_SHARE
-        limit = None if deadline == np.inf else max(began + share * (deadline - began) - time.perf_counter(), 0.0)
-        return local_search(
-            X, c, include=include, starts=starts, kicks=kicks, rng=rng, time_limit=limit, watch=watch, begin=begin
-        )
-
-    prover, few = prover if kicks else None, P * D**2 <= FEW
-    early = (min(starts, QUICK[0]), min(kicks, QUICK[1])) if prover else (starts, kicks)
-    found, proof = kicked(*early), None
-    if prover is None or found.interrupted or not found.log_loss < LARGEST_LOG:
-        return found, None
-    if few:
-        found, proof = _tried(found, prover, nodes, began + PROOF_SHARE * (deadline - began))
-        if found.interrupted or proof.status in CLOSED:
-            return found, proof
-    try:
-        if P * D**2 <= SEVERAL and D <= LARGE and time.perf_counter() < deadline:
-            found = _with_pursuit(X[0], c, found, include, kicks // 3, deadline)
-    except KeyboardInterrupt:
-        return replace(found, interrupted=True), proof
-    more = kicked(starts - early[0], kicks - early[1], found.indices)
-    found = replace(more, descents=found.descents + more.descents, seen=more.seen + found.seen)
-    if found.interrupted:
-        return found, proof
-    return _recombined(X[0], c, found, include, prover if few else None, proof, nodes, deadline)
+    starts, kicks, rng = effort.starts, effort.kicks, effort.rng
+    share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
+    if pool.X is None:
+        return [GreedyPasses(), SwapPasses(starts, kicks, rng, effort.memory)]
+    if kicks == 0 or pool.points > 1:
+        return [LocalSearch(starts, kicks, rng)]
+    first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.k**2 <= SHORT_PROOF_WORK
+    proof = Prove(effort.proof_nodes, effort.workers, short=True)
+    among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
+    return [
+        LocalSearch(*first, rng, share=share),
+        *([replace(proof, share=FIRST_PROOF_SHARE)] if few else []),
+        *([PursuitPruned(kicks // 3)] if effort.prune else []),
+        LocalSearch(starts - first[0], kicks - first[1], rng, share=share, resume=True),
+        Recombine(few, [among], [proof] if few else []),
+    ]
 
 
-def _with_pursuit(X: Array, c: float, found: Found, include: Sequence[int], kicks: int, deadline: float) -> Found:
-    """Search among the columns to which isometry pursuit gives weight, the paper's way, then swap with all."""
-    try:
-        left = None if deadline == np.inf else PRUNED_SHARE * (left_until(deadline) or 0.0)
-        pursuit = isometry_pursuit(X, c, time_limit=left)
-    except RangeError:
-        return found  # normalized lengths leave float64
-    most = len(X) * (len(X) + 1) // 2
-    some = np.union1d(pursuit.tied if len(pursuit.tied) <= most else pursuit.support, include).astype(np.intp)
-    fixed = np.array(include, np.int32)
-    inside = np.searchsorted(some, fixed).tolist()
-    limit = None if deadline == np.inf else PRUNED_SHARE * max(deadline - time.perf_counter(), 0.0)
-    pruned = np.ascontiguousarray(X[:, some])
-    if np.linalg.matrix_rank(pruned) < len(X):
-        return found
-    best = local_search(
-        pruned, c, include=inside, starts=QUICK[0], kicks=kicks, rng=np.random.default_rng(0), time_limit=limit
-    )
-    if best.interrupted:
-        raise KeyboardInterrupt
-    met = replace(best, indices=some[best.indices], seen=tuple(some[list(best.seen)].tolist()))
-    swapped = swap_descent(np.ascontiguousarray(X.T), _behind(fixed, met), range(len(fixed), len(X)), c, deadline)
-    seen, descents = found.seen + met.seen, found.descents + met.descents
-    return _better(replace(found, seen=seen, descents=descents), *swapped)
-
-
-def _recombined(
-    X: Array,
-    c: float,
-    found: Found,
-    include: Sequence[int],
-    prover: Callable[..., Proof] | None,
-    proof: Proof | None,
-    nodes: int,
-    deadline: float,
-) -> tuple[Found, Proof | None]:
-    """Exchange pairs, then give the columns met first, and where there are few all of them, to a short exact search;
-    again while that helps. `proof` is what that came to before.
-    """
-    columns, fixed = np.ascontiguousarray(X.T), np.array(include, np.int32)
-    before = np.inf
-    try:
-        while found.log_loss < before - 1e-9 and time.perf_counter() < deadline:
-            before = found.log_loss
-            if prover is not None:
-                best, loss = pair_descent(columns, _behind(fixed, found), len(fixed), c, before, deadline)
-                found = _better(found, best, loss)
-            some = np.union1d(found.seen[:POOL], found.indices).astype(np.intp)
-            place = partial(np.searchsorted, some)
-            search = partial(branch_and_bound, np.ascontiguousarray(X[:, some]), c, include=place(fixed), workers=1)
-            among, _ = _tried(
-                replace(found, indices=place(found.indices)), search, min(nodes, short(NODES, len(X))), deadline
-            )
-            found = replace(among, indices=some[among.indices])
-            found = _better(
-                found, *swap_descent(columns, _behind(fixed, found), range(len(fixed), len(X)), c, deadline)
-            )
-            new = proof is None or found.log_loss < np.log(proof.loss) - 1e-9
-            if prover is not None and new and not found.interrupted:
-                found, proof = _tried(found, prover, nodes, deadline)
-            if found.interrupted or (proof is not None and proof.status in CLOSED):
-                break
-    except KeyboardInterrupt:
-        found = replace(found, interrupted=True)
-    return found, proof
-
-
-def _tried(found: Found, search: Callable[..., Proof], nodes: int, until: float) -> tuple[Found, Proof]:
-    """A short exact search from the subset found, and the better of both."""
-    limit = None if until == np.inf else max(until - time.perf_counter(), 0.0)
-    proof = search(found.indices, node_limit=nodes, time_limit=limit)
-    found = replace(found, interrupted=proof.status == "interrupted")
-    return _better(found, proof.indices, float(np.log(proof.loss))), proof
-
-
-def _better(found: Found, subset: NDArray[np.integer], log_loss: float) -> Found:
-    if log_loss >= found.log_loss:
-        return found
-    return replace(found, indices=np.sort(subset).astype(np.intp), log_loss=log_loss)
-
-
-def _behind(fixed: Subset, found: Found) -> Subset:
-    """The subset, with the columns that must be in first."""
-    return np.concatenate([fixed, np.setdiff1d(found.indices, fixed)]).astype(np.int32)
+def point_stages() -> list[Stage]:
+    """What bounds the loss at one of many points."""
+    return [LocalSearch(2, 0, np.random.default_rng(0)), TreeSearch()]

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array, Indices, Label, Status
+from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
-from isopursuit.loss import Objective, as_objective
-from isopursuit.matrix import Label, as_count, as_deadline, as_exponent
+from isopursuit.matrix import as_count, as_exponent
 from isopursuit.results import Search
-from isopursuit.search._swap import Columns
-from isopursuit.search.candidates import Candidates, as_candidates
-from isopursuit.search.field import greedy_source
+from isopursuit.search.incumbent import Found
+from isopursuit.search.inputs import as_array_pool, as_source_pool
+from isopursuit.search.objective import Objective, as_objective, lowest
+from isopursuit.search.pool import ArrayPool
+from isopursuit.search.stages.source import greedy_passes
+from isopursuit.search.swaps import greedy_subset
 from isopursuit.search.volume import large_volume
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
 
-Array = NDArray[np.float64]
-Subset = NDArray[np.int32]
-
-TIE = 1e-12  # scores this close, relative to their size, count as equal: ties go to the lowest index
-BATCH = 4096  # submatrices evaluated at once
+BATCH = 4096  # submatrices evaluated at once (measured: larger stacks leave the cache)
 
 
 @on_one_blas_thread
@@ -71,77 +69,56 @@ def greedy_search(
     >>> greedy_search(X).indices.tolist()
     [0, 1]
     """
-    starts = as_count(starts, 1, "starts")
-    deadline = as_deadline(time_limit)
+    starts, clock, c = as_count(starts, 1, "starts"), Clock.of(time_limit), as_exponent(c)
     if is_source(X):
         if objective != "isometry" or starts > 1:
             raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
-        return greedy_source(X, as_exponent(c), include, exclude, labels, time_limit)
-    candidates = as_candidates(X, include, exclude, labels)
-    goal = as_objective(objective, c)
-    k = candidates.k
-    firsts = [list(candidates.include)]
-    evaluations = 0
-    if starts > 1 and len(candidates.include) < k:
-        scores, free = extension_scores(candidates, goal, firsts[0], deadline)
+        pool = as_source_pool(X, c, include, exclude, labels, clock)
+        subset, seen, finished = greedy_passes(pool, clock)
+        found = Found(subset, "heuristic" if finished else "time", seen)
+        return pool.answer(found, as_objective("isometry", c), "greedy")
+    return greedy(as_array_pool(X, c, include, exclude, labels), as_objective(objective, c), starts, clock)
+
+
+def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:
+    """`greedy_search` on columns in memory."""
+    firsts, evaluations = [pool.include.tolist()], 0
+    if starts > 1 and pool.missing > 0:
+        scores, free = _extension_scores(pool, objective, firsts[0], clock)
         evaluations += len(free)
-        best = free[np.lexsort((free, scores))][:starts]
-        firsts = [[*candidates.include, int(p)] for p in best]
-    columns = np.ascontiguousarray(np.swapaxes(candidates.X, 1, 2))
+        firsts = [[*firsts[0], int(p)] for p in free[np.lexsort((free, scores))][:starts]]
+    columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
     runs: list[list[int]] = []
     late = False
     for subset in firsts:
-        evaluations += sum(columns.shape[1] - size for size in range(len(subset), k))
-        if objective == "isometry":
-            subset = greedy_subset(columns, as_exponent(c), subset, deadline).tolist()
+        evaluations += sum(pool.count - size for size in range(len(subset), pool.k))
+        if objective.name == "isometry":
+            subset = greedy_subset(columns, pool.c, np.array(subset, dtype=np.intp), clock).tolist()
         else:
-            while len(subset) < k and time.perf_counter() <= deadline:
-                scores, free = extension_scores(candidates, goal, subset, deadline)
+            while len(subset) < pool.k and not clock.expired:
+                scores, free = _extension_scores(pool, objective, subset, clock)
                 subset = [*subset, int(free[lowest(scores)])]
-        late = late or len(subset) < k
-        runs.append(large_volume(candidates.X, subset, deadline).tolist() if len(subset) < k else subset)
+        late = late or len(subset) < pool.k
+        runs.append(large_volume(pool.X, subset, clock).tolist() if len(subset) < pool.k else subset)
         if late:
             break
-    picked = runs[lowest(goal.total(np.stack([candidates.X[:, :, run] for run in runs])))]
-    return candidates.answer(picked, goal, "greedy", "time" if late else "heuristic", evaluations)
+    picked = runs[lowest(objective.total(np.stack([pool.X[:, :, run] for run in runs])))]
+    status: Status = "time" if late else "heuristic"
+    return pool.answer(Found(np.array(picked), status, evaluations), objective, "greedy")
 
 
-def lowest(scores: Array) -> int:
-    """The first of the scores that are lowest, to within rounding."""
-    least = float(scores.min())
-    if not np.isfinite(least):
-        return int(np.argmin(scores))
-    return int(np.argmax(scores <= least + TIE * max(abs(least), 1.0)))
-
-
-def extension_scores(
-    candidates: Candidates, goal: Objective, subset: list[int], deadline: float = np.inf
-) -> tuple[Array, NDArray[np.intp]]:
+def _extension_scores(pool: ArrayPool, objective: Objective, subset: list[int], clock: Clock) -> tuple[Array, Indices]:
     """Scores of subset + p for every candidate p outside it, and those p; infinite for those past the deadline."""
-    X = candidates.X
+    X = pool.X
     free = np.setdiff1d(np.arange(X.shape[2]), subset)
     scores = np.full(len(free), np.inf)
     batch = max(1, BATCH // len(X))
     for first in range(0, len(free), batch):
-        if first and time.perf_counter() > deadline:
+        if first and clock.expired:
             break
         some = free[first : first + batch]
         stack = np.empty((len(some), *X.shape[:2], len(subset) + 1))
         stack[..., :-1] = X[:, :, subset]
         stack[..., -1] = np.moveaxis(X[:, :, some], 2, 0)
-        scores[first : first + batch] = goal.total(stack)
+        scores[first : first + batch] = objective.total(stack)
     return scores, free
-
-
-def greedy_subset(columns: Array, c: float, include: Sequence[int], deadline: float = np.inf) -> Subset:
-    """The paper's greedy search on `columns` (n, P, D); fewer than D of them where the deadline comes first."""
-    subset = np.array(include, np.int32)
-    swaps = Columns(columns, c, deadline)
-    while len(subset) < columns.shape[2]:
-        found, _ = swaps.add(subset, np.inf, -1)
-        if swaps.late:  # not all columns were tried
-            break
-        if found < 0:  # every further column is dependent: any will do
-            found = int(np.setdiff1d(np.arange(columns.shape[1]), subset)[0])
-        subset = np.append(subset, np.int32(found))
-    return subset

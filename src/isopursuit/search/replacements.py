@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.loss import log_spectral_loss, log_sum
+from isopursuit.loss.penalty import log_spectral_loss, log_sum
 from isopursuit.matrix import EPS, LOOSE, on_host, spectrum
-from isopursuit.search._swap import Columns as Swaps
-from isopursuit.search.passes import TIE, alive, pieces
+from isopursuit.search._swap import SwapKernel
+from isopursuit.search.passes import Interruptible, alive, pieces
+from isopursuit.search.settings import TIE
 from isopursuit.sources.tasks import Transform
 
 Array = NDArray[np.float64]
@@ -42,10 +43,10 @@ Found = tuple[tuple[Replacement, ...] | None, ...]  # for each picked column; No
 
 
 @dataclass(frozen=True)
-class Replacements:
+class Replacements(Interruptible):
     """The best replacements for each of the columns `picked` (n, k, k), at most NEAREST for each, lowest loss first.
 
-    `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `barred`
+    `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
     (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which
     nothing matters, one for each picked column.
     """
@@ -53,11 +54,10 @@ class Replacements:
     picked: Array
     log_loss: float
     c: float
-    barred: Indices
+    excluded: Indices
     rounding: Array | None = None
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
-    deadline: float = np.inf
 
     def __call__(self, block: Any, first: int) -> Found:
         """The best of one block."""
@@ -69,7 +69,7 @@ class Replacements:
             rounding = rounding_after(self.transform, values)
             values = values if A is None else A @ values
             squares = np.einsum("dp,dp->p", values, values)
-            possible = alive(squares, first + start, self.barred)
+            possible = alive(squares, first + start, self.excluded)
             if rounding is not None:
                 possible &= squares > rounding**2
             which = np.flatnonzero(possible)
@@ -95,9 +95,9 @@ class Replacements:
         k = self.picked.shape[2]
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
-        swaps = Swaps(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline)
+        swaps = SwapKernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline)
         kernel_loss = swaps.loss(subset)
-        swaps.price(subset, kernel_loss)
+        swaps.linearize(subset, kernel_loss)
         found: list[tuple[Replacement, ...] | None] = []
         for position in range(k):
             if time.perf_counter() > self.deadline:

@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Subset = NDArray[np.int32]
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.search.settings import PRODUCT_SPEED, SOLVE_SPEED, VOLUME_SHARE
+from isopursuit.search.swaps import UNLIMITED, Subset
 
-VOLUME_SHARE = 0.05  # of the time left, for columns of large volume
-SPEED = 3e8  # multiplications a second, by which that is judged
-FEW_COLUMNS = 8  # for each row, that are looked at however little time there is
-NEGLIGIBLE = 1e-20  # squared length of a residual, relative to the longest column, that is rounding
+FEW_COLUMNS = 8  # for each row, that are looked at however little time there is (guess)
+NEGLIGIBLE = 1e-20  # squared length of a residual, relative to the longest column, that is rounding (above eps²)
+MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
 
 
 def large_volume(
-    X: Array, include: Sequence[int], deadline: float = np.inf, rng: np.random.Generator | None = None
+    X: Array,
+    include: Sequence[int] | Indices,
+    clock: Clock = UNLIMITED,
+    rng: np.random.Generator | None = None,
 ) -> Subset:
     """D columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in proportion
     to its square.
 
-    Where all columns would take more than a small share of the time left, they are picked from a few, spread evenly;
-    should those not span all dimensions, the columns that are farthest from their span join.
+    Where all columns would take more than a small share of the remaining time, they are picked from a few, spread
+    evenly; should those not span all dimensions, the columns that are farthest from their span join.
     """
     n, D, P = X.shape
-    left = deadline - time.perf_counter()
-    most = P if left == np.inf else max(FEW_COLUMNS * D, int(VOLUME_SHARE * max(left, 0.0) * SPEED / (n * D**2)))
-    numbers: NDArray[np.intp] = np.arange(P, dtype=np.intp)
+    seconds = VOLUME_SHARE * clock.remaining
+    most = P if seconds == np.inf else max(FEW_COLUMNS * D, int(seconds * PRODUCT_SPEED / (n * D**2)))
+    numbers: Indices = np.arange(P, dtype=np.intp)
+    included = np.array(include, dtype=np.intp)
     if most < P:
-        numbers = np.union1d(numbers[:: -(-P // most)], np.array(include, dtype=np.intp))
+        numbers = np.union1d(numbers[:: -(-P // most)], included)
     residuals = X.copy() if most >= P else X[:, :, numbers]
-    lengths = np.einsum("idp,idp->p", residuals, residuals)
+    longest = float(np.einsum("idp,idp->p", residuals, residuals).max())
     directions = np.zeros((n, D, 0))
     subset: list[int] = []
     for step in range(D):
         squares = np.einsum("idp,idp->p", residuals, residuals)
         squares[np.isin(numbers, subset)] = 0
-        if len(numbers) < P and squares.max() <= NEGLIGIBLE * lengths.max():
+        if len(numbers) < P and squares.max() <= NEGLIGIBLE * longest:
             residuals = X - directions @ (np.swapaxes(directions, 1, 2) @ X)
             squares = np.einsum("idp,idp->p", residuals, residuals)
-            farthest = np.argpartition(-squares, most - 1)[:most]
-            numbers = np.union1d(farthest, np.array(include, dtype=np.intp))
+            numbers = np.union1d(np.argpartition(-squares, most - 1)[:most], included)
             residuals, squares = residuals[:, :, numbers], squares[numbers]
             squares[np.isin(numbers, subset)] = 0
-        if step < len(include):
-            place = int(np.searchsorted(numbers, include[step]))
+        if step < len(included):
+            place = int(np.searchsorted(numbers, included[step]))
         elif rng is None:
             place = int(squares.argmax())
         else:
@@ -59,3 +61,29 @@ def large_volume(
         directions = np.concatenate([directions, direction], axis=2)
         residuals -= direction @ (np.swapaxes(direction, 1, 2) @ residuals)
     return np.array(subset, np.int32)
+
+
+def grow_volume(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:
+    """Swap single columns of X (D, P) while that multiplies the volume by MIN_VOLUME_GAIN (maxvol); the first `fixed`
+    ones stay.
+
+    With S the picked columns, exchanging the i-th for x_p multiplies det S by entry (i, p) of S⁻¹X.
+    """
+    subset = subset.copy()
+    if X.size * len(X) / SOLVE_SPEED > clock.remaining:
+        return subset
+    try:
+        ratios: Array = np.asarray(np.linalg.solve(X[:, subset], X), np.float64)
+    except np.linalg.LinAlgError:
+        return subset
+    for _ in range(2 * len(X) if fixed < len(X) else 0):
+        row, column = np.unravel_index(np.abs(ratios[fixed:]).argmax(), ratios[fixed:].shape)
+        place = fixed + int(row)
+        pivot = float(ratios[place, column])
+        if abs(pivot) < MIN_VOLUME_GAIN or clock.expired:
+            break
+        subset[place] = column
+        change = ratios[:, column].copy()
+        change[place] -= 1
+        ratios -= change[:, None] * (ratios[place] / pivot)
+    return subset

@@ -1,0 +1,136 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# The penalty of one singular value or eigenvalue, for every kernel; penalty.py has the formulas and their derivation.
+
+from libc.math cimport INFINITY, exp, fmax, fmin, log, pow, sqrt
+
+cdef extern from *:
+    """
+    #define TWO_E 5.43656365691809
+    #define LOG_TWO_E 1.6931471805599454
+    #define SINGULAR_VALUE_ERROR 2.220446049250313e-16
+    #define LARGEST_LOG 600.0
+    #define CONVEX_EXPONENT 0.6204
+    """
+    const double TWO_E
+    const double LOG_TWO_E
+    const double SINGULAR_VALUE_ERROR  # of a singular value, relative to the largest one times the number of columns
+    const double LARGEST_LOG           # as in penalty.py
+    const double CONVEX_EXPONENT       # as in penalty.py
+
+
+cdef struct Loss:             # of a set of columns
+    double value              # infinite where they are dependent to working precision
+    double low                # with every singular value moved towards 1 by its error: the loss is not below this
+
+
+cdef struct Curve:            # h and its derivatives at an eigenvalue, clamped to the range of the envelopes
+    double eigenvalue
+    double inside             # the clamped eigenvalue
+    double log
+    double value
+    double slope
+    double bend
+
+
+cdef inline double penalty(double power) noexcept nogil:
+    # (e^u + e^(1/u)) / 2e
+    return (exp(power) + exp(1 / power)) / TWO_E
+
+
+cdef inline double h(double eigenvalue, double c) noexcept nogil:
+    return penalty(sqrt(eigenvalue) if c == 1 else pow(eigenvalue, c / 2))
+
+
+cdef inline double h_below(double eigenvalue, double c) noexcept nogil:
+    # h - 1 below one, 0 above: convex and decreasing for every c
+    if eigenvalue >= 1:
+        return 0.0
+    return h(eigenvalue, c) - 1 if eigenvalue > 0 else INFINITY
+
+
+cdef inline double h_above(double eigenvalue, double c) noexcept nogil:
+    # h - 1 above one, 0 below: increasing
+    return h_below(1 / eigenvalue, c) if eigenvalue > 1 else 0.0
+
+
+cdef inline Curve curve_at(double eigenvalue, double c, double low, double high) noexcept nogil:
+    # With a = c/2, u = l^a, v = 1/u: h = (e^u + e^v)/2e, l h' = a(u e^u - v e^v)/2e,
+    # l^2 h'' = a [u e^u (a(1 + u) - 1) + v e^v (a(1 + v) + 1)]/2e
+    cdef Curve at
+    cdef double a = c / 2, inside = fmin(fmax(eigenvalue, low), high)
+    cdef double u = pow(inside, a), v = 1 / u, rising = exp(u) / TWO_E, falling = exp(v) / TWO_E
+    at.eigenvalue, at.inside, at.log = eigenvalue, inside, log(inside)
+    at.value = rising + falling
+    at.slope = a * (u * rising - v * falling) / inside
+    at.bend = a * (u * rising * (a * (1 + u) - 1) + v * falling * (a * (1 + v) + 1)) / (inside * inside)
+    return at
+
+
+cdef inline double power_of_loss(double loss) noexcept nogil:
+    # A y >= 1 with (e^y + e^(1/y)) / 2e >= loss, tight to 1e-9: Newton's method from above. Eigenvalues of a larger loss
+    # are above y^(2/c) or below y^(-2/c).
+    cdef double target = TWO_E * loss, y = log(target), slope, following
+    cdef int i
+    for i in range(40):
+        slope = exp(y) - exp(1 / y) / (y * y)
+        if slope <= 0:
+            break
+        following = fmax(y - (exp(y) + exp(1 / y) - target) / slope, 1.0)
+        if following > y * (1 - 1e-14):
+            break
+        y = following
+    return y * (1 + 1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------------- logarithms
+
+cdef inline double log_add(double a, double b) noexcept nogil:
+    # log(e^a + e^b)
+    cdef double larger = fmax(a, b)
+    return larger + log(1 + exp(fmin(a, b) - larger)) if -INFINITY < larger < INFINITY else larger
+
+
+cdef inline double log_h(double eigenvalue, double c) noexcept nogil:
+    cdef double power
+    if eigenvalue <= 0:
+        return INFINITY
+    power = pow(eigenvalue, c / 2)
+    return log_add(power, 1 / power) - LOG_TWO_E if power > 0 else INFINITY
+
+
+cdef inline double log_excess(double eigenvalue, double c) noexcept nogil:
+    # log(h - 1)
+    cdef double share = log_h(eigenvalue, c)
+    return share if share > 30 else log(fmax(exp(share) - 1, 0.0))
+
+
+# ------------------------------------------------------------------------------------------------- the loss of columns
+
+cdef inline double least_penalty(double sigma, double error, double c) noexcept nogil:
+    # The least that g can be if the singular value may be wrong by `error`
+    sigma = fmin(sigma + error, 1.0) if sigma < 1 else fmax(sigma - error, 1.0)
+    return penalty(sigma if c == 1 else pow(sigma, c))
+
+
+cdef inline Loss spectral_loss(const double* sigma, int size, double c) noexcept nogil:
+    # sum g(sigma_d) of `size` descending singular values
+    cdef Loss loss
+    cdef double error = SINGULAR_VALUE_ERROR * size * sigma[0]
+    cdef int j
+    loss.value = INFINITY if sigma[size - 1] <= error else 0.0
+    loss.low = 0.0
+    for j in range(size):
+        loss.value += penalty(pow(sigma[j], c))
+        loss.low += least_penalty(sigma[j], error, c)
+    return loss
+
+
+cdef inline double log_spectral_loss(const double* sigma, int size, double c) noexcept nogil:
+    # The logarithm of the same value, as penalty.log_spectral_loss
+    cdef double total = -INFINITY
+    cdef int j
+    if sigma[size - 1] <= SINGULAR_VALUE_ERROR * size * sigma[0]:
+        return INFINITY
+    for j in range(size):
+        total = log_add(total, log_h(sigma[j] * sigma[j], c))
+    return total

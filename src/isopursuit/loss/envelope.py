@@ -1,0 +1,169 @@
+"""Convex envelopes of the isometry loss, one eigenvalue at a time.
+
+The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products (penalty.py). The exact
+search bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the
+eigenvalues that a subset better than the incumbent can have. With ``u = λ^{c/2}`` and ``v = 1/u``,
+
+    λ² h''(λ) = (c/4e) [ u eᵘ ((c/2)(1 + u) − 1) + v eᵛ ((c/2)(1 + v) + 1) ]
+
+falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each
+envelope is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isopursuit._types import Array
+from isopursuit.loss.penalty import (
+    curvature,
+    eigenvalue_loss,
+    eigenvalue_of_loss,
+    eigenvalue_slope,
+    find_root,
+    loss_above,
+)
+from isopursuit.matrix import namespace
+
+# Multiples of the scale of κ: dense where the bound of well-conditioned data peaks, wide above.
+_KAPPA_STEPS = (1.28, 1.7, 2.3, 3.1, 4.6, 7.1, 11.4, 20.0, 34.0, 57.0, 100.0, 171.0, 285.0, 570.0)
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Envelopes ``q_κ`` of ``h + κ log λ`` for a grid of κ, as the node kernel reads them.
+
+    Attributes
+    ----------
+    c : float
+        Exponent of the loss.
+    low, high : float
+        Eigenvalues between which the envelopes hold; they are extended by their tangents outside.
+    rows : (K, 5) array
+        One row for each κ, ascending from 0: κ, left and right end of the linear interval, value at its left end, its
+        slope. An empty interval has left > right.
+    """
+
+    c: float
+    low: float
+    high: float
+    rows: Array
+
+    def envelope(self, eigenvalue: float, row: int) -> tuple[float, float]:
+        """Value and slope of ``q_κ`` at one eigenvalue, the reference for the kernel's own evaluation."""
+        kappa, left, right, value, slope = self.rows[row].tolist()
+        inside = min(max(eigenvalue, self.low), self.high)
+        if left <= inside <= right:
+            return value + slope * (eigenvalue - left), slope
+        slope = _slope(inside, self.c, kappa)
+        return _value(inside, self.c, kappa) + slope * (eigenvalue - inside), slope
+
+    def convex_loss_above(self, eigenvalues: Any) -> Any:
+        """The convex envelope of ``h₊``, in any array namespace: ``q_0 − 1`` above one, constant beyond `high`."""
+        xp = namespace(eigenvalues)
+        _, left, right, value, slope = self.rows[0].tolist()
+        inside = xp.clip(eigenvalues, 1.0, self.high)
+        above = loss_above(inside, self.c)
+        if left <= right:
+            above = xp.where((inside >= left) & (inside <= right), value - 1 + slope * (inside - left), above)
+        return xp.clip(above, 0.0, None)
+
+
+def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxation:
+    """Tabulate the envelopes needed to search for a subset better than the incumbent.
+
+    Parameters
+    ----------
+    c : float
+        Exponent of the loss.
+    dimension : int
+        Number of columns D of a subset.
+    incumbent : float
+        Loss of the best subset known.
+    trace : float
+        Largest possible trace of M: the sum of the D largest squared column lengths.
+    """
+    # λ_min of a better subset has h(λ) < incumbent; the factor 4 keeps the tangent below it steep.
+    low = eigenvalue_of_loss(4 * max(incumbent, 5.0), c) ** -1.0
+    # λ_max of a better subset has h(λ) + (D − 1) < incumbent, and no eigenvalue exceeds the trace.
+    high = min(eigenvalue_of_loss(max(incumbent - dimension + 1, 1.0) * (1 + 1e-9), c), trace) * (1 + 1e-9)
+    high = max(high, 2 * low)
+    flattest = _flattest(c)
+    rows = [_row(kappa, c, low, high, flattest) for kappa in _kappa_grid(c, incumbent, flattest)]
+    return Relaxation(c, low, high, np.array(rows))
+
+
+def _value(eigenvalue: float, c: float, kappa: float) -> float:
+    return eigenvalue_loss(eigenvalue, c) + kappa * math.log(eigenvalue)
+
+
+def _slope(eigenvalue: float, c: float, kappa: float) -> float:
+    return eigenvalue_slope(eigenvalue, c) + kappa / eigenvalue
+
+
+def _flattest(c: float) -> float:
+    """Log λ where ``λ² h''`` is smallest, by golden section (it falls, then rises)."""
+    # The minimum has 0 < log u, and u < 2/c + 1 since the rising term then increases.
+    lower, upper = 0.0, 2 / c * math.log(2 / c + 1)
+    golden = (math.sqrt(5) - 1) / 2
+    while upper - lower > 1e-9 * (1 + upper):
+        left, right = upper - golden * (upper - lower), lower + golden * (upper - lower)
+        if curvature(math.exp(left), c) < curvature(math.exp(right), c):
+            upper = right
+        else:
+            lower = left
+    return (lower + upper) / 2
+
+
+def _kappa_grid(c: float, incumbent: float, flattest: float) -> list[float]:
+    """0, the largest κ that leaves ``h + κ log`` convex, and larger ones up to the incumbent's size."""
+    convex = curvature(math.exp(flattest), c) * (1 - 1e-9)
+    scale = max(convex, 0.35 * c * c)
+    grid = [0.0, *([convex] if convex > 0 else [0.4 * scale, scale]), *(scale * step for step in _KAPPA_STEPS)]
+    if incumbent > 2 * grid[-1]:
+        grid += np.geomspace(grid[-1], incumbent, 13)[1:].tolist()
+    return grid
+
+
+def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tuple[float, float, float, float, float]:
+    """The linear interval of the envelope of ``h + κ log`` on [low, high]."""
+    start, end = math.log(low), math.log(high)
+    middle = min(max(flattest, start), end)
+
+    def concavity(point: float) -> float:
+        return curvature(math.exp(point), c) - kappa
+
+    if concavity(middle) >= 0:
+        return kappa, 1.0, 0.0, 0.0, 0.0
+    # h + κ log is concave exactly between the two inflections.
+    first = start if concavity(start) <= 0 else find_root(concavity, start, middle, 1e-9)
+    last = end if concavity(end) <= 0 else find_root(concavity, middle, end, 1e-9)
+
+    def touch(slope: float, lower: float, upper: float) -> float:
+        """Where a line of this slope supports the convex branch between lower and upper (logarithms)."""
+
+        def excess(point: float) -> float:
+            return _slope(math.exp(point), c, kappa) - slope
+
+        if excess(lower) >= 0:
+            return math.exp(lower)
+        if excess(upper) <= 0:
+            return math.exp(upper)
+        # The line's height is stationary here, so half the digits are enough.
+        return math.exp(find_root(excess, lower, upper, 1e-9))
+
+    # The common tangent: Newton's method takes the slope of the chord between the points where the last slope touches.
+    left, right, slope = math.exp(first), math.exp(last), math.inf
+    for _ in range(100):
+        chord = (_value(right, c, kappa) - _value(left, c, kappa)) / (right - left)
+        if abs(chord - slope) <= 1e-15 * abs(chord):
+            break
+        slope = chord
+        left, right = touch(slope, start, first), touch(slope, last, end)
+    # An interval that reaches the end of the range continues as its tangent there, rounding or not.
+    left, right = (low if left <= low * (1 + 1e-12) else left), (high if right >= high * (1 - 1e-12) else right)
+    return kappa, left, right, min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left)), slope

@@ -1,0 +1,60 @@
+"""Run a schedule of stages until the gap is closed or something is spent.
+
+A stage does one thing to the incumbent: it improves the subset, or raises the bound, or both. Exact and exchange search
+are schedules of the same stages. A stage that needs a smaller search calls `run` on a smaller pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from isopursuit.clock import Clock
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.pool import Pool
+
+
+class Stage(Protocol):
+    """One step of a search.
+
+    `share` is the share of the remaining time that the stage may use. `applies` tells whether it can do something for
+    this pool. `run` reports what it finds to the incumbent as it goes, so that nothing is lost when it is interrupted;
+    it returns None, or why the whole search must end.
+    """
+
+    @property
+    def share(self) -> float:
+        """Of the time that remains, what the stage may use."""
+        ...
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """Whether the stage can do something."""
+        ...
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Improve the incumbent."""
+        ...
+
+
+def run(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
+    """Run the stages in turn. Ctrl-C ends the search with what is known, if a subset is known at all."""
+    try:
+        run_inner(stages, pool, incumbent, clock)
+    except KeyboardInterrupt:
+        if len(incumbent.subset) == 0:
+            raise
+        incumbent.stop = StopReason.INTERRUPTED
+
+
+def run_inner(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
+    """As `run`, for a search inside a stage: Ctrl-C ends the outer one."""
+    for stage in stages:
+        if incumbent.closed or incumbent.stop is not None:
+            return
+        if len(incumbent.subset) and clock.expired:
+            incumbent.stop = StopReason.TIME
+            return
+        if stage.applies(pool, incumbent):
+            reason = stage.run(pool, incumbent, clock if stage.share == 1 else clock.part(stage.share))
+            # the stage's share of the time may be over, and the whole of it not
+            incumbent.stop = None if reason is StopReason.TIME and not clock.expired else reason

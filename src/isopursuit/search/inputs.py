@@ -1,0 +1,126 @@
+"""Validate what a search is given, once: arrays, data frames, many points, or a source become a pool."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from isopursuit._types import Array, Indices, Label
+from isopursuit.clock import Clock
+from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.matrix import Matrix, as_indices, as_numbers, as_points, direction_rank, name_columns
+from isopursuit.search.pool import ArrayPool
+from isopursuit.search.source_pool import SourcePool
+from isopursuit.sources.columns import as_source, is_source, refuse_labels
+
+
+def as_pool(
+    X: Any,
+    c: float,
+    include: Iterable[Any] | None,
+    exclude: Iterable[Any] | None,
+    labels: Sequence[Label] | None,
+    clock: Clock,
+) -> ArrayPool | SourcePool:
+    """The pool of a matrix, of many points, or of a source."""
+    if is_source(X):
+        return as_source_pool(X, c, include, exclude, labels, clock)
+    return as_array_pool(X, c, include, exclude, labels)
+
+
+def as_array_pool(
+    X: Any,
+    c: float = 1.0,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+) -> ArrayPool:
+    """Validate a search's input in memory: enough columns, of full rank, and independent included ones.
+
+    X is one matrix or many points, raw or already validated.
+    """
+    started = time.perf_counter()
+    matrices = [X] if isinstance(X, Matrix) else X if is_validated(X) else as_points(X, labels)[0]
+    matrix = matrices[0]
+    included, excluded = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
+    D, P = matrix.values.shape
+    both = sorted(set(included) & set(excluded))
+    if both:
+        raise ParameterError(f"Columns both included and excluded: {name_columns(both, matrix.labels)}.")
+    if len(included) > D:
+        raise ParameterError(f"include names {len(included)} columns, but only {D} are picked (one for each row of X).")
+    allowed = np.all([one.nonzero for one in matrices], axis=0)
+    vanishing = int((np.any([one.nonzero for one in matrices], axis=0) & ~allowed).sum())
+    if vanishing:
+        note = f"columns that are zero at some of the {len(matrices)} points cannot be picked: {vanishing} of them."
+        matrix = replace(matrix, notes=(*matrix.notes, note))
+    allowed[excluded] = False
+    unusable = [i for i in included if not allowed[i]]
+    if unusable:
+        raise ParameterError(f"include names zero columns: {name_columns(unusable, matrix.labels)}.")
+    columns = np.flatnonzero(allowed)
+    if len(columns) < D:
+        raise ShapeError(
+            f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {D} are needed. "
+            "Exclude fewer columns, or pass a smaller k to `select`."
+        )
+    values = matrix.values[None] if len(matrices) == 1 else np.stack([one.values for one in matrices])
+    values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
+    place = np.searchsorted(columns, included).astype(np.intp)
+    pool = ArrayPool(matrix, values, columns, place, c=c, started=started)
+    for i, one in enumerate(matrices):
+        _check_rank(pool, i, None if one.rounding is None else one.rounding[columns])
+    return pool
+
+
+def as_source_pool(
+    X: Any,
+    c: float,
+    include: Iterable[Any] | None,
+    exclude: Iterable[Any] | None,
+    labels: object,
+    clock: Clock,
+) -> SourcePool:
+    """Validate a search's input that is read in passes."""
+    refuse_labels(labels)
+    columns = as_source(X)
+    k, count = columns.shape
+    included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
+    both = np.intersect1d(included, excluded)
+    if len(both):
+        raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
+    if len(included) > k:
+        raise ParameterError(f"include names {len(included)} columns, but only {k} are picked.")
+    return SourcePool(columns, included, excluded, c=c, clock=clock)
+
+
+def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:
+    """The numbers of a source's columns, sorted and without repeats."""
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    given = np.atleast_1d(np.asarray(columns if isinstance(columns, str | int) else list(columns)))
+    return np.unique(as_numbers(given if given.size else np.zeros(0, dtype=np.intp), P, what))
+
+
+def is_validated(X: Any) -> TypeGuard[list[Matrix]]:
+    """Whether these are points that were validated before."""
+    return isinstance(X, list) and len(X) > 0 and isinstance(X[0], Matrix)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _check_rank(pool: ArrayPool, i: int, rounding: Array | None) -> None:
+    """Refuse columns of deficient rank at the i-th point, and dependent included ones."""
+    values, where = pool.X[i], f" at point {i}" if pool.points > 1 else ""
+    rank = direction_rank(values, rounding)
+    if rank < pool.k:
+        raise RankError(
+            f"X has {pool.k} rows but the columns that can be picked have rank {rank}{where}, so every subset has "
+            f"infinite loss. Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
+        )
+    some = pool.include
+    if len(some) and direction_rank(values[:, some], None if rounding is None else rounding[some]) < len(some):
+        names = name_columns(pool.to_caller(some).tolist(), pool.matrix.labels)
+        raise RankError(f"The included columns are linearly dependent{where}: {names}.")

@@ -1,0 +1,257 @@
+"""What a search asks of every column in one pass: which is best to add, which may improve a subset, which are equal.
+
+M_O = Σ x xᵀ over the columns O that stay, with eigenvalues e_1 ≤ … ≤ e_D; a column x comes to them. The eigenvalues μ
+of M_O + x xᵀ interlace, e_a ≤ μ_a ≤ e_(a+1), and with y the length of x off span O
+
+    μ_1 ≤ β = y² / (1 + ‖O⁺x‖²),        μ_max ≥ max(‖x‖², e_max)
+
+(the Rayleigh quotient of the inverse Gram matrix, and of the Gram matrix itself). So x leads below a loss only if β is
+above one threshold and ‖x‖² below another, both known before the pass. With B = X_S⁻¹ and b = Bx all D swaps into S
+need one product (2D × D), since with g = B Bᵀ, leaving out column i,
+
+    y_i² = b_i²/g_ii,        ‖O_i⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
+
+Columns that pass are evaluated as in memory: where blocks are (greedy), or where they are loaded (swaps). A search
+picks as many columns as there are rows, so rows are few and products are not what a pass costs. Everything is computed
+in float64, whatever the precision of the columns, and there is no rounding to account for but that of float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.loss.penalty import LARGEST_LOG, eigenvalue_of_loss, log_penalty, loss_above, loss_below
+from isopursuit.matrix import namespace, on_host, spectrum
+from isopursuit.search._swap import SwapKernel
+from isopursuit.search.passes import Interruptible, OutOfTimeError, alive, beside, pieces
+from isopursuit.search.settings import TIE
+from isopursuit.sources.tasks import Pile, Transform
+
+TINY = 1e-300  # a threshold that everything passes
+SLACK = 1e-9  # of thresholds, for rounding
+
+
+@dataclass(frozen=True)
+class FirstEqual:
+    """The number of the first column that is equal, up to sign, to each of `few` (k, D); −1 where none is."""
+
+    few: Array
+    transform: Transform
+    excluded: Indices
+
+    def __call__(self, block: Any, first: int) -> Indices:
+        """Those of one block."""
+        found = np.full(len(self.few), -1, dtype=np.intp)
+        largest = np.abs(self.few).argmax(axis=1)
+        for start, z in pieces(block, self.transform):
+            squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
+            here = alive(squares, first + start, self.excluded)
+            for j in np.flatnonzero(found < 0).tolist():
+                x, row = self.few[j], int(largest[j])
+                where = np.flatnonzero(here & (np.abs(on_host(z[row])) == abs(x[row])))
+                some = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, beside(where, z)]).T
+                equal = (some == x).all(axis=1) | (some == -x).all(axis=1)
+                if equal.any():
+                    found[j] = first + start + int(where[equal.argmax()])
+        return found
+
+    def merge(self, one: Indices, other: Indices) -> Indices:
+        """The lower numbers."""
+        return np.where((one < 0) | ((other >= 0) & (other < one)), other, one)
+
+    def after(self, answer: Indices) -> FirstEqual:
+        """Nothing that was found shortens the rest."""
+        return self
+
+
+# ------------------------------------------------------------------------------------------------------ one column more
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best column to add: its number, its entries (D,) and the log-loss with it; number −1 where there is none."""
+
+    log_loss: float = np.inf
+    index: int = -1
+    values: Array | None = None
+    columns: int = 0
+
+
+@dataclass(frozen=True)
+class Addition(Interruptible):
+    """Which column, added to the `others` (k, D), gives the least log-loss; of equal ones the lowest number.
+
+    Only columns below `limit` are looked for. Past the deadline it raises `OutOfTimeError`.
+    """
+
+    others: Array
+    c: float
+    transform: Transform
+    excluded: Indices
+    limit: float = np.inf
+
+    def __call__(self, block: Any, first: int) -> Best:
+        """The best of one block."""
+        best = Best(columns=block.shape[1])
+        asked = self
+        for start, z in pieces(block, self.transform):
+            found = asked.among(z, first + start)
+            best = self.merge(best, found)
+            asked = asked.after(best)
+        return best
+
+    def among(self, z: Any, first: int) -> Best:
+        """Thresholds first, then the kernel on what passes them."""
+        least, shares, most = self.thresholds
+        xp = namespace(z)
+        squares = on_host(xp.einsum("dp,dp->p", z, z))
+        can = alive(squares, first, self.excluded) & (squares <= most)
+        if least > 0:
+            y, leak = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in shares))
+            can &= on_host(y >= least * (1 + leak) * (1 - SLACK) - 1e-14 * squares.max(initial=0.0))
+        where = np.flatnonzero(can)
+        k = len(self.others)
+        if len(where) == 0:
+            return Best()
+        if k == 0:
+            found, value = self.alone(squares[where])
+            if not value < self.limit:
+                return Best()
+            column = z[:, int(where[found])]
+            return Best(value, first + int(where[found]), np.asarray(on_host(column), dtype=np.float64).copy())
+        few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, beside(where, z)]).T
+        columns = np.ascontiguousarray(np.concatenate([self.others, few]))
+        chosen = np.arange(k, dtype=np.int32)
+        swaps = SwapKernel(columns, self.c, self.deadline)
+        found, value = swaps.add(chosen, self.limit, -1)
+        if swaps.late:
+            raise OutOfTimeError
+        return Best() if found < 0 else Best(value, first + int(where[found - k]), columns[found].copy())
+
+    def alone(self, squares: Array) -> tuple[int, float]:
+        """The column that is best by itself: many may be of one length, and none needs an eigenvalue."""
+        values = log_penalty(np.sqrt(squares), self.c)
+        least = float(values.min())
+        return int(np.argmax(values <= least + TIE * max(abs(least), 1.0))), least
+
+    @property
+    def thresholds(self) -> tuple[float, tuple[Array, Array], float]:
+        """The least β, the matrices that give y and O⁺x, and the largest ‖x‖²."""
+        k, D = self.others.shape
+        nothing = np.zeros((0, D))
+        if self.limit > LARGEST_LOG:
+            return 0.0, (nothing, nothing), np.inf
+        u, s, vt = np.linalg.svd(self.others) if k else (nothing, np.zeros(0), np.eye(D))
+        excess = float(np.exp(self.limit)) * (1 + SLACK) - (k + 1)
+        middle = spared(s[::-1] ** 2, self.c)
+        least = 1 / eigenvalue_of_loss(1 + max(excess - middle, 0.0), self.c)
+        most = eigenvalue_of_loss(1 + max(excess, 0.0), self.c) * (1 + SLACK)
+        inverse = (u / np.maximum(s, 1e-150)) @ vt[:k] if k else nothing
+        return least, (np.ascontiguousarray(vt[k:]), inverse), most
+
+    def merge(self, one: Best, other: Best) -> Best:
+        """The better one; of equal ones the lower number."""
+        if other.index < 0 or one.index < 0:
+            found = one if other.index < 0 else other
+        else:
+            tie = abs(one.log_loss - other.log_loss) <= TIE * max(abs(min(one.log_loss, other.log_loss)), 1.0)
+            found = min(one, other, key=lambda best: best.index if tie else best.log_loss)
+        return replace(found, columns=one.columns + other.columns)
+
+    def after(self, answer: Best) -> Addition:
+        """What is worse than the best so far, by more than a tie, does not matter."""
+        if answer.index < 0:
+            return self
+        return replace(self, limit=min(self.limit, tied(answer.log_loss)))
+
+
+def tied(log_loss: float) -> float:
+    """A limit that log-losses equal to this one are still below."""
+    return log_loss + 2 * TIE * max(abs(log_loss), 1.0)
+
+
+def spared(e: Array, c: float) -> float:
+    """What the eigenvalues between the first and the last cost above 1 each, when a column comes to others.
+
+    e holds the others' own, ascending, k of them: they are e_2, …, e_(k+1) of the new spectrum's interlacing.
+    """
+    above = loss_above(e[:-1], c).sum()
+    return float(above + loss_below(e[1:], c).sum() + (loss_above(e[-1:], c).sum()))
+
+
+# ------------------------------------------------------------------------------------------------------------- one swap
+
+
+@dataclass(frozen=True)
+class SwapCandidates:
+    """Which columns may improve a subset by taking the place of one of its columns.
+
+    `products` is (2D, D), B over g B; `diagonals` (2, D) the diagonals of g and g²; `least` (D,) the thresholds of β
+    for each place, infinite where nothing can improve. A column's key is its largest β/least: those above 1 may
+    improve, and at most `room` of them are loaded.
+    """
+
+    products: Array
+    diagonals: Array
+    least: Array
+    most: float
+    transform: Transform
+    excluded: Indices
+    room: int
+    bar: float = 1 - SLACK
+
+    @classmethod
+    def into(
+        cls, subset: Array, free: range, c: float, log_loss: float, transform: Transform, excluded: Indices, room: int
+    ) -> SwapCandidates:
+        """For the columns `subset` (D, D) of that log-loss, of which those at `free` may go."""
+        D = len(subset)
+        B: Array = np.asarray(np.linalg.inv(subset), dtype=np.float64)
+        g = B @ B.T
+        least = np.full(D, np.inf)
+        most = np.inf
+        if log_loss > LARGEST_LOG:
+            least[free] = TINY
+        else:
+            excess = float(np.exp(log_loss)) - D
+            most = eigenvalue_of_loss(1 + excess, c) * (1 + SLACK)
+            for i in free:
+                e = spectrum(np.delete(subset, i, axis=1))[::-1] ** 2
+                if (left := excess - spared(e, c)) > 0:
+                    least[i] = 1 / eigenvalue_of_loss(1 + left, c)
+        diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
+        return cls(np.concatenate([B, g @ B]), diagonals, least, most, transform, excluded, room)
+
+    def __call__(self, block: Any, first: int) -> Pile:
+        """Those of one block."""
+        keys = np.concatenate([self.keys(z, first + start) for start, z in pieces(block, self.transform)])
+        which = np.flatnonzero(keys > 1 - SLACK)
+        return Pile.pick(block, first, which, keys[which], self.room, self.bar)
+
+    def keys(self, z: Any, first: int) -> Array:
+        """The largest β/least of every column, 0 for those too long or excluded."""
+        xp = namespace(z)
+        D = len(z)
+        both = beside(self.products, z) @ z
+        b, gb = both[:D], both[D:]
+        diagonal, square = (beside(row, z)[:, None] for row in self.diagonals)
+        total = xp.einsum("dp,dp->p", b, b)
+        share = b / diagonal
+        reach = share * share * square
+        leak = 1 + xp.clip(total * (1 - SLACK) - 2 * share * gb + reach * (1 - SLACK), 0.0, None)
+        with np.errstate(over="ignore"):  # infinite is larger than 1 all the same
+            key = on_host(xp.amax(b * share / (leak * beside(self.least, z)[:, None]), 0))
+        squares = on_host(xp.einsum("dp,dp->p", z, z))
+        return np.where(alive(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
+
+    def merge(self, one: Pile, other: Pile) -> Pile:
+        """Both."""
+        return one.joined(other)
+
+    def after(self, answer: Pile) -> SwapCandidates:
+        """Columns below all that fill the room need not come along."""
+        return replace(self, bar=max(self.bar, answer.bar))

@@ -1,0 +1,308 @@
+"""The candidates of a search, wherever they are: in one array, at many points, or in a source that is read in passes.
+
+The pool has the only index map of a search. Inside, columns are known by their *positions* in the pool, integers from 0
+to count − 1; `to_caller` turns them into the caller's column numbers, once, for callbacks and the answer. A part of a
+pool (`among`, `at_point`) is a pool of its own, whose positions `among` maps back.
+
+Some columns are *resident*: at hand as one array, the included ones first. The proof solves its relaxation over those,
+and loads more of them as passes find that they matter. A pool in memory answers passes as a source does.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NewType
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.errors import RangeError, RankError
+from isopursuit.loss.penalty import STATED
+from isopursuit.matrix import Matrix, direction_rank, side_by_side, spectrum
+from isopursuit.results import Search
+from isopursuit.search.incumbent import Found
+from isopursuit.search.objective import Objective
+from isopursuit.search.passes import OutOfTimeError, fold_until
+from isopursuit.search.settings import COPY_SPEED, RESIDENT
+from isopursuit.sources.arrays import ArraySource
+from isopursuit.sources.columns import Columns
+from isopursuit.sources.tasks import Pile, Task, Transform
+
+CallerNumbers = NewType("CallerNumbers", Indices)  # column numbers of the caller's matrix; made by `Pool.to_caller`
+
+LARGE = 2**22  # entries from which on a copy is made in blocks that stay in cache (measured: 20 × 200,000)
+
+
+class Pool:
+    """The columns that a search may pick, at n points, and those that it must.
+
+    Attributes
+    ----------
+    c : float
+        Exponent of the loss.
+    k, count, points : int
+        Columns to pick (as many as there are rows), candidates, and points.
+    include : (m,) array
+        Positions of the columns that must be picked, sorted.
+    excluded : array
+        Positions that a pass leaves out, sorted: those that must not be picked, and the included ones.
+    """
+
+    c: float
+    k: int
+    count: int
+    points: int
+    include: Indices
+    excluded: Indices
+    matrix: Matrix
+    started: float
+    _residents: tuple[Indices, Array] | None = None
+    pass_seconds: tuple[float, ...] = ()
+
+    @property
+    def X(self) -> Array | None:
+        """All columns, (points, k, count), where they are in memory."""
+        return None
+
+    @property
+    def columns(self) -> Columns:
+        """What a pass reads."""
+        raise NotImplementedError
+
+    @property
+    def missing(self) -> int:
+        """How many columns are to be picked beside the included ones."""
+        return self.k - len(self.include)
+
+    @property
+    def numbers(self) -> Indices:
+        """Positions of the resident columns."""
+        return self._loaded()[0]
+
+    @property
+    def resident(self) -> Array:
+        """The resident columns."""
+        return self._loaded()[1]
+
+    def _loaded(self) -> tuple[Indices, Array]:
+        if self._residents is None:
+            self._residents = self._first_residents()
+        return self._residents
+
+    def _first_residents(self) -> tuple[Indices, Array]:
+        """Positions and columns: the included ones, and a sample of the others."""
+        raise NotImplementedError
+
+    def load(self, positions: Indices, values: Array) -> None:
+        """Make these columns (k, m) resident as well."""
+        new = ~np.isin(positions, self.numbers)
+        self._residents = (
+            np.concatenate([self.numbers, positions[new]]),
+            np.concatenate([self.resident, values[:, new]], axis=1),
+        )
+
+    def place(self, positions: Indices) -> Any:
+        """Where these columns stand among the resident ones, as int32 for the kernels."""
+        order = np.argsort(self.numbers)
+        return order[np.searchsorted(self.numbers, positions, sorter=order)].astype(np.int32)
+
+    def at_hand(self, positions: Indices) -> Array:
+        """These columns, (k, m), which are resident or in memory."""
+        return self.resident[:, self.place(positions)] if self.X is None else self.X[0][:, positions]
+
+    def at_points(self, positions: Indices) -> Array:
+        """The same at all points, (points, k, m)."""
+        return self.at_hand(positions)[None] if self.X is None else self.X[:, :, positions]
+
+    def ask(self, task: Task, clock: Clock) -> Any:
+        """The task's answer for all columns, by one pass; None where the time is over before its end."""
+        if self.pass_seconds and clock.remaining < self.pass_seconds[-1]:
+            return None
+        began = time.perf_counter()
+        try:
+            answer = fold_until(self.columns.source, task, clock.deadline)
+        except OutOfTimeError:
+            return None
+        self.pass_seconds += (time.perf_counter() - began,)
+        return answer
+
+    def loaded(self, found: Pile) -> tuple[Indices, Array]:
+        """The columns that a pass returned: positions, ascending, and columns (k, m), without the excluded ones."""
+        positions = np.concatenate([part[0] for part in found.parts])
+        values = np.concatenate([part[2] for part in found.parts]).T.astype(np.float64)
+        order = np.argsort(positions)
+        order = order[~np.isin(positions[order], self.excluded)]
+        return positions[order], self.columns.transform.apply(values[:, order])
+
+    def to_caller(self, positions: Indices) -> CallerNumbers:
+        """The caller's numbers of these columns."""
+        raise NotImplementedError
+
+    def answer(self, found: Found, objective: Objective, method: str) -> Search:
+        """The result, in the caller's numbers."""
+        raise NotImplementedError
+
+    def answer_for(
+        self, subset: Array, numbers: CallerNumbers, found: Found, objective: Objective, method: str
+    ) -> Search:
+        """The result for the columns `subset` (n, k, k) with these numbers; the loss comes from their singular values.
+
+        What float64 cannot decide is not called proved: "precision" replaces a status that claims more.
+        """
+        order = np.argsort(numbers)
+        subset = subset[:, :, order]
+        score = float(objective.total(subset[None])[0])
+        if score == np.inf and objective.name == "isometry":
+            self._refuse_dependent(subset)
+            raise RangeError(
+                "Every subset tried has a loss whose logarithm overflows float64. Use a smaller c, or rescale X: the "
+                f"median length of the picked columns is {float(np.median(np.linalg.norm(subset, axis=1))):.4g}."
+            )
+        loss = objective.loss(score)
+        status, notes = found.status, self.matrix.notes + found.notes
+        bound = self.points * objective.bound(self.k) if found.lower_bound is None else found.lower_bound
+        if objective.least is not None and status in ("optimal", "gap", "precision"):
+            least = float(objective.add(objective.least(subset)))
+            # the loss must be known far better than what is claimed about it
+            known = STATED if status == "optimal" else max(STATED, 1e-3 * (1 - bound / loss))
+            if status == "precision" or not score - least <= known:
+                status, bound = "precision", min(bound, objective.loss(least))
+                notes += (_precision_note(subset),)
+        log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
+        return Search(
+            indices=numbers[order],
+            loss=loss,
+            log_loss=log_loss,
+            lower_bound=loss if status == "optimal" else min(bound, loss),
+            evaluations=found.evaluations,
+            status=status,
+            method=method,
+            objective=objective.name,
+            nodes=found.nodes,
+            seconds=time.perf_counter() - self.started,
+            labels=self.matrix.labels,
+            notes=notes,
+        )
+
+    def _refuse_dependent(self, subset: Array) -> None:
+        """Say so where the subset is dependent at some point: then no subset that was tried is better."""
+        for i, point in enumerate(subset):
+            if direction_rank(point) < self.k:
+                where = f" at some of the {len(subset)} points (one of them is point {i})" if len(subset) > 1 else ""
+                raise RankError(
+                    f"Every subset of {self.k} columns that was tried is linearly dependent{where}, so its loss is "
+                    "infinite. Give the search more time, include or exclude fewer columns, pass a smaller k to "
+                    "`select`, or leave out points."
+                )
+
+
+class ArrayPool(Pool):
+    """Columns in memory, (n, k, count); one matrix is one point, and at several points the losses are summed."""
+
+    def __init__(
+        self, matrix: Matrix, X: Array, caller: Indices, include: Indices, *, c: float, started: float
+    ) -> None:
+        self.matrix, self._X, self.caller, self.include, self.c = matrix, X, caller, include, c
+        self.points, self.k, self.count = X.shape
+        self.excluded = include
+        self.started = started
+        self._columns: Columns | None = None
+
+    @property
+    def X(self) -> Array:
+        """All columns, (points, k, count)."""
+        return self._X
+
+    @property
+    def columns(self) -> Columns:
+        """The array of the first point, as a source."""
+        if self._columns is None:
+            self._columns = Columns(ArraySource(self.X[0], self.X.dtype, None), Transform())
+        return self._columns
+
+    def _first_residents(self) -> tuple[Indices, Array]:
+        free = np.setdiff1d(np.arange(self.count), self.include)
+        if len(free) > RESIDENT:
+            free = np.sort(np.random.default_rng(0).choice(free, RESIDENT, replace=False))
+        positions = np.concatenate([self.include, free])
+        return positions, np.ascontiguousarray(self.X[0][:, positions])
+
+    def distinct(self, clock: Clock) -> ArrayPool:
+        """The candidates that differ by more than sign, in an order that depends on their entries alone; all of them as
+        they are where copies would take the time.
+
+        A search that draws random numbers then gives the same answer whatever order and signs the caller's columns
+        have. Two equal columns are dependent, so no subset of finite loss has both: of equal ones the included one
+        stays, or the first.
+        """
+        if 3 * self.X.nbytes / COPY_SPEED > clock.remaining:
+            return self
+        n, D, P = self.X.shape
+        signs = _signs(self.X)
+
+        def entries(some: Indices) -> Array:
+            return (self.X[:, :, some] * signs[:, None, some]).reshape(n * D, len(some))
+
+        first = self.X[0, 0] * signs[0]
+        order = np.argsort(first, kind="stable")
+        alike = np.append(first[order[1:]] == first[order[:-1]], False)
+        tied = np.flatnonzero(alike | np.append(False, alike[:-1]))
+        order[tied] = order[tied][np.lexsort(entries(order[tied])[::-1])]
+        # equal columns are neighbours now
+        same = np.zeros(P, dtype=bool)
+        pairs = np.flatnonzero(alike)
+        same[pairs + 1] = (entries(order[pairs]) == entries(order[pairs + 1])).all(axis=0)
+        optional = np.ones(P, dtype=bool)
+        optional[self.include] = False
+        order = order[np.lexsort((order, optional[order], np.cumsum(~same)))][~same]
+        place = np.full(P, -1, dtype=np.intp)
+        place[order] = np.arange(len(order))
+        if self.X.size < LARGE:
+            X = np.take(self.X, order, axis=2)
+        else:
+            # the entries of each column are neighbours, as the kernels read them: one copy less where copies take long
+            rows = [side_by_side(one)[order] for one in self.X]
+            X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
+        X *= signs[:, None, order]
+        return self._with(X, self.caller[order], np.sort(place[self.include]))
+
+    def among(self, positions: Indices) -> ArrayPool:
+        """The pool of these columns (sorted, the included ones among them): its i-th column is `positions[i]` here."""
+        X = np.ascontiguousarray(self.X[:, :, positions])
+        return self._with(X, self.caller[positions], np.searchsorted(positions, self.include))
+
+    def at_point(self, i: int) -> ArrayPool:
+        """The same columns at one point."""
+        return self._with(self.X[i : i + 1], self.caller, self.include)
+
+    def _with(self, X: Array, caller: Indices, include: Indices) -> ArrayPool:
+        return ArrayPool(self.matrix, X, caller, include.astype(np.intp), c=self.c, started=self.started)
+
+    def to_caller(self, positions: Indices) -> CallerNumbers:
+        """The caller's numbers of these columns, sorted."""
+        return CallerNumbers(np.sort(self.caller[positions]))
+
+    def answer(self, found: Found, objective: Objective, method: str) -> Search:
+        """The result, in the caller's numbers."""
+        subset = found.subset
+        return self.answer_for(self.at_points(subset), CallerNumbers(self.caller[subset]), found, objective, method)
+
+
+def _precision_note(subset: Array) -> str:
+    s = spectrum(subset)
+    with np.errstate(divide="ignore"):
+        condition = float((s[:, 0] / s[:, -1]).max())
+    return (
+        f"not proved: the picked columns have condition number {condition:.2g}, and float64 cannot compare the losses "
+        "of such subsets. Drop columns that nearly repeat others, or dimensions in which all columns nearly vanish."
+    )
+
+
+def _signs(X: Array) -> Array:
+    """Of each column at each point, (n, P): that of its first entry that is not zero."""
+    signs = np.sign(X[:, 0])
+    point, column = np.nonzero(signs == 0)
+    rest = X[point, :, column]
+    signs[point, column] = np.sign(np.take_along_axis(rest, (rest != 0).argmax(axis=1)[:, None], axis=1)[:, 0])
+    return signs

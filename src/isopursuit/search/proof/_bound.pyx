@@ -1,0 +1,333 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The convex relaxation of a node: F(w) = tr q(M(w)) - kappa log det G_S' - kappa log det N(w) and its tangents."""
+
+from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
+from libc.string cimport memcpy, memset
+
+from isopursuit.loss._penalty cimport Curve, h_below
+from isopursuit.search._dense cimport dot, eigh, products
+from isopursuit.search.proof._node_data cimport (
+    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, Value, curve_of, cutoff, envelope,
+    reflect, smallest,
+)
+
+
+cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
+    # QR of the chosen columns, applied to the candidates behind them; log det G_S' = sum of log r_jj^2.
+    # False when S' alone is too close to singular: lambda_min(G_S) <= r_jj^2 by interlacing.
+    cdef int j, i, D = node.D
+    cdef double square, length
+    cdef double* pivot
+    node.longest = 0.0
+    for i in range(node.open.n):
+        pivot = node.open.X + i * D
+        memcpy(pivot, node.problem.columns + <size_t> node.open.index[i] * D, D * sizeof(double))
+        node.longest = fmax(node.longest, sqrt(dot(pivot, pivot, D)))
+    for j in range(node.k):
+        memcpy(node.chosen + j * D, node.problem.columns + <size_t> chosen[j] * D, D * sizeof(double))
+    node.log_det = 0.0
+    for j in range(node.k):
+        pivot = node.chosen + j * D
+        length = sqrt(dot(pivot, pivot, D))
+        square = sqrt(reflect(pivot, pivot + D, D - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
+        square *= square
+        if D + h_below(square, node.problem.c) >= cutoff(node.problem):
+            return False
+        node.log_det += log(square)
+    return True
+
+
+cdef void fit_weights(double* w, int n, int m) noexcept nogil:
+    # Scale the weights to sum m with none above one; spread what the support cannot hold over all candidates.
+    cdef double total = 0.0, capped
+    cdef int i, attempt
+    for attempt in range(8):
+        total = 0.0
+        capped = 0.0
+        for i in range(n):
+            total += w[i]
+            if w[i] >= 1:
+                capped += 1
+        if fabs(total - m) < 1e-9 or total - capped < 1e-9:
+            break
+        for i in range(n):
+            if w[i] < 1 or total > m:
+                w[i] = fmin(1.0, w[i] * ((m - capped) / (total - capped) if total < m else m / total))
+    if total < m - 1e-9:
+        for i in range(n):
+            w[i] += (1 - w[i]) * (m - total) / (n - total)
+
+
+cdef void second_moment(Node* node, const double* w, double* M) noexcept nogil:
+    # M(w) = M_S' + sum w_p x_p x_p'
+    cdef int i, a, b, D = node.D
+    cdef double* x
+    cdef double scaled
+    memset(M, 0, D * D * sizeof(double))
+    for i in range(node.k):
+        x = node.chosen + i * D
+        for a in range(i + 1):
+            for b in range(a + 1):
+                M[a * D + b] += x[a] * x[b]
+    for i in range(node.open.n):
+        if w[i] > 0:
+            x = node.open.X + i * D
+            for a in range(D):
+                scaled = w[i] * x[a]
+                for b in range(a + 1):
+                    M[a * D + b] += scaled * x[b]
+
+
+cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
+    # N(w) = L L', log det N(w) = sum of log L_aa^2, and N_p = L^-1 z_p for every candidate
+    cdef int m = node.m, k = node.k, D = node.D, a, b, i, r
+    cdef double* L = node.matrix
+    cdef double* z
+    cdef double* out
+    cdef double t, largest = 0.0
+    at.log_det = at.steepest = at.largest = 0.0
+    for a in range(m):
+        largest = fmax(largest, M[(k + a) * D + k + a])
+    at.largest = sqrt(largest)
+    for a in range(m):
+        for b in range(a + 1):
+            t = M[(k + a) * D + k + b]
+            for r in range(b):
+                t -= L[a * m + r] * L[b * m + r]
+            if a > b:
+                L[a * m + b] = t * L[b * m + b]
+            elif t <= 1e-12 * largest:
+                return False
+            else:
+                at.log_det += log(t)
+                L[a * m + a] = 1 / sqrt(t)
+                at.steepest = fmax(at.steepest, L[a * m + a])
+    for i in range(node.open.n):
+        z, out = node.open.X + i * D + k, at.N + i * m
+        for a in range(m):
+            t = z[a]
+            for r in range(a):
+                t -= L[a * m + r] * out[r]
+            out[a] = t * L[a * m + a]
+    return True
+
+
+cdef void set_tangent(Node* node, Point* at) noexcept nogil:
+    # F = tr q(M) - kappa (log det G_S' + log det N) and its tangent:
+    # scores x' q'(M) x - kappa z' N^-1 z, base sum (q - q' e) + tr q'(M) M_S' - kappa (log det G_S' + log det N - m).
+    # Taken at the computed eigenpairs, so an error of theirs moves the point of tangency and not the bound. The
+    # rotation's error moves every column by a share of its own length, which its score pays for.
+    cdef int D = node.D, m = node.m, a, i
+    cdef double kappa = node.problem.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
+    cdef double* y
+    cdef Value q
+    at.f = -kappa * (node.log_det + at.log_det) if kappa > 0 else 0.0
+    at.base = at.f + kappa * m
+    magnitude = fabs(at.base) + kappa * (fabs(node.log_det) + fabs(at.log_det))
+    for a in range(D):
+        q = envelope(node.problem, node.row, &at.curves[a])
+        at.slopes[a] = q.slope
+        at.f += q.value
+        at.base += q.value - q.slope * at.curves[a].eigenvalue
+        steepest = fmax(steepest, fabs(q.slope))
+        magnitude += fabs(q.value) + fabs(q.slope * at.curves[a].eigenvalue)
+    for i in range(node.open.n + node.k):
+        y = at.Y + i * D
+        t = square = 0.0
+        for a in range(D):
+            t += at.slopes[a] * y[a] * y[a]
+            square += y[a] * y[a]
+        t -= 2 * ROTATION_ERROR * steepest * square
+        if i >= node.open.n:
+            at.base += t
+            continue
+        at.moment[i] = at.g[i] = t
+        if kappa > 0:
+            length = dot(at.N + i * m, at.N + i * m, m)
+            # of z relative to x, and of solving with L, whose condition number is at most about that of its diagonal
+            error = ROTATION_ERROR * m * at.steepest * (sqrt(square) + at.largest * sqrt(length))
+            at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
+    at.rounding = CUT_ERROR * magnitude
+
+
+cdef bint evaluate(Node* node, Point* at) noexcept nogil:
+    # The relaxation at at.w. False where N(w) is singular (F infinite).
+    cdef int D = node.D, n = node.open.n, a
+    cdef double* M = node.matrix + D * D
+    cdef double* e = M + D * D
+    second_moment(node, at.w, M)
+    at.log_det = at.steepest = at.largest = 0.0
+    if node.row > 0 and not whiten(node, at, M):
+        return False
+    # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.
+    if eigh(M, D, e, True) != 0:
+        return False
+    for a in range(D):
+        at.curves[a] = curve_of(node.problem, e[a])
+    products(node.open.X, n, M, D, D, at.Y)
+    products(node.chosen, node.k, M, D, D, at.Y + n * D)
+    set_tangent(node, at)
+    return isfinite(at.f)
+
+
+cdef void choose_kappa(Node* node) noexcept nogil:
+    # F(w, kappa) is concave in kappa: take the best of the grid at this w.
+    cdef Point* at = &node.here
+    cdef int row, a, best_row = node.row
+    cdef double best = -INFINITY, f
+    for row in range(1, node.problem.rows):
+        f = -node.problem.table[5 * row] * (node.log_det + at.log_det)
+        for a in range(node.D):
+            f += envelope(node.problem, row, &at.curves[a]).value
+        if f > best:
+            best, best_row = f, row
+        elif f < best - 1e-9 * fabs(best):
+            break
+    if best_row != node.row:
+        node.row = best_row
+        set_tangent(node, at)
+
+
+cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
+    cdef int i, count = 0
+    for i in range(node.open.n):
+        if (node.here.w[i] > 0 or node.here.g[i] <= threshold) and count < node.capacity:
+            working[count] = i
+            count += 1
+    return count
+
+
+cdef void hessian(Node* node, const int* working, int count, double* features, double* H,
+                  double* square) noexcept nogil:
+    # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences
+    cdef Point* at = &node.here
+    cdef int D = node.D, m = node.m, a, b, i, p, r, size = D * (D + 1) // 2
+    cdef double kappa = node.problem.table[5 * node.row], middle, difference
+    cdef double* root = node.matrix
+    cdef double* y
+    cdef Curve between
+    i = 0
+    for a in range(D):
+        for b in range(a + 1):
+            middle = at.curves[a].eigenvalue + at.curves[b].eigenvalue
+            difference = at.curves[a].eigenvalue - at.curves[b].eigenvalue
+            if fabs(difference) > 1e-7 * middle:
+                root[i] = (at.slopes[a] - at.slopes[b]) / difference
+            else:
+                between = curve_of(node.problem, middle / 2)
+                root[i] = envelope(node.problem, node.row, &between).bend
+            root[i] = sqrt(fmax(root[i], 0.0) * (1 if a == b else 2))
+            i += 1
+    for p in range(count):
+        y = at.Y + working[p] * D
+        i = p * size
+        r = 0
+        for a in range(D):
+            for b in range(a + 1):
+                features[i] = root[r] * y[a] * y[b]
+                i += 1
+                r += 1
+    products(features, count, features, count, size, H)
+    if kappa > 0:
+        for p in range(count):
+            memcpy(features + p * m, at.N + working[p] * m, m * sizeof(double))
+        products(features, count, features, count, m, square)
+        for i in range(count * count):
+            H[i] += kappa * square[i] * square[i]
+
+
+cdef double quadratic_step(Node* node, const int* working, int count, const double* H, double gap, double* step,
+                           double* gradient) noexcept nogil:
+    # min g'd + d'Hd/2 with 0 <= w + d <= 1, sum d = 0: move the pair that violates optimality most. Returns g'd.
+    cdef Point* at = &node.here
+    cdef int p, move, low, high
+    cdef double lowest, highest, x, t, curvature, slope = 0.0
+    for p in range(count):
+        step[p] = 0.0
+        gradient[p] = at.g[working[p]]
+    for move in range(6 * count + 20):
+        low, high, lowest, highest = -1, -1, INFINITY, -INFINITY
+        for p in range(count):
+            x = at.w[working[p]] + step[p]
+            if gradient[p] < lowest and x < 1 - 1e-12:
+                low, lowest = p, gradient[p]
+            if gradient[p] > highest and x > 1e-12:
+                high, highest = p, gradient[p]
+        if low < 0 or high < 0 or highest - lowest < 0.02 * gap / node.m:
+            break
+        curvature = H[low * count + low] + H[high * count + high]
+        curvature = fmax(curvature - 2 * H[low * count + high], 1e-12 * curvature + 1e-300)
+        t = fmin((highest - lowest) / curvature, 1 - at.w[working[low]] - step[low])
+        t = fmin(t, at.w[working[high]] + step[high])
+        step[low] += t
+        step[high] -= t
+        for p in range(count):
+            gradient[p] += t * (H[low * count + p] - H[high * count + p])
+    for p in range(count):
+        slope += at.g[working[p]] * step[p]
+    return slope
+
+
+cdef bint line_search(Node* node, const int* working, int count, const double* step, double slope) noexcept nogil:
+    cdef double length = 1.0, x
+    cdef int p, attempt
+    cdef Point swap
+    for attempt in range(12):
+        memcpy(node.there.w, node.here.w, node.open.n * sizeof(double))
+        for p in range(count):
+            x = node.here.w[working[p]] + length * step[p]
+            node.there.w[working[p]] = 0.0 if x < 1e-11 else (1.0 if x > 1 - 1e-11 else x)
+        if evaluate(node, &node.there) and node.there.f <= node.here.f + 1e-3 * length * slope:
+            swap = node.here
+            node.here = node.there
+            node.there = swap
+            return True
+        if node.problem.stop[0]:
+            return False
+        length *= 0.4
+    return False
+
+
+cdef bint relax(Node* node, int steps, double tolerance, double* scratch, int* working) noexcept nogil:
+    # Minimize F over w by Newton steps on an active set; keep the best tangent as the node's cut. False: no bound.
+    cdef Candidates* open = &node.open
+    cdef Point* at = &node.here
+    cdef int count, attempt = 0, step, i, cap = node.capacity
+    cdef double bound, gap, slope, limit, cut_bound = -INFINITY
+    cdef double* H = scratch
+    cdef double* square = H + <size_t> cap * cap
+    cdef double* moves = square + <size_t> cap * cap
+    cdef double* gradient = moves + cap
+    cdef double* features = gradient + cap
+    cdef Smallest least
+    while not evaluate(node, at):
+        attempt += 1
+        if attempt > 12:
+            return False
+        if attempt > 8:
+            # N(w) stays singular to working precision: do without the log-det split.
+            node.row = 0
+        for i in range(open.n):
+            at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
+    for step in range(steps + 1):
+        if node.row > 0 and step % 2 == 0 and step <= 4:
+            choose_kappa(node)
+        least = smallest(at.g, open.n, node.m, node.small)
+        bound = at.base + least.sum - at.rounding
+        if bound > cut_bound:
+            cut_bound = bound
+            open.base = at.base - at.rounding
+            memcpy(open.cut, at.g, open.n * sizeof(double))
+        limit = cutoff(node.problem)
+        gap = at.f - cut_bound
+        if cut_bound >= limit or node.problem.stop[0] or gap < tolerance * (limit - cut_bound) or step == steps:
+            break
+        if at.f < limit and step >= 1 and gap < 0.3 * (limit - cut_bound) and node.k > 0:
+            break
+        count = working_set(node, least.next, working)
+        hessian(node, working, count, features, H, square)
+        slope = quadratic_step(node, working, count, H, gap, moves, gradient)
+        if slope > -1e-13 * fabs(at.f) or not line_search(node, working, count, moves, slope):
+            break
+    node.bound = fmax(node.bound, cut_bound)
+    return True

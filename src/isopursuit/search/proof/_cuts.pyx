@@ -1,0 +1,237 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Cuts beyond the tangent, from the pinched loss and from inertia. They remove candidates or close a node."""
+
+from libc.math cimport INFINITY, fmax, fmin, isfinite, pow
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from isopursuit.loss._penalty cimport h_above, h_below, power_of_loss
+from isopursuit.search._dense cimport dot, eigh, products
+from isopursuit.search.proof._node_data cimport (
+    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, Value, cutoff, envelope,
+    smallest, sort_by,
+)
+
+
+cdef void plus_cut(Node* node) noexcept nogil:
+    # Tangent of tr h_above at M(w), h_above = q_0 - 1 above one
+    cdef Point* at = &node.here
+    cdef Candidates* open = &node.open
+    cdef int D = node.D, a, i
+    cdef double t, square, magnitude = 0.0, steepest = 0.0
+    cdef double* y
+    cdef Value q
+    open.plus_base = 0.0
+    for a in range(D):
+        node.small[a] = 0.0
+        if at.curves[a].eigenvalue > 1:
+            q = envelope(node.problem, 0, &at.curves[a])
+            if q.value > 1:
+                node.small[a] = q.slope
+                open.plus_base += q.value - 1 - q.slope * at.curves[a].eigenvalue
+                magnitude += q.value + q.slope * at.curves[a].eigenvalue
+                steepest = fmax(steepest, q.slope)
+    for i in range(open.n + node.k):
+        y = at.Y + i * D
+        t = square = 0.0
+        for a in range(D):
+            t += node.small[a] * y[a] * y[a]
+            square += y[a] * y[a]
+        t -= 2 * ROTATION_ERROR * steepest * square
+        if i < open.n:
+            open.plus[i] = t
+        else:
+            open.plus_base += t
+    open.plus_base -= CUT_ERROR * magnitude
+
+
+cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) noexcept nogil:
+    # Eigenpairs of M_S' on span S', raised by their error; infinite, so that no cut uses them, if they are not found.
+    cdef int a, b, i, D = node.D
+    cdef double error
+    memset(vectors, 0, k * k * sizeof(double))
+    for i in range(k):
+        for a in range(i + 1):
+            for b in range(a + 1):
+                vectors[a * k + b] += node.chosen[i * D + a] * node.chosen[i * D + b]
+    if eigh(vectors, k, e, True) != 0:
+        memset(vectors, 0, k * k * sizeof(double))
+        e[0] = e[k - 1] = INFINITY
+    error = EIGENVALUE_ERROR * e[k - 1]
+    for a in range(k):
+        e[a] = fmax(e[a], 0.0) + error
+
+
+cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
+    # l(S) >= D + tr h_below(G_S') + sum h_below(|z_p|^2) + tr h_above(M_S); returns the base, fills the scores.
+    cdef Candidates* open = &node.open
+    cdef int D = node.D, k = node.k, i, a
+    cdef double c = node.problem.c, base = D + open.plus_base, residual, total
+    for a in range(k):
+        base += h_below(node.spectrum[a], c)
+    for i in range(open.n):
+        residual = dot(open.X + i * D + k, open.X + i * D + k, node.m)
+        total = residual + dot(open.X + i * D, open.X + i * D, k)
+        scores[i] = open.plus[i] + h_below(residual + EIGENVALUE_ERROR * total, c)
+    return base
+
+
+cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors, double* signed,
+                  double* plain, double* diagonal, double* weights) noexcept nogil:
+    # A better S has lambda_min(G_S) > t, so Gamma = Z'Z - t(I + Y' diag(1/(e - t)) Y) is positive definite on T
+    # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
+    # Fills rows with <signed_p, plain_q> = Gamma_pq + t [p = q], and diagonal_p = Gamma_pp raised by its error.
+    # False when no T can be better. With nothing to exploit the diagonal is infinite.
+    cdef int D = node.D, k = open.k, n = open.n, m = D - k, i, a
+    cdef double c = node.problem.c, need, plus = 0.0, t, total, slack
+    cdef Smallest least = smallest(open.plus, n, m, node.small)
+    if k == 0 or not isfinite(e[k - 1]):
+        for i in range(n):
+            diagonal[i] = INFINITY
+        memset(signed, 0, n * D * sizeof(double))
+        memset(plain, 0, n * D * sizeof(double))
+        return True
+    # h_below(lambda_min) <= need = UB - D - sum_{i >= 2} h_below(e_i) - tr h_above, by interlacing
+    need = cutoff(node.problem) - D
+    for a in range(k):
+        plus += h_above(e[a] * (1 - EIGENVALUE_ERROR) - EIGENVALUE_ERROR * e[k - 1], c) if e[a] > 1 else 0.0
+        if a > 0:
+            need -= h_below(e[a], c)
+    need -= fmax(plus, open.plus_base + least.sum)
+    if not need > h_below(e[0], c):
+        return False
+    t = fmin(pow(power_of_loss(1 + need), -2 / c), e[0] * (1 - 1e-6))
+    slack = 1e-12 + 1e-14 * t / (e[0] - t)
+    for a in range(k):
+        weights[a] = t / (e[a] - t)
+    # y in the eigenvectors of M_S', scaled; z as it is
+    for i in range(n):
+        memcpy(plain + i * D, open.X + i * D, D * sizeof(double))
+        total = dot(plain + i * D, plain + i * D, D)
+        for a in range(k):
+            signed[i * D + a] = dot(vectors + a * k, open.X + i * D, k)
+        for a in range(k):
+            plain[i * D + a] = signed[i * D + a]
+            signed[i * D + a] *= -weights[a]
+        memcpy(signed + i * D + k, plain + i * D + k, m * sizeof(double))
+        diagonal[i] = dot(signed + i * D, plain + i * D, D) - t + slack * total
+    return True
+
+
+cdef int graph_filter(Node* node, bint* keep) noexcept nogil:
+    # A candidate needs Gamma_pp > 0 and m - 1 compatible partners whose cut stays below the incumbent.
+    cdef Candidates* open = &node.open
+    cdef int D = node.D, n = open.n, m = node.m, alive = 0, i
+    cdef double* memory
+    cdef double* signed
+    cdef double* plain
+    cdef double* diagonal
+    cdef double* gamma
+    for i in range(n):
+        keep[i] = True
+    memory = <double*> malloc((<size_t> 2 * n * D + n + D) * sizeof(double))
+    if memory == NULL:
+        return n
+    signed, plain = memory, memory + n * D
+    diagonal = plain + n * D
+    if not inertia(node, open, node.spectrum, node.vectors, signed, plain, diagonal, diagonal + n):
+        free(memory)
+        return 0
+    for i in range(n):
+        keep[i] = diagonal[i] > 0
+        if keep[i]:
+            memcpy(signed + alive * D, signed + i * D, D * sizeof(double))
+            memcpy(plain + alive * D, plain + i * D, D * sizeof(double))
+            diagonal[alive] = diagonal[i]
+            node.order[alive] = i
+            alive += 1
+    gamma = NULL
+    if m <= alive <= 400 and m >= 2:
+        gamma = <double*> malloc((<size_t> alive * alive + alive) * sizeof(double) + 2 * alive * sizeof(int))
+    if gamma != NULL:
+        alive = prune_graph(node, signed, plain, diagonal, alive, keep, gamma)
+        free(gamma)
+    free(memory)
+    return alive
+
+
+cdef int prune_graph(Node* node, const double* signed, const double* plain, const double* diagonal, int size,
+                     bint* keep, double* gamma) noexcept nogil:
+    cdef double* cut = gamma + <size_t> size * size
+    cdef int* order = <int*> (cut + size)
+    cdef int i, j, r, sweep, partners, alive = size
+    cdef double bound, limit = cutoff(node.problem)
+    cdef bint changed = True
+    products(signed, size, plain, size, node.D, gamma)
+    for i in range(size):
+        cut[i] = node.open.cut[node.order[i]]
+    sort_by(cut, size, order)
+    for sweep in range(4):
+        if not changed:
+            break
+        changed = False
+        for i in range(size):
+            if not keep[node.order[i]]:
+                continue
+            partners, bound = 0, node.open.base + cut[i]
+            for r in range(size):
+                if partners == node.m - 1:
+                    break
+                j = order[r]
+                if j != i and keep[node.order[j]] and compatible(gamma[i * size + j], diagonal[i], diagonal[j]):
+                    partners += 1
+                    bound += cut[j]
+            if partners < node.m - 1 or bound >= limit:
+                keep[node.order[i]] = False
+                changed = True
+                alive -= 1
+    return alive
+
+
+cdef void compact(Node* node, const bint* keep) noexcept nogil:
+    cdef Candidates* open = &node.open
+    cdef int i, n = 0, D = node.D
+    for i in range(open.n):
+        if keep[i]:
+            memcpy(open.X + n * D, open.X + i * D, D * sizeof(double))
+            memcpy(node.here.Y + n * D, node.here.Y + i * D, D * sizeof(double))
+            open.index[n] = open.index[i]
+            open.cut[n] = open.cut[i]
+            open.plus[n] = open.plus[i]
+            open.split[n] = open.split[i]
+            node.here.w[n] = node.here.w[i]
+            n += 1
+    open.n = n
+
+
+cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept nogil:
+    # Drop every candidate whose inclusion the cuts rule out. False when the node is closed.
+    cdef Candidates* open = &node.open
+    cdef int m = node.m, i
+    cdef double limit = cutoff(node.problem), base = -INFINITY, value
+    cdef Smallest least, least_pinched
+    plus_cut(node)
+    # The tangent with its log-det part left exact
+    memcpy(open.split, node.here.moment, open.n * sizeof(double))
+    open.split_base = node.here.base - node.here.rounding
+    open.split_base += node.problem.table[5 * node.row] * (node.here.log_det - m)
+    least_pinched.sum = least_pinched.last = 0.0
+    if node.k > 0:
+        base = pinched_cut(node, pinched)
+        least_pinched = smallest(pinched, open.n, m, node.small)
+        if base + least_pinched.sum >= limit:
+            return False
+        node.bound = fmax(node.bound, base + least_pinched.sum)
+        if graph_filter(node, keep) < m:
+            return False
+    else:
+        for i in range(open.n):
+            keep[i] = True
+    least = smallest(open.cut, open.n, m, node.small)
+    for i in range(open.n):
+        value = open.base + least.sum + fmax(open.cut[i] - least.last, 0.0)
+        if node.k > 0:
+            value = fmax(value, base + least_pinched.sum + fmax(pinched[i] - least_pinched.last, 0.0))
+        keep[i] = keep[i] and value < limit
+    compact(node, keep)
+    return open.n >= m

@@ -1,0 +1,93 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Outcome:
+    """What the kernel found at one node.
+
+    Attributes
+    ----------
+    closed : bool
+        No subset of the node is better than the incumbent and the node's own leaves.
+    stopped : bool
+        The search was stopped before the node was finished; its bound holds nevertheless.
+    bound : float
+        Lower bound on the loss of every subset of the node that is better than the incumbent.
+    candidates, weights : (n,) arrays or None
+        Of an open node: the columns a better subset can still contain, and their weights in the relaxation.
+    branches, forced : pairs or None
+        Of an open node: the position in `candidates` to branch on by weight and by weight times effect on the loss, and
+        whether every better subset contains it.
+    row : int
+        Row of the envelope table in use.
+    leaf : (D,) array or None
+        The best subset evaluated that is better than the incumbent, if any.
+    least : float
+        The least that the loss of an evaluated subset can be, its rounding considered.
+    evaluations : int
+        Losses evaluated.
+    """
+
+    closed: bool
+    stopped: bool
+    bound: float
+    candidates: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    branches: tuple[int, int]
+    forced: tuple[bool, bool]
+    row: int
+    leaf: NDArray[np.int32] | None
+    least: float
+    evaluations: int
+
+class NodeKernel:
+    """Bounds nodes of one problem, several at a time in as many threads (the GIL is released).
+
+    Parameters
+    ----------
+    columns : (P, D) array
+        The candidates, one in each row.
+    c : float
+        Exponent of the loss.
+    low, high, table
+        From `isopursuit.search.relaxation.relax`.
+    incumbent : float
+        Loss of the best subset known; lower it as better ones are found.
+    """
+
+    incumbent: float
+
+    def __init__(
+        self,
+        columns: NDArray[np.float64],
+        c: float,
+        low: float,
+        high: float,
+        table: NDArray[np.float64],
+        incumbent: float,
+    ) -> None: ...
+    def stop(self) -> None:
+        """Make every call of `process`, in any thread, return soon."""
+
+    def process(
+        self,
+        chosen: NDArray[np.int32],
+        candidates: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        row: int,
+        steps: int,
+        tolerance: float,
+    ) -> Outcome:
+        """Bound the node of all subsets made of `chosen` and some of `candidates`.
+
+        Parameters
+        ----------
+        chosen, candidates : arrays of column indices
+        weights : array
+            Where the relaxation starts, one for each candidate.
+        row : int
+            Row of the envelope table to start with.
+        steps : int
+            Newton steps at most.
+        tolerance : float
+            Stop when the relaxation is solved to this share of the distance to the incumbent.
+        """

@@ -1,0 +1,201 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# What the node kernels share: the problem, a node, and functions of one eigenvalue.
+#
+# A node has chosen columns S' (k of D) and candidates for the m = D - k missing ones T. Coordinates are rotated so that
+# span S' comes first: a candidate is x = (y, z) with z its residual off span S'. M(w) = M_S' + sum w_p x_p x_p' and
+# N(w) = sum w_p z_p z_p'. Every bound is one on l(S), S = S' + T, for subsets better than the incumbent.
+
+from libc.math cimport INFINITY, fmax, sqrt
+
+from isopursuit.loss._penalty cimport Curve, Loss, curve_at, spectral_loss
+from isopursuit.search._dense cimport dot, singular_values
+
+cdef extern from *:
+    """
+    #define TOLERANCE 5e-10
+    #define ROTATION_ERROR 1e-14
+    #define EIGENVALUE_ERROR 1e-13
+    #define CUT_ERROR 1e-12
+    """
+    const double TOLERANCE         # a bound this close to the incumbent, relative to it, closes a node
+    const double ROTATION_ERROR    # of a rotated coordinate, relative to the length of its column
+    const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest one: rounding never closes a node
+    const double CUT_ERROR         # of a tangent, relative to the sizes of its terms
+
+
+cdef struct Problem:
+    int D
+    int rows                  # of the envelope table
+    double c
+    double low
+    double high
+    const double* columns     # (P, D)
+    const double* table       # (rows, 5): kappa, left, right, value at left, slope
+    double* incumbent         # shared by all threads
+    int* stop                 # shared by all threads
+
+
+cdef struct Value:
+    double value
+    double slope
+    double bend
+
+
+cdef struct Smallest:
+    double sum                # of the `count` smallest
+    double last               # the largest of those
+    double next               # the one after
+
+
+cdef struct Candidates:
+    int n
+    int k                     # columns chosen so far
+    int* index
+    double* X                 # (n, D) rotated
+    double* cut               # l(S) >= base + sum of cut over T
+    double* plus              # tr h_above(M_S) >= plus_base + sum of plus over T
+    double* split             # l(S) >= split_base + sum of split over T - kappa log det N_T
+    double base
+    double plus_base
+    double split_base
+
+
+cdef struct Point:            # the relaxation at one w
+    double f
+    double base               # of its tangent, with scores g
+    double log_det            # of N(w)
+    double rounding
+    double steepest           # entry of L^-1 on its diagonal, N(w) = L L'
+    double largest            # entry of L on its diagonal, at most
+    double* w
+    double* g
+    double* moment            # x' q'(M) x
+    double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
+    double* N                 # (n, m) with N N' = Z' N(w)^-1 Z
+    double* slopes            # q' at the eigenvalues
+    Curve* curves
+
+
+cdef struct Node:
+    Problem* problem
+    int D
+    int k
+    int m
+    int row                   # of the envelope in use
+    int capacity              # of the working set
+    double log_det            # of the Gram matrix of S'
+    double longest            # length of a candidate
+    double bound
+    double* chosen            # (D, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
+    double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
+    double* vectors           # (k, k) their eigenvectors
+    double* matrix            # (2D, D) scratch, and one row
+    double* small             # (D + 1) scratch
+    int* order                # (n) scratch
+    Candidates open
+    Point here
+    Point there
+    int* subset               # the columns chosen, also while closing
+    int* best_subset          # the best leaf, with its loss
+    double best
+    double least              # the least that an evaluated leaf's loss can be, its rounding considered
+    long long evaluations
+    bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
+
+
+cdef inline double cutoff(const Problem* problem) noexcept nogil:
+    return problem.incumbent[0] * (1 - TOLERANCE)
+
+
+cdef inline Curve curve_of(const Problem* problem, double eigenvalue) noexcept nogil:
+    return curve_at(eigenvalue, problem.c, problem.low, problem.high)
+
+
+cdef inline Value envelope(const Problem* problem, int row, const Curve* at) noexcept nogil:
+    # q_kappa: linear on [left, right], h + kappa log elsewhere, its tangent outside [low, high]
+    cdef Value q
+    cdef const double* entry = problem.table + 5 * row
+    if entry[1] <= at.inside <= entry[2]:
+        q.slope = entry[4]
+        q.value = entry[3] + q.slope * (at.eigenvalue - entry[1])
+        q.bend = 0.0
+        return q
+    q.slope = at.slope + entry[0] / at.inside
+    q.value = at.value + entry[0] * at.log + q.slope * (at.eigenvalue - at.inside)
+    q.bend = fmax(at.bend - entry[0] / (at.inside * at.inside), 0.0) if at.inside == at.eigenvalue else 0.0
+    return q
+
+
+cdef inline int loss_of(double* matrix, int D, double c, double* values, Loss* loss) noexcept nogil:
+    # l(S) of D columns, which are overwritten. Not 0: LAPACK failed.
+    if singular_values(matrix, D, D, values) != 0:
+        return 1
+    loss[0] = spectral_loss(values, D, c)
+    return 0
+
+
+cdef inline double convex_h_above(const Problem* problem, double eigenvalue) noexcept nogil:
+    # The convex envelope of h_above: q_0 - 1 above one
+    cdef Curve at
+    if eigenvalue <= 1:
+        return 0.0
+    at = curve_of(problem, eigenvalue)
+    return fmax(envelope(problem, 0, &at).value - 1, 0.0)
+
+
+cdef inline Smallest smallest(const double* values, int n, int count, double* buffer) noexcept nogil:
+    cdef Smallest found
+    cdef int i, j
+    for j in range(count + 1):
+        buffer[j] = INFINITY
+    for i in range(n):
+        if values[i] < buffer[count]:
+            j = count
+            while j > 0 and buffer[j - 1] > values[i]:
+                buffer[j] = buffer[j - 1]
+                j -= 1
+            buffer[j] = values[i]
+    found.sum = 0.0
+    for j in range(count):
+        found.sum += buffer[j]
+    found.last = buffer[count - 1] if count > 0 else -INFINITY
+    found.next = buffer[count]
+    return found
+
+
+cdef inline void sort_by(const double* keys, int n, int* order) noexcept nogil:
+    # Shell sort: order lists the positions of keys, ascending
+    cdef int gap = 1, i, j, item
+    for i in range(n):
+        order[i] = i
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            item = order[i]
+            j = i
+            while j >= gap and keys[order[j - gap]] > keys[item]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = item
+        gap //= 3
+
+
+cdef inline double reflect(double* pivot, double* rows, int n, int D, int k) noexcept nogil:
+    # Householder: coordinates k.. of pivot become (r, 0, ..., 0); the rows follow. Returns r^2.
+    cdef double square = dot(pivot + k, pivot + k, D - k), length = sqrt(square), scale, along
+    cdef int i, a
+    if square <= 0:
+        return 0.0
+    if pivot[k] < 0:
+        length = -length
+    pivot[k] += length
+    scale = 1 / (length * pivot[k])
+    for i in range(n):
+        along = scale * dot(pivot + k, rows + i * D + k, D - k)
+        for a in range(k, D):
+            rows[i * D + a] -= along * pivot[a]
+    pivot[k] = -length
+    for a in range(k + 1, D):
+        pivot[a] = 0.0
+    return square

@@ -1,0 +1,191 @@
+"""Which columns are in no subset better than the incumbent: cuts, evaluated for all columns in one pass.
+
+Every bound here is a sum over the columns of a subset S ⊇ S' (S' must be picked, m are missing):
+
+    l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
+
+Hence base + (the m smallest scores of all) is a lower bound over all columns, and p is in no better subset if base +
+(the m − 1 smallest) + score_p is not below the incumbent. There are three:
+
+- *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (relaxation.py): score xᵀKx with
+  K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the relaxation of a few
+  columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this cut then says
+  nothing.
+- *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
+  h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.
+- *frame* (pairs.py): μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²], for what is not orthogonal to S'.
+
+The mean of tangent and pinched is a cut as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from isopursuit._types import Array, Indices
+from isopursuit.loss.envelope import Relaxation
+from isopursuit.loss.penalty import loss_below
+from isopursuit.matrix import namespace, on_host
+from isopursuit.search.passes import alive, beside, pieces
+from isopursuit.sources.tasks import Pile, Transform
+
+ROUNDING = 1e-12  # of a cut, relative to its terms
+HUGE = 1e150  # a squared length that is as bad as any above it
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cuts' rows: pinched, frame, then for each tangent itself and its mean with the pinched one.
+
+    `bases` and `least` (J,) are the bases and the sums of the m − 1 smallest scores, −∞ where those are not known yet.
+    """
+
+    relaxation: Relaxation
+    stiffness: float
+    included: Array  # (k, D)
+    complement: Array  # (D − k, D)
+    bases: Array
+    least: Array
+    tangents: tuple[Array, ...] = ()
+    condition: float = 1.0  # of the included columns
+
+    @classmethod
+    def around(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
+        """The two that need no w; their scores are not negative, which is a first bound on the least."""
+        k, D = included.shape
+        _, s, vt = np.linalg.svd(included) if k else (None, np.zeros(0), np.eye(D))
+        e, c = s**2, relaxation.c
+        gram = included @ included.T - np.eye(k)
+        below, above = loss_below(e * (1 + 1e-12), c), relaxation.convex_loss_above(e * (1 - 1e-12))
+        bases = np.array([D + float(below.sum() + above.sum()), D + stiffness * float((gram**2).sum())])
+        condition = float(s[0] / max(s[-1], np.finfo(np.float64).tiny)) if k else 1.0
+        return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2), condition=condition)
+
+    def with_tangent(self, w: Array, columns: Array, row: int) -> Cuts:
+        """With the tangent at the weights w of the columns `columns`, in the last place.
+
+        The tangent at V diag(e) Vᵀ and R Rᵀ is a bound for any orthonormal V, any e and any triangular R, so errors of
+        the factorizations only move the point of tangency. What is left is the rounding of the scores xᵀKx, less than
+        a few times D eps ‖K‖ ‖x‖²: K is lowered by as much.
+        """
+        relaxation, E, rounding = self.relaxation, self.complement, 16 * len(columns) * float(np.finfo(np.float64).eps)
+        weighted = (columns * w) @ columns.T
+        e, V = np.linalg.eigh(weighted + self.included.T @ self.included)
+        values, slopes = np.array([relaxation.envelope(float(one), row) for one in e]).T
+        K = (V * slopes) @ V.T
+        K -= rounding * float(np.abs(slopes).max()) * np.eye(len(K))
+        base = float((values - slopes * e).sum() + np.einsum("pi,ij,pj->", self.included, K, self.included))
+        magnitude = float(np.abs(values).sum() + 2 * np.abs(slopes * e).sum())
+        kappa = float(relaxation.rows[row, 0])
+        if kappa > 0:
+            try:
+                R = np.linalg.cholesky(E @ weighted @ E.T)
+            except np.linalg.LinAlgError:
+                return self.with_tangent(w, columns, 0)  # without the log-det split
+            whitened = np.asarray(solve_triangular(R, E, lower=True), dtype=np.float64)
+            s = np.linalg.svd(self.included, compute_uv=False)
+            logs = 2 * np.array([*np.log(np.diag(R)), *np.log(s * (1 + rounding) + rounding * s.max(initial=0.0))])
+            base -= kappa * float(logs.sum() - len(E))
+            K -= kappa * whitened.T @ whitened
+            errors = (np.linalg.cond(R) + self.condition) * np.linalg.norm(whitened, 2) ** 2
+            K -= kappa * rounding * float(errors) * np.eye(len(K))
+            magnitude += kappa * float(np.abs(logs).sum() + len(E))
+        K = (K + K.T) / 2
+        base -= ROUNDING * magnitude
+        kept = self.tangents[-1:]
+        old = slice(2 + 2 * (len(self.tangents) - len(kept)), None)
+        bases = np.concatenate([self.bases[:2], self.bases[old], [base, (base + self.bases[0]) / 2]])
+        least = np.concatenate([self.least[:2], self.least[old], [-np.inf, -np.inf]])
+        return replace(self, bases=bases, least=least, tangents=(*kept, K))
+
+    def bounds(self, values: Array) -> Array:
+        """The best known bound on the loss of a subset with each of these columns."""
+        known = np.isfinite(self.least)
+        return (self.bases[known, None] + self.least[known, None] + self.scores(values)[known]).max(axis=0)
+
+    def scores(self, z: Any) -> Array:
+        """The scores of columns (D, m), one row a cut."""
+        xp = namespace(z)
+        squares = xp.einsum("dp,dp->p", z, z)
+        # the part off the included columns' span is known to `angle` times the length
+        angle = 16 * len(z) * float(np.finfo(np.float64).eps) * self.condition
+        off, along = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in (self.complement, self.included)))
+        off = (xp.sqrt(off) + angle * xp.sqrt(squares)) ** 2
+        pinched = loss_below(xp.clip(off * (1 + 1e-12), self.relaxation.low, None), self.relaxation.c)
+        pinched = pinched + self.relaxation.convex_loss_above(squares * (1 - 1e-12))
+        rows = [pinched, self.stiffness * ((xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * along)]
+        for K in self.tangents:
+            score = xp.einsum("dp,dp->p", z, beside(K, z) @ z)
+            rows += [score, (score + pinched) / 2]
+        return on_host(xp.stack(rows))
+
+
+@dataclass(frozen=True)
+class FilterResult:
+    """What one pass found: the m smallest scores of every cut (J, m), the columns no cut excludes and how many they
+    are, and those of the lowest scores for the last tangent.
+    """
+
+    least: Array
+    kept: Pile
+    survivors: int
+    lowest: Pile
+
+
+@dataclass(frozen=True)
+class ColumnFilter:
+    """One pass with cuts. A column stays if no cut of known `least` takes it to the limit."""
+
+    cuts: Cuts
+    missing: int
+    limit: float
+    transform: Transform
+    excluded: Indices
+    room: int
+    lowest: int = 0
+    bars: tuple[float, float] = (-np.inf, -np.inf)
+
+    def __call__(self, block: Any, first: int) -> FilterResult:
+        """The result of one block."""
+        known = np.isfinite(self.cuts.least)
+        start_from = (self.cuts.bases + self.cuts.least)[known, None]
+        least = np.full((len(known), self.missing), np.inf)
+        bounds: list[Array] = []
+        last: list[Array] = []
+        for start, z in pieces(block, self.transform):
+            scores = self.cuts.scores(z)
+            squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
+            scores[:, ~alive(squares, first + start, self.excluded)] = np.inf
+            least = smallest(least, scores, self.missing)
+            bounds.append((start_from + scores[known]).max(axis=0))
+            last.append(scores[-2 if self.cuts.tangents else -1])
+        bound, score = np.concatenate(bounds), np.concatenate(last)
+        stay = np.flatnonzero(bound < self.limit)
+        low = np.flatnonzero(score < np.inf)
+        kept = Pile.pick(block, first, stay, -bound[stay], self.room, self.bars[0])
+        lowest = Pile.pick(block, first, low, -score[low], self.lowest, self.bars[1])
+        return FilterResult(least, kept, len(stay), lowest)
+
+    def merge(self, one: FilterResult, other: FilterResult) -> FilterResult:
+        """Both blocks in one."""
+        return FilterResult(
+            smallest(one.least, other.least, self.missing),
+            one.kept.joined(other.kept),
+            one.survivors + other.survivors,
+            one.lowest.joined(other.lowest),
+        )
+
+    def after(self, answer: FilterResult) -> ColumnFilter:
+        """Columns below all that fill the room stay behind; they are counted all the same."""
+        bars = max(self.bars[0], answer.kept.bar), max(self.bars[1], answer.lowest.bar)
+        return replace(self, bars=bars)
+
+
+def smallest(one: Array, other: Array, count: int) -> Array:
+    """The `count` smallest of both, row by row."""
+    both = np.concatenate([one, other], axis=1)
+    return np.partition(both, count - 1, axis=1)[:, :count]

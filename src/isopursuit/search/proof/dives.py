@@ -1,0 +1,72 @@
+"""Search from many roots by the squares of inner products alone, on threads (pairs.py, _dive.pyx)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit._types import Array, Indices
+from isopursuit.search.incumbent import StopReason
+from isopursuit.search.proof._dive import DiveKernel
+from isopursuit.search.proof.pairs import PairCosts
+from isopursuit.search.proof.tree import Root
+from isopursuit.threads import on_one_blas_thread
+
+if TYPE_CHECKING:
+    from isopursuit.search.proof.prover import Prover
+
+ROUND_ROOTS = 64  # that are dived from before what they found limits the next ones; the same for any number of workers
+DIVE_NODES = 200_000  # of a dive from one root, before the tree takes over (guess: a tenth of a second)
+RESTART = 0.7  # of the target's excess over D: a subset found below this share starts the target anew (guess)
+
+Dived: TypeAlias = tuple[bool, float, NDArray[np.int32] | None, float, int]
+
+
+def dive(
+    prover: Prover, X: Array, positions: Indices, costs: PairCosts, roots: Sequence[Root], target: float
+) -> list[Root] | StopReason:
+    """Search from each root for subsets below the target; the roots for which that takes too many nodes."""
+    pool, incumbent, clock = prover.pool, prover.incumbent, prover.clock
+    include = np.arange(len(pool.include), dtype=np.int32)
+    kernel = DiveKernel(np.ascontiguousarray(X.T), include, costs.own, costs.base, pool.c, costs.stiffness)
+    below = target
+    hard: list[Root] = []
+
+    @on_one_blas_thread
+    def one(limit: float, root: Root) -> Dived | None:
+        return None if clock.expired else kernel.seek(*root, limit, DIVE_NODES)
+
+    threads = ThreadPoolExecutor(prover.limits.workers)
+    # the roots of a round know the same limit, so that the answer does not depend on the number of workers
+    rounds = (
+        threads.map(partial(one, below), roots[first : first + ROUND_ROOTS])
+        for first in range(0, len(roots), ROUND_ROOTS)
+    )
+    try:
+        for root, dived in zip(roots, chain.from_iterable(rounds), strict=True):
+            if dived is None:
+                return StopReason.TIME
+            finished, loss, subset, least, nodes = dived
+            prover.dive_nodes += nodes
+            incumbent.least = min(incumbent.least, least)
+            if subset is not None and loss < below:
+                below = loss
+                pool.load(positions[subset], X[:, subset])
+                incumbent.offer(positions[subset], float(np.log(loss)), "dive")
+                if loss - pool.k < RESTART * (target - pool.k):
+                    return hard
+            if not finished:
+                hard.append(root)
+            if prover.limits.nodes is not None and prover.spent >= prover.limits.nodes:
+                return StopReason.NODES
+            if incumbent.report(prover.spent):
+                return StopReason.INTERRUPTED
+    finally:
+        threads.shutdown(cancel_futures=True)
+    return hard

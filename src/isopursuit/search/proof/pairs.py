@@ -1,0 +1,127 @@
+"""Which of many columns can be together in a subset better than the incumbent: a graph, and what it leaves.
+
+For every subset S of D columns whose loss is at most D + excess, with μ = `penalty.stiffness`,
+
+    l(S) ≥ D + μ ‖G_S − I‖² = D + μ Σ_{p∈S} [(‖x_p‖² − 1)² + Σ_{q∈S, q≠p} (x_pᵀx_q)²]        (Frobenius norm)
+
+since tr (G − I)² is the sum over the eigenvalues. So with ρ = (incumbent − D)/μ the squares of a better subset add up
+to less than ρ. Two columns are *compatible* if their own squares, with the least that the others can cost, do; a column
+stays if its cheapest D − 1 compatible partners do. Near an orthonormal basis little stays, and cheaply: one product and
+one comparison a pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit._types import Array
+from isopursuit.clock import Clock
+
+ROWS, WIDTH = 64, 2**11  # columns compared at once: as many as a core's cache holds (measured)
+MAX_PAIRS = 8_000_000  # compatible pairs kept at most: 96 MB
+SINGLE = 1e15  # squared lengths beyond which their squares may overflow single precision (derived)
+
+
+@dataclass(frozen=True)
+class PairCosts:
+    """The parts of ‖G − I‖²: `own` (N,) of each column, `base` of the included ones; and the μ of `stiffness`."""
+
+    own: Array
+    base: float
+    stiffness: float
+
+    def beside(self, before: int, count: int) -> PairCosts:
+        """For `count` columns, of which these come after the first `before`; the others cost nothing."""
+        after = np.zeros(count - before - len(self.own))
+        return replace(self, own=np.concatenate([np.zeros(before), self.own, after]))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Compatible pairs, ordered by the first and by what the second costs: (E,) each."""
+
+    one: NDArray[np.int32]
+    other: NDArray[np.int32]
+    cost: NDArray[np.float32]
+
+    def roots(self, count: int) -> list[tuple[int, NDArray[np.int32]]]:
+        """Every column with its compatible ones among those after it, columns of few partners first."""
+        degree = np.bincount(self.one, minlength=count)
+        order = np.argsort(degree, kind="stable")
+        rank = np.empty(count, dtype=np.int64)
+        rank[order] = np.arange(count)
+        later = rank[self.other] > rank[self.one]
+        one, other = self.one[later], self.other[later]
+        starts = np.searchsorted(one, np.arange(count + 1))
+        return [(int(p), other[starts[p] : starts[p + 1]]) for p in order[degree[order] > 0]]
+
+
+def compatible(X: Array, costs: PairCosts, budget: float, missing: int, clock: Clock) -> Graph | None:
+    """The graph of the columns X (D, N), pruned, or None where it has too many edges, or takes too long.
+
+    A subset's squares are the costs of its columns, and twice the squared inner product for each pair. `missing`
+    columns are to be picked, and their squares must stay below `budget`.
+    """
+    own, base = costs.own, costs.base
+    rest = base + float(np.sort(own)[: missing - 2].sum())
+    longest = float(np.einsum("dp,dp->p", X, X).max())
+    if budget - rest > 2 * longest**2 + 2 * float(own.max()) or longest > SINGLE:
+        return None  # all pairs
+    ones: list[NDArray[np.int32]] = []
+    others: list[NDArray[np.int32]] = []
+    squares: list[NDArray[np.float32]] = []
+    edges, N = 0, len(own)
+    columns = np.ascontiguousarray(X.T)
+    # most pairs are ruled out in single precision, whose error in an inner product is at most `error`
+    error = (len(X) + 4) * float(np.finfo(np.float32).eps) * longest
+    slack = 2 * error * np.sqrt(2 * max(budget, 0.0)) + 2 * error**2 + 1e-5 * abs(budget)
+    rows, single = (np.sqrt(2) * columns).astype(np.float32), X.astype(np.float32)
+    left, alike = (budget - rest + slack - own).astype(np.float32), not own.any()
+    for first, start in ((a, b) for a in range(0, N, ROWS) for b in range(a, N, WIDTH)):
+        some, beside = slice(first, min(first + ROWS, N)), slice(start, start + WIDTH)
+        inner = rows[some] @ single[:, beside]
+        inner *= inner
+        if not alike:
+            inner += own[beside].astype(np.float32)
+        i, j = np.nonzero(inner < left[some, None])
+        if clock.expired:
+            return None
+        after = np.flatnonzero(j + start > i + first)
+        i, j = i[after] + first, j[after] + start
+        square = 2 * np.einsum("pd,pd->p", columns[i], columns[j]) ** 2
+        good = square + own[j] < budget - rest - own[i]
+        edges += 2 * int(np.count_nonzero(good))
+        if edges > MAX_PAIRS:
+            return None
+        ones.append(i[good].astype(np.int32))
+        others.append(j[good].astype(np.int32))
+        squares.append((square[good] * (1 - 1e-6)).astype(np.float32))
+    one, other, square = np.concatenate(ones), np.concatenate(others), np.concatenate(squares)
+    return _pruned((one, other, square), costs, budget, missing)
+
+
+def _pruned(
+    pairs: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]],
+    costs: PairCosts,
+    budget: float,
+    missing: int,
+) -> Graph:
+    """Drop columns whose cheapest partners cost too much, until all that are left could stay."""
+    (one, other, square), own, base, count = pairs, costs.own, costs.base, len(costs.own)
+    one, other = np.concatenate([one, other]), np.concatenate([other, one])
+    cost = np.concatenate([square, square]) + (own * (1 - 1e-6)).astype(np.float32)[other]
+    order = np.lexsort((cost, one))
+    one, other, cost = one[order], other[order], cost[order]
+    while True:
+        starts = np.searchsorted(one, np.arange(count))
+        cheapest = np.arange(len(one)) - starts[one] < missing - 1
+        star = np.bincount(one[cheapest], cost[cheapest], count)
+        enough = np.bincount(one, minlength=count) >= missing - 1
+        stays = enough & (base + own + star < budget)
+        edges = stays[one] & stays[other]
+        if edges.all():
+            return Graph(one, other, cost)
+        one, other, cost = one[edges], other[edges], cost[edges]

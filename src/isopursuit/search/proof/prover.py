@@ -1,0 +1,229 @@
+"""Prove an incumbent: raise the bound over all columns, exclude most of them, search what is left. Begin here.
+
+**Cuts** (cuts.py) exclude columns that no better subset contains, wherever they are. The tangent cut comes from the
+relaxation over the resident columns; those of low score are loaded and it is solved again, until the bound over all
+columns stops rising.
+
+**Targets** (targets.py) ask for subsets of a loss below a target, lower than the incumbent's, and rise until one is
+found or the incumbent is proved. The **tree** (tree.py) searches what no target decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Timer
+
+import numpy as np
+
+from isopursuit._types import Array
+from isopursuit.clock import Clock
+from isopursuit.loss.envelope import relax
+from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.pool import Pool
+from isopursuit.search.proof._node import NodeKernel
+from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
+from isopursuit.search.proof.targets import Targets
+from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM
+
+ROUNDS = 8  # of solving the relaxation and screening all columns (measured: more never helped)
+NEWTON_STEPS = 200  # for the relaxation (measured: it converges in far fewer)
+NEARLY = 0.02  # of the distance to the incumbent: the bound over all columns is done when this close (guess)
+LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
+FEW_MISSING = 2  # columns: then the tree closes its root at once, and cuts would only cost time (derived)
+DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (measured)
+
+
+def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
+    """Whether the relaxation is made for such an exponent and so large a loss."""
+    return SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
+
+
+@dataclass(frozen=True)
+class Prove:
+    """The stage that proves the incumbent, or finds better subsets on the way.
+
+    `nodes` is the most nodes of the tree. `memory` is how many bytes of columns a source may load. A `short` proof is
+    one try among other stages: that its nodes are spent does not end the search, and unless it succeeds they are not
+    counted.
+    """
+
+    nodes: int | None = None
+    workers: int = 1
+    memory: int = 0
+    short: bool = False
+    share: float = 1.0
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """At one point, where the loss can be bounded."""
+        return pool.points == 1 and can_bound(pool, incumbent)
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Raise the incumbent's bound."""
+        prover = Prover(pool, incumbent, clock, self)
+        try:
+            stop = prover.run()
+        finally:
+            if incumbent.closed or not self.short:
+                incumbent.nodes += prover.spent
+                incumbent.evaluations += prover.evaluations
+        return stop if stop is StopReason.INTERRUPTED or not self.short else None
+
+
+@dataclass(frozen=True)
+class TreeSearch:
+    """The stage that is the tree alone, on a small pool: a short proof, without cuts and targets."""
+
+    nodes: int | None = None
+    workers: int = 1
+    share: float = 1.0
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """At one point in memory, where the loss can be bounded."""
+        return pool.points == 1 and pool.X is not None and can_bound(pool, incumbent)
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Raise the incumbent's bound."""
+        assert pool.X is not None
+        limits = Limits(incumbent.gap, self.nodes, self.workers, clock)
+        proof = branch_and_bound(pool.X[0], pool.c, incumbent.subset, limits, include=pool.include)
+        incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
+        incumbent.least = min(incumbent.least, proof.least)
+        incumbent.raise_bound(proof.lower_bound)
+        return proof.stop
+
+
+class Prover:
+    """The state of one proof: the cuts known so far, and what has been spent."""
+
+    def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, limits: Prove) -> None:
+        self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
+        self.nodes = self.dive_nodes = self.evaluations = 0
+        in_memory = pool.X is not None
+        self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.k))
+        self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns that the tree takes where pairs say nothing
+        pool.load(incumbent.subset, pool.at_hand(incumbent.subset))
+        loss = incumbent.loss
+        included = np.ascontiguousarray(pool.resident[:, : len(pool.include)].T)
+        self.cuts = Cuts.around(
+            included, relax(pool.c, pool.k, loss, np.inf), stiffness(pool.c, max(loss - pool.k, 0.0)), pool.missing
+        )
+
+    @property
+    def spent(self) -> int:
+        """Nodes of the tree, and what the nodes of dives amount to."""
+        return self.nodes + self.dive_nodes // DIVES_PER_NODE
+
+    @property
+    def nodes_left(self) -> int | None:
+        """How many more nodes the tree may take; at least one, so that it says why it ends."""
+        return None if self.limits.nodes is None else max(self.limits.nodes - self.spent, 1)
+
+    def run(self) -> StopReason | None:
+        """Raise the bound, exclude columns, and search what is left."""
+        pool, incumbent = self.pool, self.incumbent
+        if pool.X is not None and pool.missing <= FEW_MISSING:
+            return self.search_tree(pool.X[0])
+        if self.report():
+            return StopReason.INTERRUPTED
+        if not incumbent.closed and (len(pool.include) == 0 or pool.missing > 3):
+            stop = self._raise_bound()
+            if stop is not None:
+                return stop
+        if incumbent.closed:
+            return None
+        found: FilterResult | None = pool.ask(self._filter(self.room), self.clock)
+        if found is None:
+            return StopReason.TIME
+        before = self.cuts
+        if self._learn(found):
+            return StopReason.INTERRUPTED
+        if pool.X is None:
+            excluded = pool.count - found.survivors
+            note = f"{excluded:,} of {pool.count:,} columns excluded by bounds, {found.survivors:,} left."
+            incumbent.notes += (note,)
+        kept = found.kept.trimmed()
+        positions, values = pool.loaded(kept)
+        top = incumbent.limit if found.survivors <= self.room else min(-kept.left, incumbent.limit)
+        return Targets(self, positions, values, before.bounds(values), top).run()
+
+    def search_tree(self, X: Array) -> StopReason | None:
+        """The tree on all columns in memory."""
+        pool, incumbent = self.pool, self.incumbent
+
+        def report(at: Snapshot) -> bool:
+            if at.loss < incumbent.loss:
+                incumbent.offer(at.subset, float(np.log(at.loss)), "tree")
+            incumbent.raise_bound(at.lower_bound)
+            return incumbent.report(at.nodes, at.open_nodes)
+
+        limits = Limits(incumbent.gap, self.nodes_left, self.limits.workers, self.clock, report)
+        proof = branch_and_bound(X, pool.c, incumbent.subset, limits, include=pool.include)
+        self.nodes, self.evaluations = proof.nodes, proof.evaluations
+        incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
+        incumbent.least = min(incumbent.least, proof.least)
+        incumbent.raise_bound(proof.lower_bound)
+        return proof.stop
+
+    def report(self) -> bool:
+        """Progress for the caller; True if the search is to stop."""
+        return self.incumbent.report(self.spent, at_once=True)
+
+    def _raise_bound(self) -> StopReason | None:
+        """Column generation: solve the relaxation over resident columns, screen all, load those of low score."""
+        pool, incumbent = self.pool, self.incumbent
+        for _ in range(ROUNDS):
+            solved = self._relaxed()
+            if solved is None:
+                return None
+            self.cuts = self.cuts.with_tangent(*solved)
+            here = float(self.cuts.bases[-2] + solved[0] @ self.cuts.scores(solved[1])[-2])
+            if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
+                return None
+            found: FilterResult | None = pool.ask(self._filter(0, LOADED), self.clock)
+            if found is None:
+                return StopReason.TIME
+            if self._learn(found):
+                return StopReason.INTERRUPTED
+            before = pool.resident.shape[1]
+            pool.load(*pool.loaded(found.lowest.trimmed()))
+            done = incumbent.lower_bound >= here - NEARLY * (incumbent.loss - incumbent.lower_bound)
+            if incumbent.closed or done or pool.resident.shape[1] == before:
+                return None
+        return None
+
+    def _relaxed(self) -> tuple[Array, Array, int] | None:
+        """Weights near the relaxation's minimum over the resident columns, those columns, and the envelope's row."""
+        pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
+        columns, relaxation = np.ascontiguousarray(pool.resident.T), self.cuts.relaxation
+        # a generous incumbent, so that the kernel neither closes the node nor drops columns
+        kernel = NodeKernel(columns, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss)
+        candidates = np.arange(fixed, len(columns), dtype=np.int32)
+        start = np.isin(pool.numbers[fixed:], self.incumbent.subset).astype(np.float32)
+        timer = None if self.clock.limit is None else Timer(self.clock.remaining, kernel.stop)
+        if timer is not None:
+            timer.start()
+        try:
+            tolerance = 1e-3 * (loss - pool.k) / (100 * loss)
+            outcome = kernel.process(np.arange(fixed, dtype=np.int32), candidates, start, 1, NEWTON_STEPS, tolerance)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if outcome.closed or outcome.stopped:
+            return None
+        some = outcome.weights > 0
+        return outcome.weights[some].astype(np.float64), pool.resident[:, outcome.candidates[some]], outcome.row
+
+    def _filter(self, room: int, lowest: int = 0) -> ColumnFilter:
+        pool = self.pool
+        return ColumnFilter(
+            self.cuts, pool.missing, self.incumbent.limit, pool.columns.transform, pool.excluded, room, lowest
+        )
+
+    def _learn(self, found: FilterResult) -> bool:
+        """Take over the sums of the smallest scores over all columns, and the bound they give; True to stop."""
+        least = np.sort(found.least, axis=1)
+        self.cuts = replace(self.cuts, least=least[:, : self.pool.missing - 1].sum(axis=1))
+        self.incumbent.raise_bound(float((self.cuts.bases + least.sum(axis=1)).max()))
+        return self.report()

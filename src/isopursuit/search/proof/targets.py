@@ -1,0 +1,238 @@
+"""Is there a subset below a target? Targets rise from the ideal until one is met, or the incumbent is proved.
+
+What cuts cannot exclude grows with the incumbent's loss above D, and among millions of columns without structure it is
+nearly everything. So the question is asked for a target first, lower than the incumbent: is there a subset below it?
+Columns whose bound is not below the target do not matter, nor do pairs whose inner product is too large (pairs.py).
+From each column that is left its compatible ones are searched, by dives (dives.py) and where those take too long by the
+tree. A subset found is the best of all; where there is none the target is a lower bound over all columns, and the next
+one is higher. An orthonormal basis among a million columns is found and proved this way, though no swap leads to it.
+Where nearly all pairs are compatible targets say nothing more, and the tree searches all columns that are left, if they
+are not too many for it. Where memory or time run out the answer says so, with the last bound.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.loss.penalty import STATED, stiffness
+from isopursuit.search.incumbent import StopReason
+from isopursuit.search.proof.dives import RESTART, dive
+from isopursuit.search.proof.pairs import MAX_PAIRS, PairCosts, compatible
+from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_bound
+from isopursuit.search.settings import PROVED
+
+if TYPE_CHECKING:
+    from isopursuit.search.proof.prover import Prover
+
+FEW_COLUMNS = 150  # that the tree takes as they are (measured: pairs cost more than they save)
+DENSE = 0.3  # of all pairs: a graph with more edges says too little (measured)
+EASY_COLUMNS = 200  # that the first target leaves (guess)
+CROWDED_COLUMNS = 5000  # from which on targets are chosen by pairs instead, or from a quarter of all if that is less
+PARTNERS, SAMPLE = 128, 256  # compatible columns of one, on average over a sample of so many (guess)
+SAMPLE_ENTRIES = 2**24  # inner products computed for that average: 128 MB
+TARGET_GROWTH = 2.0  # of the target's excess over D, from one target to the next (guess)
+MIN_GROWTH = 1.2  # below which no lower target is tried after one that left too many pairs (guess)
+BATCH = 4_000_000  # candidates of the roots searched at once: 16 MB
+
+
+class Verdict(enum.Enum):
+    """What the search for a subset below a target has decided."""
+
+    DECIDED = enum.auto()  # all subsets below the target are known
+    BETTER = enum.auto()  # a much better subset was found: the question can be asked anew, for fewer columns
+    UNDECIDED = enum.auto()  # pairs say too little, and the tree must take all columns
+    TOO_MANY = enum.auto()  # too many pairs, and too many columns for the tree
+
+
+class Targets:
+    """The columns that cuts leave, positions and values (D, m), with a bound for each; targets rise up to `top`."""
+
+    def __init__(self, prover: Prover, positions: Indices, values: Array, bounds: Array, top: float) -> None:
+        self.prover, self.pool, self.incumbent, self.clock = prover, prover.pool, prover.incumbent, prover.clock
+        self.positions, self.values, self.bounds, self.top = positions, values, bounds, top
+        self.obstacle = ""
+
+    def run(self) -> StopReason | None:
+        """Raise the target until a subset below it is found, or none is left below the incumbent."""
+        if self.clock.expired:
+            return StopReason.TIME
+        D, growth, incumbent = self.pool.k, TARGET_GROWTH, self.incumbent
+        target, crowded = self._first_target()
+        while True:
+            if np.count_nonzero(self.bounds < target) > min(CROWDED_COLUMNS, len(self.bounds) // 4):
+                target = max(target, crowded)
+            target = min(target, self.top)
+            verdict = self._decide(target)
+            if verdict is Verdict.UNDECIDED:
+                target = self.top  # no target between helps
+                verdict = self._grow(*self._with_incumbent(self.positions, self.values), None, target)
+            if isinstance(verdict, StopReason):
+                return verdict
+            if incumbent.closed:
+                return None
+            if verdict is Verdict.TOO_MANY:
+                if growth < MIN_GROWTH or incumbent.lower_bound <= D:
+                    return self._out_of_memory(self.obstacle)
+                growth = growth**0.5
+                target, crowded = D + growth * (incumbent.lower_bound - D), 0.0
+                continue
+            if incumbent.loss < target and not incumbent.proved:
+                # once more from what was found, with fewer columns and pairs
+                target = self.top = incumbent.limit
+                continue
+            incumbent.raise_bound(target * (1 - PROVED))
+            if self.prover.report():
+                return StopReason.INTERRUPTED
+            if incumbent.closed:
+                return None
+            if target >= self.top:
+                break
+            target = D + growth * (target - D)
+        if self.top < incumbent.limit:
+            return self._out_of_memory(
+                f"{len(self.positions):,} columns were loaded, and memory has no room for the others: a larger memory= "
+                "helps"
+            )
+        incumbent.raise_bound(incumbent.loss)
+        return None
+
+    def _first_target(self) -> tuple[float, float]:
+        """One that leaves few columns; and one that few pairs meet: below it, all targets take about as long."""
+        if len(self.bounds) <= EASY_COLUMNS:
+            return self.top, self.top
+        lower = self.incumbent.lower_bound
+        easy = float(np.partition(self.bounds, EASY_COLUMNS)[EASY_COLUMNS])
+        return max(easy, lower + 1e-9 * (self.top - lower)), self._crowded_target()
+
+    def _crowded_target(self) -> float:
+        costs, values = self._costs(self.values, 0.0), self.values
+        own, count = costs.own, len(costs.own)
+        few = np.linspace(0, count - 1, min(SAMPLE, 1 + SAMPLE_ENTRIES // count, count)).astype(np.intp)
+        pairs = 2 * (values[:, few].T @ values) ** 2 + own + own[few][:, None]
+        pairs[np.arange(len(few)), few] = np.inf
+        partners = min(PARTNERS, MAX_PAIRS // (2 * count), count // 4)
+        cheap = float(np.partition(pairs, partners * len(few), axis=None)[partners * len(few)])
+        rest = costs.base + float(np.sort(own)[: max(self.pool.missing - 2, 0)].sum())
+        return self.pool.k + stiffness(self.pool.c, 0.0) * (cheap + rest)
+
+    def _costs(self, values: Array, excess: float) -> PairCosts:
+        """What columns add to ‖G − I‖² by themselves and beside the included ones, and what those cost."""
+        cuts = self.prover.cuts
+        own = cuts.scores(values)[1] / cuts.stiffness
+        base = float((cuts.bases[1] - self.pool.k) / cuts.stiffness)
+        return PairCosts(own, base, stiffness(self.pool.c, excess))
+
+    def _decide(self, target: float) -> Verdict | StopReason:
+        """Pairs, then dives and the tree, for a subset below the target."""
+        pool, missing = self.pool, self.pool.missing
+        some = np.flatnonzero(self.bounds < target)
+        if len(some) < missing:
+            return Verdict.DECIDED
+        values, count = self.values[:, some], len(some)
+        X, positions = self._with_incumbent(self.positions[some], values)
+        if count <= FEW_COLUMNS:
+            return self._grow(X, positions, None, target)
+        costs = self._costs(values, max(target - pool.k, 0.0))
+        graph = compatible(values, costs, (target - pool.k) / costs.stiffness, missing, self.clock)
+        if graph is None and self.clock.expired:
+            return StopReason.TIME
+        if graph is None and count > self.prover.most:
+            self.obstacle = (
+                f"{count:,} columns may be in a subset of loss below {target:.6g}, and too many pairs of them may go "
+                "together"
+            )
+            return Verdict.TOO_MANY
+        if graph is None or len(graph.one) > DENSE * count**2:
+            # the tree could take all columns at once: it is left to do that
+            last = target >= self.top or np.count_nonzero(self.bounds < self.top) <= self.prover.most
+            return Verdict.UNDECIDED if last else self._grow(X, positions, None, target)
+        fixed = len(pool.include)
+        roots = [
+            (p + fixed, others + np.int32(fixed)) for p, others in graph.roots(count) if len(others) >= missing - 1
+        ]
+        dived = dive(self.prover, X, positions, costs.beside(fixed, X.shape[1]), roots, target)
+        if isinstance(dived, StopReason):
+            return dived
+        if self.incumbent.loss - pool.k < RESTART * (target - pool.k):
+            return Verdict.BETTER
+        below = min(target, self.incumbent.loss)
+        return self._grow(X, positions, dived, below) if self.incumbent.decides(below) else StopReason.PRECISION
+
+    def _with_incumbent(self, positions: Indices, values: Array) -> tuple[Array, Indices]:
+        """The columns with the included ones before and the incumbent's after them, which may be excluded."""
+        pool, subset = self.pool, self.incumbent.subset
+        extra = subset[~np.isin(subset, np.concatenate([pool.include, positions]))]
+        X = np.concatenate([pool.at_hand(pool.include), values, pool.at_hand(extra)], axis=1)
+        return np.ascontiguousarray(X), np.concatenate([pool.include, positions, extra])
+
+    def _grow(self, X: Array, positions: Indices, roots: Sequence[Root] | None, target: float) -> Verdict | StopReason:
+        """The tree below a target, from one root or from many, as many at a time as memory holds."""
+        prover, incumbent = self.prover, self.incumbent
+        place = {int(position): i for i, position in enumerate(positions)}
+        found = False
+        for part in [None] if roots is None else _parts(roots):
+            whole = part is None and target >= incumbent.limit
+            report = _Reporter(self, (positions, X), target, part is not None)
+            limits = Limits(
+                incumbent.gap if whole else 0.0, prover.nodes_left, prover.limits.workers, self.clock, report
+            )
+            start = np.array([place[int(position)] for position in incumbent.subset])
+            include = range(len(self.pool.include))
+            proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=part, below=target)
+            prover.nodes += proof.nodes
+            prover.evaluations += proof.evaluations
+            incumbent.least = min(incumbent.least, proof.least)
+            if proof.loss < target:
+                found, target = True, proof.loss
+                self.pool.load(positions[proof.subset], X[:, proof.subset])
+                incumbent.offer(positions[proof.subset], float(np.log(proof.loss)), "tree")
+            if part is None:
+                incumbent.raise_bound(min(target, proof.lower_bound))
+            if report.better:
+                return Verdict.BETTER
+            if proof.stop is not None:
+                return proof.stop
+            if proof.lower_bound < proof.loss * (1 - STATED):
+                return Verdict.DECIDED  # within the gap asked for, which closes the search
+        if found or target >= incumbent.limit:
+            incumbent.raise_bound(incumbent.loss)
+        return Verdict.DECIDED
+
+    def _out_of_memory(self, why: str) -> StopReason:
+        self.incumbent.notes += (f"not proved: {why}. Fewer columns, or lengths nearer 1, would help.",)
+        return StopReason.MEMORY
+
+
+class _Reporter:
+    """Passes what a tree finds on to the incumbent; ends a tree of many roots once that is worth while."""
+
+    def __init__(self, targets: Targets, columns: tuple[Indices, Array], target: float, many_roots: bool) -> None:
+        self.targets, self.columns, self.target, self.many_roots = targets, columns, target, many_roots
+        self.better = False
+
+    def __call__(self, at: Snapshot) -> bool:
+        incumbent, prover, D = self.targets.incumbent, self.targets.prover, self.targets.pool.k
+        found = at.loss < self.target
+        if found and at.loss < incumbent.loss:
+            positions, X = self.columns
+            self.targets.pool.load(positions[at.subset], X[:, at.subset])
+            incumbent.offer(positions[at.subset], float(np.log(at.loss)), "tree")
+        if not self.many_roots:
+            incumbent.raise_bound(min(self.target, at.lower_bound))
+        stop = incumbent.report(prover.spent + at.nodes, at.open_nodes)
+        if self.many_roots and prover.limits.nodes is None:
+            self.better = found and not stop and at.loss - D < RESTART * (self.target - D)
+        return stop or self.better
+
+
+def _parts(roots: Sequence[Root]) -> list[Sequence[Root]]:
+    """Roots in turn, as many at once as have BATCH candidates."""
+    ends = np.cumsum([len(candidates) for _, candidates in roots]) // BATCH
+    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(roots)]
+    return [roots[a:b] for a, b in pairwise(cuts) if a < b]

@@ -1,0 +1,366 @@
+"""The best subset, with a proof: best-first branch and bound on a pool of threads.
+
+A node is a set of chosen columns and the candidates for the rest. The kernel bounds it, removes candidates that no
+better subset can contain, closes it when few columns are missing, or names the column to branch on. The smallest bound
+among the open nodes and those being bounded is a lower bound on the loss of every subset, at any moment.
+
+Two rules name the column. The largest weight in the relaxation took up to 4 times fewer nodes on well-conditioned
+data; the largest weight times effect on the loss took over 50 times fewer on the breast-cancer data. The smallest
+eigenvalue's share of the loss does not tell which is better, but 100 nodes did on 17 of 18 problems tried (the other
+was close): two trees start from the root, and the one with the higher bound goes on.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.loss.envelope import relax
+from isopursuit.loss.penalty import STATED
+from isopursuit.search._swap import SwapKernel, log_loss_of
+from isopursuit.search.incumbent import StopReason
+from isopursuit.search.proof._node import NodeKernel, Outcome
+from isopursuit.search.settings import REPORT_SECONDS
+from isopursuit.search.swaps import UNLIMITED, include_first, swap_descent
+from isopursuit.threads import on_one_blas_thread
+
+Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and those that may go with it
+
+TOLERANCE = 5e-10  # the kernel's: bounds this close to the incumbent, relative to it, close a node
+LARGEST = 1e280  # losses above this are treated as this: the tree works with the loss, not with its logarithm
+RACE_NODES = 100  # of each of two trees that branch by different rules, before the better one goes on (measured, above)
+ROUND_NODES = 16  # nodes bounded at once: enough for the threads of a common machine, few beside the nodes of a proof
+ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing
+NODE_EFFORT = (8, 0.05)  # the same for the other nodes (measured: Wine, breast cancer)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a proof ends before it is complete.
+
+    `gap` is relative, `nodes` and the clock are limits, `workers` threads bound nodes. `report` is called about ten
+    times a second with a `Snapshot`, and ends the proof by returning True.
+    """
+
+    gap: float = 0.0
+    nodes: int | None = None
+    workers: int = 1
+    clock: Clock = UNLIMITED
+    report: Callable[[Snapshot], bool] | None = None
+
+
+class Snapshot(NamedTuple):
+    """The state of a tree: the best subset (sorted), its loss, the bound, and counts of nodes."""
+
+    subset: Indices
+    loss: float
+    lower_bound: float
+    nodes: int
+    open_nodes: int
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The best subset found and what is proved about it.
+
+    Attributes
+    ----------
+    subset : (D,) array
+        Columns of the subset, sorted.
+    loss, lower_bound : float
+        Its loss, and a bound that no subset's loss is below. Losses above 1e280 count as infinite.
+    stop : StopReason or None
+        None if the subset is proved within a relative 1e-9, or within the gap asked for; else why it is not.
+    least : float
+        The least that the loss of an evaluated subset can be, given its rounding.
+    nodes, evaluations : int
+        Nodes bounded and losses evaluated.
+    """
+
+    subset: Indices
+    loss: float
+    lower_bound: float
+    stop: StopReason | None
+    least: float
+    nodes: int
+    evaluations: int
+
+
+def branch_and_bound(
+    X: Array,
+    c: float,
+    start: NDArray[np.integer],
+    limits: Limits,
+    *,
+    include: Sequence[int] | NDArray[np.integer] = (),
+    roots: Sequence[Root] | None = None,
+    below: float = math.inf,
+) -> Proof:
+    """Find the D columns of least isometry loss and prove it.
+
+    Parameters
+    ----------
+    X : (D, P) array
+        Candidate columns, none zero, of rank D.
+    c : float
+        Exponent of the loss.
+    start : D column indices
+        A subset to improve on; it contains `include`.
+    limits : Limits
+        A node limit ends at the same place every time on one thread.
+    include : column indices, optional
+        Columns every subset must contain.
+    roots : pairs of a column and candidates, optional
+        Search only among subsets of `include`, one of these columns and its candidates.
+    below : float, optional
+        Search only for losses below this, which takes the place of the start's loss. Where there is none the proof's
+        loss is this, and its subset is the start.
+    """
+    search = _Search(X, c, start, limits, np.asarray(include, np.int32), below)
+    search.plant(roots)
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        search.end(StopReason.INTERRUPTED)
+    finally:
+        search.close()
+    return search.proof()
+
+
+def node_kernel(columns: Array, c: float, incumbent: float) -> NodeKernel:
+    """The kernel that looks for subsets of `columns` (P, D) better than the incumbent's loss."""
+    dimension = columns.shape[1]
+    squares = np.sort(np.einsum("pd,pd->p", columns, columns))
+    relaxation = relax(c, dimension, incumbent, float(squares[-dimension:].sum()))
+    return NodeKernel(columns, c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
+
+
+class _Node(NamedTuple):
+    bound: float
+    tie: int  # the youngest first among equal bounds; 0 is the root
+    chosen: NDArray[np.int32]
+    candidates: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    row: int  # of the envelope to start with
+
+
+class _Tree:
+    """The open nodes of a search that branches by one rule: 0 the weight of a column, 1 its weight times effect."""
+
+    def __init__(self, rule: int) -> None:
+        self.rule = rule
+        self.heap: list[_Node] = []
+        self.in_process: list[float] = []  # bounds of the nodes of the current round
+        self.nodes = 0
+
+    def bound(self) -> float:
+        """No subset left to this tree is below it; infinite when none is left."""
+        return min([*self.in_process, *(node.bound for node in self.heap[:1])], default=math.inf)
+
+
+class _Search:
+    """The state of a search. Threads only bound nodes; everything else happens in the caller's thread."""
+
+    def __init__(
+        self,
+        X: Array,
+        c: float,
+        start: NDArray[np.integer],
+        limits: Limits,
+        include: NDArray[np.int32],
+        below: float,
+    ) -> None:
+        self.columns = np.ascontiguousarray(X.T)
+        self.c, self.limits, self.include = c, limits, include
+        self.gap = max(limits.gap, TOLERANCE)
+        self.node_limit = math.inf if limits.nodes is None else limits.nodes
+        self.swaps = SwapKernel(self.columns, c)
+        self.best = include_first(include, start)
+        self.loss = min(self._loss(self.best), below)
+        self.kernel = node_kernel(self.columns, c, min(self.loss, LARGEST))
+        self.over = False
+        self.stop: StopReason | None = None
+        self.nodes = self.ties = 0
+        self.evaluations = 1
+        self.least = math.inf  # that an evaluated loss can be, given its rounding
+        self.reported = -math.inf
+        self.trees: list[_Tree] = []
+        self.threads: ThreadPoolExecutor | None = None
+
+    def plant(self, roots: Sequence[Root] | None) -> None:
+        """Open the root of all subsets, or a root for each of many columns and what may go with it."""
+        if len(self.include) == self.columns.shape[1]:
+            return
+        self.trees = [self._root()] if roots is None else self._forest(roots)
+
+    def run(self) -> None:
+        """Bound nodes in rounds until the search is over.
+
+        All nodes of a round see the same incumbent and their outcomes are recorded in the order in which they were
+        taken, so the search takes the same way whatever the number of threads, but for rounding in BLAS.
+        """
+        self.threads = ThreadPoolExecutor(self.limits.workers)
+        while taken := self._take():
+            running = [self.threads.submit(self._process, node) for _, node in taken]
+            while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
+                self._watch()
+            for (tree, node), future in zip(taken, running, strict=True):
+                self._settle(tree, node, future.result())
+            for tree in self.trees:
+                tree.in_process.clear()
+            self._watch()
+
+    def close(self) -> None:
+        """Stop the threads; what is known stays valid."""
+        self.kernel.stop()
+        if self.threads is not None:
+            self.threads.shutdown(cancel_futures=True)
+
+    def proof(self) -> Proof:
+        """What is known once the threads have returned."""
+        stop, bound = self.stop, self._lower_bound()
+        if stop is None and self.limits.gap <= TOLERANCE:
+            bound = self.loss  # to within TOLERANCE, as promised
+        if stop is None and self.least < self.loss * (1 - max(STATED, self.limits.gap)):
+            stop = StopReason.PRECISION
+        bound = min(bound, self.least)
+        return Proof(self._sorted(), self.loss, bound, stop, self.least, self.nodes, self.evaluations)
+
+    def _watch(self) -> None:
+        """Look at the clock, and report."""
+        clock = self.limits.clock
+        if clock.expired:
+            self.end(StopReason.TIME)
+        elif self.limits.report is not None and not self.over and clock.seconds >= self.reported + REPORT_SECONDS:
+            self.reported = clock.seconds
+            open_nodes = sum(len(tree.heap) + len(tree.in_process) for tree in self.trees)
+            snapshot = Snapshot(self._sorted(), self.loss, self._lower_bound(), self.nodes, open_nodes)
+            if self.limits.report(snapshot):
+                self.end(StopReason.INTERRUPTED)
+
+    @on_one_blas_thread
+    def _process(self, node: _Node) -> Outcome:
+        steps, tolerance = ROOT_EFFORT if node.tie == 0 else NODE_EFFORT
+        return self.kernel.process(node.chosen, node.candidates, node.weights, node.row, steps, tolerance)
+
+    def _take(self) -> list[tuple[_Tree, _Node]]:
+        """The nodes of the next round, those with the least bounds, or none when the search is over."""
+        self._judge_race()
+        if self.over:
+            return []
+        if self._gap() <= self.gap or any(tree.bound() == math.inf for tree in self.trees):
+            self.end(None)
+            return []
+        if self.nodes >= self.node_limit:
+            self.end(StopReason.NODES)
+            return []
+        taken: list[tuple[_Tree, _Node]] = []
+        while len(taken) < min(ROUND_NODES, self.node_limit - self.nodes):
+            waiting = [tree for tree in self.trees if tree.heap]
+            if not waiting:
+                break
+            tree = min(waiting, key=lambda tree: tree.nodes + len(tree.in_process))
+            node = heapq.heappop(tree.heap)
+            tree.in_process.append(node.bound)
+            taken.append((tree, node))
+        for tree in self.trees:
+            tree.nodes += len(tree.in_process)
+        self.nodes += len(taken)
+        return taken
+
+    def _judge_race(self) -> None:
+        if len(self.trees) > 1 and min(tree.nodes for tree in self.trees) >= RACE_NODES:
+            self.trees = [max(self.trees, key=_Tree.bound)]
+
+    def _settle(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
+        """Record what a node gave: a better subset, its children, or itself when it was cut short."""
+        if outcome.leaf is not None:
+            subset, loss = self._polish(outcome.leaf)
+            if loss < self.loss:
+                self.best, self.loss = subset, loss
+                self.kernel.incumbent = min(self.loss, LARGEST)
+        self.evaluations += outcome.evaluations
+        self.least = min(self.least, outcome.least)
+        bound = max(node.bound, outcome.bound)
+        if outcome.stopped:
+            heapq.heappush(tree.heap, node._replace(bound=bound))
+        elif not outcome.closed and node.tie == 0:
+            both = [_Tree(0), _Tree(1)]
+            for starting in both:
+                self._branch(starting, node, outcome, bound)
+            self.trees = both
+        elif not outcome.closed:
+            self._branch(tree, node, outcome, bound)
+
+    def _branch(self, tree: _Tree, node: _Node, outcome: Outcome, bound: float) -> None:
+        """Two children: with the column the tree's rule names, and without it unless every better subset needs it."""
+        branch = outcome.branches[tree.rule]
+        others = np.arange(len(outcome.candidates)) != branch
+        candidates, weights = outcome.candidates[others], outcome.weights[others]
+        chosen = np.append(node.chosen, outcome.candidates[branch])
+        children = [(chosen, max(outcome.row, 1 if len(node.chosen) else 2))]
+        if not outcome.forced[tree.rule] and len(node.chosen) + len(candidates) >= self.columns.shape[1]:
+            children.append((node.chosen, outcome.row))
+        for subset, row in children:
+            self.ties -= 1
+            heapq.heappush(tree.heap, _Node(bound, self.ties, subset, candidates, weights, row))
+
+    def _polish(self, leaf: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
+        """Improve a leaf by swaps that keep the included columns."""
+        free = range(len(self.include), len(leaf))
+        subset, _ = swap_descent(self.swaps, include_first(self.include, leaf), free)
+        return subset, self._loss(subset)
+
+    def _sorted(self) -> Indices:
+        return np.sort(self.best).astype(np.intp)
+
+    def _loss(self, subset: NDArray[np.int32]) -> float:
+        logarithm = log_loss_of(self.columns, subset, self.c)
+        return math.exp(logarithm) if logarithm < math.log(LARGEST) else math.inf
+
+    def _root(self) -> _Tree:
+        """Nothing chosen but the included columns; the relaxation starts from the incumbent."""
+        count, dimension = self.columns.shape
+        candidates = np.setdiff1d(np.arange(count, dtype=np.int32), self.include)
+        weights = np.isin(candidates, self.best).astype(np.float32)
+        tree = _Tree(0)
+        tree.heap.append(_Node(float(dimension), 0, self.include, candidates, weights, 1))
+        return tree
+
+    def _forest(self, roots: Sequence[Root]) -> list[_Tree]:
+        """The same for each of many columns and what may go with it; both rules race from here."""
+        dimension = self.columns.shape[1]
+        missing = dimension - len(self.include) - 1
+        nodes: list[_Node] = []
+        for column, candidates in roots:
+            self.ties -= 1
+            chosen = np.append(self.include, np.int32(column)).astype(np.int32)
+            weights = np.full(len(candidates), missing / max(len(candidates), 1), np.float32)
+            nodes.append(_Node(float(dimension), self.ties, chosen, candidates, weights, 1))
+        trees = [_Tree(0), _Tree(1)]
+        for tree in trees:
+            tree.heap.extend(nodes)
+            heapq.heapify(tree.heap)
+        return trees
+
+    def _lower_bound(self) -> float:
+        bound = max((tree.bound() for tree in self.trees), default=math.inf)
+        return max(min(bound, self.loss, LARGEST), float(self.columns.shape[1]))
+
+    def _gap(self) -> float:
+        return (self.loss - self._lower_bound()) / self.loss if self.loss < math.inf else math.inf
+
+    def end(self, stop: StopReason | None) -> None:
+        """End the search for this reason, unless it has ended already."""
+        if not self.over:
+            self.stop, self.over = stop, True
+            self.kernel.stop()

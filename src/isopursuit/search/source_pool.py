@@ -1,0 +1,99 @@
+"""The columns of a source as a pool: read in passes, a few of them resident."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.errors import RankError, ShapeError
+from isopursuit.matrix import Matrix, length_notes, name_columns, unit_columns
+from isopursuit.results import Search
+from isopursuit.search.incumbent import Found
+from isopursuit.search.objective import Objective
+from isopursuit.search.pass_tasks import FirstEqual
+from isopursuit.search.passes import alive
+from isopursuit.search.pool import CallerNumbers, Pool
+from isopursuit.search.settings import RESIDENT
+from isopursuit.sources.columns import Columns
+from isopursuit.sources.tasks import Screen
+
+CHUNK = 4096  # excluded columns that are read at once to see whether they are zero (guess)
+
+
+class SourcePool(Pool):
+    """Columns of a source; positions are the caller's numbers.
+
+    The first pass refuses entries that are not finite, counts zero columns, and draws the resident ones at random.
+    """
+
+    def __init__(self, columns: Columns, include: Indices, excluded: Indices, *, c: float, clock: Clock) -> None:
+        self.clock, self.started = clock, clock.started
+        self._source, self.c, self.points = columns, c, 1
+        self.k, self.count = columns.shape
+        self.include = include
+        self.excluded = np.union1d(excluded, include)
+        self.matrix = Matrix(np.zeros((self.k, 0)), None, columns.notes)
+        self._residents = include, self.taken(include)
+        self._first_pass(np.setdiff1d(excluded, include))
+
+    @property
+    def columns(self) -> Columns:
+        """What a pass reads."""
+        return self._source
+
+    def _first_pass(self, excluded: Indices) -> None:
+        D = self.k
+        everything = Screen(np.eye(D), None, self.columns.transform, RESIDENT, band=1.0)
+        began = time.perf_counter()
+        found = self.columns.screen(everything)
+        self.pass_seconds = (time.perf_counter() - began,)
+        self.matrix = replace(self.matrix, notes=self.matrix.notes + length_notes(found.zero, found.short))
+        usable = self.count - found.zero - found.short
+        if usable - len(excluded) < D and usable - self._usable(excluded) < D:
+            raise ShapeError(
+                f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
+                "needed. Exclude fewer columns, or pass a smaller k to `select`."
+            )
+        if np.linalg.matrix_rank(unit_columns(self.resident)) < len(self.include):
+            raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
+        self.load(*self.loaded(found.drawn))
+
+    def _usable(self, numbers: Indices) -> int:
+        """How many of these columns are neither zero nor too short."""
+        parts = (self.taken(numbers[first : first + CHUNK]) for first in range(0, len(numbers), CHUNK))
+        nothing = np.zeros(0, dtype=np.intp)
+        return sum(int(alive(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
+
+    def taken(self, numbers: Indices) -> Array:
+        """These columns after the transform, (k, m), read from the source."""
+        if len(numbers) == 0:
+            return np.zeros((self.k, 0))
+        return self.columns.transform.apply(self.columns.take(numbers))
+
+    def to_caller(self, positions: Indices) -> CallerNumbers:
+        """Positions are the caller's numbers."""
+        return CallerNumbers(np.sort(positions))
+
+    def answer(self, found: Found, objective: Objective, method: str) -> Search:
+        """The result; of columns that are equal up to sign the first is named."""
+        values = self.at_hand(found.subset)
+        numbers = self._first_equal(found.subset, values)
+        passes = f"{len(self.pass_seconds)} passes over {self.count:,} columns."
+        found = replace(found, notes=(*found.notes, passes))
+        return self.answer_for(values[None], CallerNumbers(numbers), found, objective, method)
+
+    def _first_equal(self, subset: Indices, values: Array) -> Indices:
+        """The first columns that are equal to these up to sign, where there is time for a pass to find them."""
+        free = ~np.isin(subset, self.include)
+        if not free.any():
+            return subset
+        task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
+        first: Indices | None = self.ask(task, self.clock)
+        numbers = subset.copy()
+        if first is not None:
+            numbers[free] = np.where(first >= 0, first, subset[free])
+        return numbers

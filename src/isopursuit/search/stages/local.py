@@ -1,0 +1,204 @@
+"""Local search: swaps while the loss falls, from several starts; then kicks, and swaps again.
+
+There are two kicks. One leaves out a few columns and adds what is then best, one after the other; swaps in those places
+alone follow, and where they lead back the kick does not count. The other, every fourth time, puts random columns in and
+swaps for the largest volume: where columns are many and of similar lengths, that is near the best. At many points it is
+every second time, and there is no volume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.loss.penalty import LARGEST_LOG
+from isopursuit.search._swap import SwapKernel, log_loss_of
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.pool import Pool
+from isopursuit.search.settings import (
+    COPY_SPEED,
+    CROWD,
+    DETOUR,
+    GREEDY_SHARE,
+    MIN_DECREASE,
+    PATIENCE,
+    PIVOTED,
+    VOLUME_SHARE,
+)
+from isopursuit.search.swaps import Subset, greedy_subset, include_first, swap_descent
+from isopursuit.search.volume import grow_volume, large_volume
+
+Visit = tuple[float, Subset]  # log-loss and subset that a descent ended in
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """Descents from `starts` subsets, then `kicks` of the best, among the columns at hand.
+
+    With `resume` the incumbent, which no swap improves, takes the place of the first starts.
+    """
+
+    starts: int
+    kicks: int
+    rng: np.random.Generator
+    share: float = 1.0
+    resume: bool = False
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """Always."""
+        return True
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Offer the subset of every descent to the incumbent."""
+        X, positions = _at_hand(pool, incumbent)
+        include = np.searchsorted(positions, pool.include).astype(np.intp)
+        begin = np.searchsorted(positions, incumbent.subset).astype(np.intp) if self.resume else None
+
+        def visit(log_loss: float, subset: Subset) -> bool:
+            incumbent.offer(positions[subset], log_loss, "local search")
+            return incumbent.report()
+
+        walk = Walk(X, pool.c, include, self.rng, clock)
+        try:
+            stopped = walk.run(self.starts, self.kicks, begin, visit)
+        finally:
+            incumbent.evaluations += walk.descents
+            incumbent.seen = tuple(dict.fromkeys((*positions[list(walk.seen)].tolist(), *incumbent.seen)))
+        return StopReason.INTERRUPTED if stopped else None
+
+
+def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
+    """Columns (n, D, P) that are searched, and their positions: all in memory, or those loaded last."""
+    if pool.X is not None:
+        return pool.X, np.arange(pool.count)
+    fixed, count = len(pool.include), len(pool.numbers)
+    recent: Indices = np.arange(max(fixed, count - CROWD), count)
+    subset = pool.place(incumbent.subset) if len(incumbent.subset) == pool.k else np.zeros(0, np.intp)
+    some = np.union1d(np.concatenate([np.arange(fixed), recent]), subset).astype(np.intp)
+    order = np.argsort(pool.numbers[some])
+    return np.ascontiguousarray(pool.resident[:, some[order]])[None], pool.numbers[some[order]]
+
+
+class Walk:
+    """One local search on X (n, D, P), and what it has met."""
+
+    def __init__(self, X: Array, c: float, include: Indices, rng: np.random.Generator, clock: Clock) -> None:
+        self.X, self.c, self.include, self.rng, self.clock = X, c, include, rng, clock
+        self.points, self.dimension, self.count = X.shape
+        self.free = range(len(include), self.dimension)
+        self.visits: list[Visit] = []
+        self.descents = 0
+
+    @property
+    def seen(self) -> tuple[int, ...]:
+        """The columns of all subsets met, those of the best ones first."""
+        visits = sorted(self.visits, key=_loss)
+        return tuple(dict.fromkeys(column for _, subset in visits for column in subset.tolist()))
+
+    def run(self, starts: int, kicks: int, begin: Indices | None, visit: Callable[[float, Subset], bool]) -> bool:
+        """Search; `visit` is called with every subset met, and ends the search by returning True."""
+        if self.X.nbytes / COPY_SPEED > self.clock.remaining:  # no time but for a start
+            only = large_volume(self.X, self.include, self.clock) if begin is None else begin.astype(np.int32)
+            chosen = np.ascontiguousarray(np.swapaxes(self.X[:, :, only], 1, 2))
+            return visit(log_loss_of(chosen, np.arange(len(only), dtype=np.int32), self.c), only)
+        columns = np.ascontiguousarray(np.swapaxes(self.X, 1, 2))
+        self.kernel = SwapKernel(columns, self.c, self.clock.deadline)
+        greedy_clock = self.clock.part(GREEDY_SHARE)
+        first = self._large_volumes() if begin is None else [include_first(self.include, begin)]
+        self.visits = [(self.kernel.loss(subset), subset) for subset in first]
+        if visit(*min(self.visits, key=_loss)):
+            return True
+        waiting: list[Subset] = []
+        if begin is None:
+            greedy = greedy_subset(columns, self.c, self.include, greedy_clock)
+            complete = [greedy] if len(greedy) == self.dimension else []
+            waiting = sorted([first[-1], *complete], key=self.kernel.loss)
+        return self._kick_on(waiting, starts, kicks, greedy_clock, visit)
+
+    def _kick_on(
+        self,
+        waiting: list[Subset],
+        starts: int,
+        kicks: int,
+        start_clock: Clock,
+        visit: Callable[[float, Subset], bool],
+    ) -> bool:
+        """Descend from the subsets that wait, from random ones while there is time for starts, and from kicks."""
+        current, fruitless = min(self.visits, key=_loss), 0
+        lowest = current[0]
+        turn, left = -1, starts + (kicks if self.count > self.dimension and len(self.free) else 0)
+        while left > 0 and not self.clock.expired:
+            turn += 1
+            new = turn < len(waiting) or (turn < starts and not start_clock.expired)
+            places = list(self.free)
+            if new or fruitless >= PATIENCE:
+                ready = turn < len(waiting)
+                trial = waiting[turn] if ready else large_volume(self.X, self.include, self.clock, self.rng)
+                current, fruitless = (min(self.visits, key=_loss) if new else (np.inf, trial)), 0
+                lowest = current[0]
+            elif turn % (4 if self.points == 1 else 2) == 1:
+                trial = self._random_kick(current[1])
+            else:
+                trial, changed = self._rebuilt(current[1])
+                trial, _ = swap_descent(self.kernel, trial, changed, self.clock)
+                if np.isin(trial, current[1]).all():
+                    fruitless += 1
+                    continue
+                places.sort(key=lambda place: place not in changed)
+            trial, loss = swap_descent(self.kernel, trial, places, self.clock)
+            self.visits.append((loss, trial))
+            self.descents, left = self.descents + 1, left - 1
+            fruitless = 0 if loss < lowest - MIN_DECREASE else fruitless + 1
+            lowest = min(loss, lowest)
+            current = self.visits[-1] if self._acceptable(loss, current[0]) else current
+            if visit(loss, trial):
+                return True
+        return False
+
+    def _acceptable(self, log_loss: float, log_other: float) -> bool:
+        """Whether kicks may go on from this subset instead of the other: its loss above the ideal is hardly higher."""
+        if max(log_loss, log_other) > LARGEST_LOG:
+            return log_loss < log_other
+        ideal = self.dimension * self.points
+        return math.exp(log_loss) - ideal < (1 + DETOUR) * (math.exp(log_other) - ideal)
+
+    def _large_volumes(self) -> list[Subset]:
+        """The best of a few pivoted QRs, and what swaps for the volume make of it."""
+        clock, fixed = self.clock.part(VOLUME_SHARE), len(self.include)
+        pivoted = [large_volume(self.X, self.include, self.clock)]
+        while self.points == 1 and not fixed and len(pivoted) < PIVOTED and not clock.expired:
+            # which column is first is a matter of chance where all are of one length
+            pivoted.append(large_volume(self.X, [int(self.rng.integers(self.count))], self.clock))
+        best = min(pivoted, key=self.kernel.loss)
+        return [best, grow_volume(self.X[0], best, fixed, self.clock)] if self.points == 1 else [best]
+
+    def _random_kick(self, subset: Subset) -> Subset:
+        """Replace two to four columns by random ones; at one point, then swap for the volume."""
+        kicked = subset.copy()
+        size = min(int(self.rng.integers(2, 5)), len(self.free), self.count - len(subset))
+        outside = np.setdiff1d(np.arange(self.count), subset)
+        places = self.rng.choice(np.array(self.free), size, replace=False)
+        kicked[places] = self.rng.choice(outside, size, replace=False)
+        return grow_volume(self.X[0], kicked, len(self.include), self.clock) if self.points == 1 else kicked
+
+    def _rebuilt(self, subset: Subset) -> tuple[Subset, list[int]]:
+        """Leave out two to six columns, but not all, and add the best one after the other; the places they take."""
+        size = min(int(self.rng.integers(2, 7)), max(len(self.free) - 1, 1))
+        places = self.rng.choice(np.array(self.free), size, replace=False)
+        rebuilt, kept = subset.copy(), np.delete(subset, places)
+        for place in places:
+            found, _ = self.kernel.add(kept, np.inf, -1)
+            if found < 0:
+                return subset, []
+            rebuilt[place] = found
+            kept = np.append(kept, np.int32(found))
+        return rebuilt, places.tolist()
+
+
+def _loss(visit: Visit) -> float:
+    return visit[0]

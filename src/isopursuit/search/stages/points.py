@@ -1,0 +1,45 @@
+"""At many points: a bound on the loss of any subset at each point, from a search at that point alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopursuit.clock import Clock
+from isopursuit.search.driver import Stage, run_inner
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.proof.joint import CLOSED
+from isopursuit.search.settings import POINT_SHARE
+
+POINT_GAP = 1e-3  # relative; how exactly each point's least loss is found (guess)
+
+
+@dataclass(frozen=True)
+class PointBounds:
+    """Run the stages `inner` at each point alone; the sum of what they prove bounds the summed loss."""
+
+    inner: Sequence[Stage]
+    share: float = POINT_SHARE
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """At many points."""
+        return isinstance(pool, ArrayPool) and pool.points > 1
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Keep the bounds for the joint tree, and raise the incumbent's bound to their sum."""
+        assert isinstance(pool, ArrayPool)
+        bounds = np.full(pool.points, float(pool.k))
+        incumbent.point_bounds = bounds
+        for i in range(pool.points):
+            if clock.expired:
+                break
+            best = Incumbent(float(pool.k), gap=POINT_GAP)
+            run_inner(self.inner, pool.at_point(i), best, clock)
+            bounds[i] = max(min(best.lower_bound, best.least) * (1 - CLOSED), pool.k)
+            if incumbent.report():
+                return StopReason.INTERRUPTED
+        incumbent.raise_bound(float(bounds.sum()))
+        return None

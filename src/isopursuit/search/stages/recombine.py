@@ -1,0 +1,102 @@
+"""Exchange pairs of columns, and search the columns of the best subsets exactly: again while that helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.search._swap import SwapKernel
+from isopursuit.search.driver import Stage, run_inner
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.proof.prover import can_bound
+from isopursuit.search.proof.tree import NODE_EFFORT, node_kernel
+from isopursuit.search.settings import MIN_DECREASE, RECOMBINED
+from isopursuit.search.swaps import UNLIMITED, Subset, include_first, swap_descent
+
+WORTHWHILE = 1e-9  # by which the log-loss must fall for another round (chosen: as "proved optimal" promises)
+
+
+@dataclass(frozen=True)
+class Recombine:
+    """Pairs are exchanged, if `pairs`; the columns met first are given to the stages `inner`, one level down; then all
+    columns to the stages `outer`, if the subset is new to them. Again while the loss falls.
+    """
+
+    pairs: bool
+    inner: Sequence[Stage]
+    outer: Sequence[Stage]
+    share: float = 1.0
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """At one point in memory, where the loss can be bounded."""
+        return isinstance(pool, ArrayPool) and pool.points == 1 and can_bound(pool, incumbent)
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Offer what is found."""
+        assert isinstance(pool, ArrayPool)
+        columns = np.ascontiguousarray(pool.X[0].T)
+        kernel = SwapKernel(columns, pool.c, clock.deadline)
+        free = range(len(pool.include), pool.k)
+        before, tried = np.inf, incumbent.log_loss if self.outer else -np.inf
+        while incumbent.log_loss < before - WORTHWHILE and not clock.expired:
+            before = incumbent.log_loss
+            if self.pairs:
+                start = include_first(pool.include, incumbent.subset)
+                incumbent.offer(*pair_descent(columns, pool.c, start, len(pool.include), clock), "pairs")
+            self._recombine(pool, incumbent, clock)
+            start = include_first(pool.include, incumbent.subset)
+            incumbent.offer(*swap_descent(kernel, start, free, clock), "swaps")
+            if incumbent.log_loss < tried - WORTHWHILE:
+                tried = incumbent.log_loss
+                run_inner(self.outer, pool, incumbent, clock)
+            if incumbent.closed or incumbent.stop is not None:
+                break
+        return incumbent.stop
+
+    def _recombine(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock) -> None:
+        """The best subset of the columns met first."""
+        some: Indices = np.union1d(incumbent.seen[:RECOMBINED], incumbent.subset).astype(np.intp)
+        among = Incumbent(incumbent.ideal, subset=np.searchsorted(some, incumbent.subset), log_loss=incumbent.log_loss)
+        try:
+            run_inner(self.inner, pool.among(some), among, clock)
+        finally:
+            incumbent.offer(some[among.subset], among.log_loss, "recombination")
+            incumbent.least = min(incumbent.least, among.least)
+
+
+def pair_descent(
+    columns: Array, c: float, subset: Subset, fixed: int, clock: Clock = UNLIMITED
+) -> tuple[Subset, float]:
+    """Replace two columns of `columns` (P, D) at once, by the best pair of all, until no pair improves; the first
+    `fixed` ones stay.
+
+    A pair to be found is a node of the exact search that misses two columns, and is closed as one.
+    """
+    count, dimension = columns.shape
+    swaps = SwapKernel(columns, c, clock.deadline)
+    loss = swaps.loss(subset)
+    kernel = node_kernel(columns, c, math.exp(loss))
+    pairs = list(combinations(range(fixed, dimension), 2))
+    unchanged = turn = 0
+    while unchanged < len(pairs) and not clock.expired:
+        others = np.delete(subset, pairs[turn % len(pairs)])
+        candidates = np.setdiff1d(np.arange(count, dtype=np.int32), others)
+        weights = np.isin(candidates, subset).astype(np.float32)
+        leaf = kernel.process(others, candidates, weights, 1, *NODE_EFFORT).leaf
+        turn += 1
+        unchanged += 1
+        if leaf is None:
+            continue
+        trial = include_first(subset[:fixed].astype(np.intp), leaf)
+        trial, value = swap_descent(swaps, trial, range(fixed, dimension), clock)
+        if value < loss - MIN_DECREASE:
+            subset, loss, unchanged = trial, value, 0
+            kernel.incumbent = math.exp(loss)
+    return subset, loss

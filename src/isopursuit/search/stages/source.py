@@ -1,0 +1,181 @@
+"""Stages for pools that are read in passes: greedy search over all columns, and swaps with all of them.
+
+A pass with `SwapCandidates` returns every column whose bound leaves open that it improves the subset in one column's
+place; those are loaded and tried. A pass that returns all such columns, none of which improves, proves that no single
+swap with any column improves the subset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.errors import RankError
+from isopursuit.matrix import numerical_rank, spectrum, unit_columns
+from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.pass_tasks import Addition, Best, SwapCandidates, tied
+from isopursuit.search.pool import Pool
+from isopursuit.search.settings import BYTES_PER_ENTRY, CROWD, GREEDY_SHARE, RESIDENT, SOURCE_ROUNDS
+from isopursuit.search.stages.local import LocalSearch
+from isopursuit.search.swaps import lower_than, swap_descent
+from isopursuit.search.volume import large_volume
+from isopursuit.sources.tasks import Pile, Transform
+
+
+@dataclass(frozen=True)
+class GreedyPasses:
+    """The paper's greedy search over all columns, one pass for each column it adds."""
+
+    share: float = GREEDY_SHARE
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """For columns that are read in passes."""
+        return pool.X is None
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Offer the greedy subset; where at most one column was missing it is the best of all."""
+        subset, seen, finished = greedy_passes(pool, clock)
+        columns = np.ascontiguousarray(pool.at_hand(subset).T)
+        incumbent.offer(subset, log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c), "greedy")
+        incumbent.evaluations += seen if pool.missing <= 1 else 0
+        if finished and pool.missing <= 1:
+            incumbent.raise_bound(incumbent.loss)
+        return None
+
+
+@dataclass(frozen=True)
+class SwapPasses:
+    """Rounds of a local search among resident columns and of swaps with all columns, while they improve.
+
+    `memory` is how many bytes the columns that a pass loads may take.
+    """
+
+    starts: int
+    kicks: int
+    rng: np.random.Generator
+    memory: int
+    share: float = 1.0
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """For columns that are read in passes, if there is a choice."""
+        return pool.X is None and pool.missing > 0
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Improve the incumbent until no single swap with any column does."""
+        for number in range(SOURCE_ROUNDS):
+            before = incumbent.log_loss
+            stop = LocalSearch(self.starts, self.kicks, self.rng).run(pool, incumbent, clock)
+            if stop is not None:
+                return stop
+            if number > 0 and not incumbent.log_loss < lower_than(before):
+                break
+            if not self._descend(pool, incumbent, clock):
+                break
+        return None
+
+    def _descend(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
+        """Swaps with all columns, a pass at a time; True if in the end none improves."""
+        room = max(RESIDENT, self.memory // (BYTES_PER_ENTRY * pool.k))
+        free = range(len(pool.include), pool.k)
+        while not clock.expired:
+            subset = np.concatenate([pool.include, np.setdiff1d(incumbent.subset, pool.include)])
+            here = pool.at_hand(subset)
+            excluded = np.union1d(pool.excluded, subset)
+            task = SwapCandidates.into(here, free, pool.c, incumbent.log_loss, pool.columns.transform, excluded, room)
+            found: Pile | None = pool.ask(task, clock)
+            if found is None:
+                return False
+            found = found.trimmed()
+            positions, values = pool.loaded(found)
+            numbers, keys, _ = found.parts[0]
+            few = np.flatnonzero(np.isin(positions, numbers[np.argsort(-keys, kind="stable")[:CROWD]]))
+            pool.load(positions[few], values[:, few])
+            columns = np.ascontiguousarray(np.concatenate([here, values[:, few]], axis=1).T)
+            kernel = SwapKernel(columns, pool.c, clock.deadline)
+            swapped, loss = swap_descent(kernel, np.arange(pool.k, dtype=np.int32), free, clock)
+            incumbent.evaluations += 1
+            if incumbent.offer(np.concatenate([subset, positions[few]])[swapped], loss, "swaps over all columns"):
+                continue
+            if not _swap_once(pool, incumbent, subset, (positions, values), clock):
+                incumbent.settled = found.left <= 1 and not clock.expired
+                return incumbent.settled
+        return False
+
+
+def _swap_once(pool: Pool, incumbent: Incumbent, subset: Indices, others: tuple[Indices, Array], clock: Clock) -> bool:
+    """Make the best swap with any of these columns (positions, values), if one improves the incumbent `subset`."""
+    here, (positions, values) = pool.at_hand(subset), others
+    place, best = -1, Best(lower_than(incumbent.log_loss))
+    for i in range(len(pool.include), pool.k):
+        if clock.expired:
+            return False
+        task = Addition(np.delete(here, i, axis=1).T, pool.c, Transform(), np.zeros(0, np.intp), best.log_loss)
+        found = task(values, 0)
+        place, best = (i, found) if found.index >= 0 else (place, best)
+    if place < 0:
+        return False
+    position = positions[best.index : best.index + 1]
+    pool.load(position, values[:, best.index : best.index + 1])
+    return incumbent.offer(np.append(np.delete(subset, place), position), best.log_loss, "swaps over all columns")
+
+
+def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
+    """Greedy search, one pass for each column: the subset, how many columns were seen, and whether there was time.
+
+    The best of the resident columns sets the limit for the pass; what is picked becomes resident. When time is over the
+    columns that are still missing are resident ones of large volume.
+    """
+    subset, seen, finished = pool.include, 0, True
+    while len(subset) < pool.k:
+        task = _next_column(pool, subset)
+        # without an answer in time the passes go on past the limit: there is no answer at all without them
+        best: Best | None = pool.ask(task, clock) if finished else pool.columns.source.fold(task)
+        if best is None:
+            finished = False
+            quick = large_volume(pool.resident[None], pool.place(subset), clock)
+            if numerical_rank(spectrum(unit_columns(pool.resident[:, quick])), pool.k) == pool.k:
+                subset = pool.numbers[quick]
+            continue
+        seen += best.columns
+        number = best.index
+        if number >= 0 and best.values is not None:
+            pool.load(np.array([number]), best.values[:, None])
+        else:
+            # every column leads to a loss that overflows float64: take the one farthest from the others' span
+            number = _farthest(pool, subset)
+            if number < 0:
+                break
+        subset = np.append(subset, number)
+    rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
+    if rank < pool.k:
+        raise RankError(
+            f"The columns have {pool.k} rows but those that can be picked have rank {rank}, so every subset has "
+            f"infinite loss. Pass k={rank} to `select` for their {rank}-dimensional row space, or drop dependent rows."
+        )
+    return subset, seen, finished
+
+
+def _next_column(pool: Pool, subset: Indices) -> Addition:
+    """The task that finds the best column to add to the subset: no worse than the best resident one."""
+    others = pool.at_hand(subset).T.copy()
+    rest = ~np.isin(pool.numbers, subset)
+    columns = np.ascontiguousarray(np.concatenate([others, pool.resident[:, rest].T]))
+    _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
+    limit = tied(value) if np.isfinite(value) else np.inf
+    return Addition(others, pool.c, pool.columns.transform, np.union1d(pool.excluded, subset), limit)
+
+
+def _farthest(pool: Pool, subset: Indices) -> int:
+    """The resident column whose direction is farthest from the span of the subset; −1 where all lie in it."""
+    unit = unit_columns(pool.resident)
+    span, _ = np.linalg.qr(unit[:, pool.place(subset)]) if len(subset) else (np.zeros((pool.k, 0)), None)
+    for _ in range(2):
+        unit = unit - span @ (span.T @ unit)
+    off = np.linalg.norm(unit, axis=0)
+    off[np.isin(pool.numbers, np.union1d(subset, pool.include))] = 0.0
+    best = int(off.argmax())
+    return int(pool.numbers[best]) if off[best] > pool.k * np.finfo(np.float64).eps else -1

@@ -1,0 +1,62 @@
+"""Add the best column, and swap single columns while the loss falls: the steps that all searches are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
+from isopursuit.search._swap import SwapKernel
+from isopursuit.search.settings import MIN_DECREASE
+
+Subset: TypeAlias = NDArray[np.int32]  # positions as the kernels read them; the included ones first
+
+UNLIMITED = Clock.of(None)
+
+
+def swap_descent(
+    kernel: SwapKernel, subset: Subset, places: Iterable[int], clock: Clock = UNLIMITED
+) -> tuple[Subset, float]:
+    """Replace the columns at these places, each by the best one in turn, until none improves; with the log-loss."""
+    current = subset.copy()
+    loss = kernel.loss(current)
+    kernel.linearize(current, loss)
+    free = list(places)
+    unchanged = turn = 0
+    while unchanged < len(free) and not clock.expired:
+        place = free[turn % len(free)]
+        found, value = kernel.replace(current, place, loss, lower_than(loss))
+        turn += 1
+        unchanged += 1
+        if found >= 0:
+            current[place], loss, unchanged = found, value, 0
+            kernel.linearize(current, loss)
+    return current, loss
+
+
+def lower_than(log_loss: float) -> float:
+    """What is lower by more than rounding, so that equal subsets do not alternate."""
+    return log_loss - MIN_DECREASE - 1e-13 * abs(log_loss) if log_loss < np.inf else log_loss
+
+
+def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> Subset:
+    """The subset with the included columns first, as `swap_descent` keeps them apart."""
+    return np.concatenate([include, np.setdiff1d(subset, include)]).astype(np.int32)
+
+
+def greedy_subset(columns: Array, c: float, include: Indices, clock: Clock = UNLIMITED) -> Subset:
+    """The paper's greedy search on `columns` (n, P, D); fewer than D of them where the time is over before."""
+    subset = include.astype(np.int32)
+    kernel = SwapKernel(columns, c, clock.deadline)
+    while len(subset) < columns.shape[2]:
+        found, _ = kernel.add(subset, np.inf, -1)
+        if kernel.late:  # not all columns were tried
+            break
+        if found < 0:  # every further column is dependent: any will do
+            found = int(np.setdiff1d(np.arange(columns.shape[1]), subset)[0])
+        subset = np.append(subset, np.int32(found))
+    return subset

@@ -1,0 +1,57 @@
+"""The parts of a search by themselves, as tests call them: a local search, the tree, and a whole proof."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+
+from isopursuit.clock import Clock
+from isopursuit.search._swap import log_loss_of
+from isopursuit.search.driver import run
+from isopursuit.search.exchange import point_stages
+from isopursuit.search.incumbent import Incumbent, SearchProgress
+from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.proof.joint import JointTree
+from isopursuit.search.proof.prover import Prove
+from isopursuit.search.proof.tree import Limits, branch_and_bound
+from isopursuit.search.stages.local import LocalSearch
+from isopursuit.search.stages.points import PointBounds
+
+
+def clock_of(time_limit):
+    return Clock(time.perf_counter(), time_limit)
+
+
+def local_search(X, c=1.0, *, starts=1, kicks=0, rng=None, include=()):
+    """The incumbent after one local search."""
+    pool = as_array_pool(X, c, include)
+    incumbent = Incumbent(float(pool.k * pool.points))
+    run([LocalSearch(starts, kicks, np.random.default_rng(0) if rng is None else rng)], pool, incumbent, clock_of(None))
+    return incumbent
+
+
+def tree(X, c, start, *, include=(), gap=0.0, time_limit=None, workers=2, callback=None):
+    """What branch and bound proves, with the status that a search would report."""
+    report = None
+    if callback is not None:
+
+        def report(at):
+            gap = (at.loss - at.lower_bound) / at.loss
+            return callback(SearchProgress(0.0, at.loss, at.lower_bound, gap, at.nodes, at.open_nodes, at.subset))
+
+    limits = Limits(gap, None, workers, clock_of(time_limit), report)
+    proof = branch_and_bound(np.asarray(X), c, np.array(start), limits, include=include)
+    closed = "optimal" if proof.lower_bound >= proof.loss * (1 - 1e-9) else "gap"
+    status = closed if proof.stop is None else proof.stop.value
+    return SimpleNamespace(status=status, loss=proof.loss, lower_bound=proof.lower_bound, indices=proof.subset)
+
+
+def prove(X, c, start, *, include=(), gap=0.0, joint=False):
+    """What the stages of a proof make of a start."""
+    pool = as_array_pool(X, c, include)
+    columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
+    log_loss = log_loss_of(columns, np.asarray(start, np.int32), c)
+    incumbent = Incumbent(float(pool.k * pool.points), gap=gap, subset=np.sort(start), log_loss=log_loss)
+    stages = [PointBounds(point_stages()), JointTree()] if joint else [Prove(workers=1)]
+    run(stages, pool, incumbent, clock_of(None))
+    return incumbent
