@@ -2,4 +2,4 @@ from isopursuit.search.proof._node_data cimport Node
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil
 cdef void fit_weights(double* w, int n, int m) noexcept nogil
-cdef bint relax(Node* node, int steps, double tolerance, double* scratch, int* working) noexcept nogil
+cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil

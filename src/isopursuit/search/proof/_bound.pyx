@@ -288,13 +288,14 @@ cdef bint line_search(Node* node, const int* working, int count, const double* s
     return False
 
 
-cdef bint relax(Node* node, int steps, double tolerance, double* scratch, int* working) noexcept nogil:
+cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
     # Minimize F over w by Newton steps on an active set; keep the best tangent as the node's cut. False: no bound.
     cdef Candidates* open = &node.open
     cdef Point* at = &node.here
     cdef int count, attempt = 0, step, i, cap = node.capacity
     cdef double bound, gap, slope, limit, cut_bound = -INFINITY
-    cdef double* H = scratch
+    cdef double* H = node.newton
+    cdef int* working = node.working
     cdef double* square = H + <size_t> cap * cap
     cdef double* moves = square + <size_t> cap * cap
     cdef double* gradient = moves + cap

@@ -9,7 +9,7 @@ from isopursuit.loss._penalty cimport Loss, h_above, h_below
 from isopursuit.search._dense cimport dot
 from isopursuit.search.proof._cuts cimport chosen_spectrum, compatible, inertia
 from isopursuit.search.proof._node_data cimport (
-    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, Candidates, Node, convex_h_above, cutoff, loss_of, reflect, smallest, sort_by,
+    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, Candidates, Inertia, Node, convex_h_above, cutoff, loss_of, reflect, smallest, sort_by,
 )
 
 
@@ -64,16 +64,16 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
             bounds[i] += fmax(diagonal, interlaced + h_above(e[k - 1] + x[k - 1] * x[k - 1] - error, c))
 
 
-cdef bint close_last(Node* node, const Candidates* open, const double* e, const double* plain, const double* diagonal,
+cdef bint close_last(Node* node, const Candidates* open, const double* e, const Inertia* at,
                      double* bounds) noexcept nogil:
     # Evaluate every single completion that no bound excludes; det N_T = z^2.
     cdef int D = node.D, k = D - 1, i
     cdef double kappa = node.problem.table[5 * node.row], length, split
-    last_bounds(node, open, e, plain, bounds)
+    last_bounds(node, open, e, at.plain, bounds)
     for i in range(open.n):
         length = fabs(open.X[i * D + k]) + ROTATION_ERROR * node.longest
         split = open.split_base + open.split[i] - kappa * log(length * length)
-        if diagonal[i] > 0 and fmax(split, bounds[i]) < limit_of(node):
+        if at.diagonal[i] > 0 and fmax(split, bounds[i]) < limit_of(node):
             node.subset[k] = open.index[i]
             try_leaf(node)
     return not node.problem.stop[0]
@@ -98,28 +98,24 @@ cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
 
 cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, int* integers) noexcept nogil:
     # For each first column in turn: keep the later ones that go with it, and close what remains.
-    cdef int D = node.D, k = open.k, n = open.n, m = D - k, kept = 0, i, j, first, second, r
-    cdef double* signed = memory
-    cdef double* plain = signed + n * D
-    cdef double* rotated = plain + n * D
-    cdef double* diagonal = rotated + n * D
-    cdef double* keys = diagonal + n
+    cdef int D = node.D, k = open.k, n = open.n, m = D - k, kept = 0, i
+    cdef double* rotated = memory + 2 * n * D
+    cdef double* keys = rotated + n * D + n
     cdef double* e = keys + 4 * n
     cdef double* vectors = e + 2 * D
     cdef int* alive = integers
     cdef int* order = integers + n
-    cdef double bound, rest, split, area, kappa = node.problem.table[5 * node.row]
-    cdef double* z
-    cdef double* other
+    cdef Inertia at
     cdef Candidates child
+    at.signed, at.plain, at.diagonal, at.weights = memory, memory + n * D, rotated + n * D, e + D
     if k > 0:
         chosen_spectrum(node, k, e, vectors)
-    if not inertia(node, open, e, vectors, signed, plain, diagonal, e + D):
+    if not inertia(node, open, e, vectors, &at):
         return True
     if m == 1:
-        return close_last(node, open, e, plain, diagonal, keys)
+        return close_last(node, open, e, &at, keys)
     for i in range(n):
-        if diagonal[i] > 0:
+        if at.diagonal[i] > 0:
             alive[kept] = i
             keys[kept] = open.cut[i]
             kept += 1
@@ -130,40 +126,55 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
         order[i] = alive[order[i]]
     child.k, child.index, child.X = k + 1, integers + 2 * n, rotated
     child.cut, child.plus, child.split = keys + n, keys + 2 * n, keys + 3 * n
+    return close_in_order(node, open, &at, order, kept, &child)
+
+
+cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const int* order, int kept,
+                         Candidates* child) noexcept nogil:
+    # The candidates `order`, by ascending cut, each as the first of those that are missing
+    cdef int D = node.D, k = open.k, m = D - k, i, j, r, first
+    cdef double rest, kappa = node.problem.table[5 * node.row]
+    cdef double* z
     for i in range(kept - m + 1):
         first = order[i]
         z = open.X + first * D + k
-        bound, split = open.base + open.cut[first], open.split_base + open.split[first]
         rest = 0.0
         for r in range(1, m - 1):
             rest += open.cut[order[i + r]]
-        if bound + rest + open.cut[order[i + m - 1]] >= limit_of(node):
+        child.n, child.base, child.plus_base = 0, open.base + open.cut[first], open.plus_base + open.plus[first]
+        if child.base + rest + open.cut[order[i + m - 1]] >= limit_of(node):
             break
         if node.problem.stop[0]:
             return False
         node.subset[k] = open.index[first]
-        child.n, child.base, child.plus_base = 0, bound, open.plus_base + open.plus[first]
-        child.split_base = split - kappa * log(dot(z, z, m) + ROTATION_ERROR * node.longest * node.longest)
-        # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = (z_1 z'_2 - z_2 z'_1)^2
+        child.split_base = open.split_base + open.split[first]
+        child.split_base -= kappa * log(dot(z, z, m) + ROTATION_ERROR * node.longest * node.longest)
         for j in range(i + 1, kept):
-            second = order[j]
-            if bound + rest + open.cut[second] >= limit_of(node):
+            if child.base + rest + open.cut[order[j]] >= limit_of(node):
                 break
-            if not compatible(dot(signed + first * D, plain + second * D, D), diagonal[first], diagonal[second]):
-                continue
-            if m == 2:
-                other = open.X + second * D + k
-                area = fabs(z[0] * other[1] - z[1] * other[0]) + ROTATION_ERROR * node.longest * node.longest
-                if split + open.split[second] - kappa * log(area * area) >= limit_of(node):
-                    continue
-            add_candidate(&child, open, second, D)
+            if go_together(node, open, at, first, order[j]):
+                add_candidate(child, open, order[j], D)
         if m == 2 and child.n <= 1:
             for j in range(child.n):
                 node.subset[k + 1] = child.index[j]
                 try_leaf(node)
-        elif not descend(node, open, first, &child):
+        elif not descend(node, open, first, child):
             return False
     return True
+
+
+cdef inline bint go_together(Node* node, const Candidates* open, const Inertia* at, int p, int q) noexcept nogil:
+    # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = (z_1 z'_2 - z_2 z'_1)^2
+    cdef int D = node.D
+    cdef double kappa = node.problem.table[5 * node.row], area
+    cdef const double* z = open.X + p * D + open.k
+    cdef const double* other = open.X + q * D + open.k
+    if not compatible(dot(at.signed + p * D, at.plain + q * D, D), at.diagonal[p], at.diagonal[q]):
+        return False
+    if D - open.k > 2:
+        return True
+    area = fabs(z[0] * other[1] - z[1] * other[0]) + ROTATION_ERROR * node.longest * node.longest
+    return open.split_base + open.split[p] + open.split[q] - kappa * log(area * area) < limit_of(node)
 
 
 cdef inline void add_candidate(Candidates* child, const Candidates* open, int i, int D) noexcept nogil:

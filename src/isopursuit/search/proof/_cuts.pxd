@@ -1,9 +1,9 @@
-from isopursuit.search.proof._node_data cimport Candidates, Node
+from isopursuit.search.proof._node_data cimport Candidates, Inertia, Node
 
-cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept nogil
+cdef bint filter_candidates(Node* node) noexcept nogil
 cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) noexcept nogil
-cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors, double* signed,
-                  double* plain, double* diagonal, double* weights) noexcept nogil
+cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors,
+                  Inertia* at) noexcept nogil
 
 
 cdef inline bint compatible(double product, double first, double second) noexcept nogil:

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from isopursuit.loss._penalty cimport h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node_data cimport (
-    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, Value, cutoff, envelope,
+    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Inertia, Node, Point, Smallest, Value, cutoff, envelope,
     smallest, sort_by,
 )
 
@@ -76,18 +76,19 @@ cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
     return base
 
 
-cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors, double* signed,
-                  double* plain, double* diagonal, double* weights) noexcept nogil:
+cdef bint inertia(Node* node, const Candidates* open, const double* e, const double* vectors,
+                  Inertia* at) noexcept nogil:
     # A better S has lambda_min(G_S) > t, so Gamma = Z'Z - t(I + Y' diag(1/(e - t)) Y) is positive definite on T
     # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
-    # Fills rows with <signed_p, plain_q> = Gamma_pq + t [p = q], and diagonal_p = Gamma_pp raised by its error.
-    # False when no T can be better. With nothing to exploit the diagonal is infinite.
+    # False when no T can be better.
     cdef int D = node.D, k = open.k, n = open.n, m = D - k, i, a
     cdef double c = node.problem.c, need, plus = 0.0, t, total, slack
+    cdef double* signed = at.signed
+    cdef double* plain = at.plain
     cdef Smallest least = smallest(open.plus, n, m, node.small)
     if k == 0 or not isfinite(e[k - 1]):
         for i in range(n):
-            diagonal[i] = INFINITY
+            at.diagonal[i] = INFINITY
         memset(signed, 0, n * D * sizeof(double))
         memset(plain, 0, n * D * sizeof(double))
         return True
@@ -103,7 +104,7 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
     t = fmin(pow(power_of_loss(1 + need), -2 / c), e[0] * (1 - 1e-6))
     slack = 1e-12 + 1e-14 * t / (e[0] - t)
     for a in range(k):
-        weights[a] = t / (e[a] - t)
+        at.weights[a] = t / (e[a] - t)
     # y in the eigenvectors of M_S', scaled; z as it is
     for i in range(n):
         memcpy(plain + i * D, open.X + i * D, D * sizeof(double))
@@ -112,57 +113,55 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
             signed[i * D + a] = dot(vectors + a * k, open.X + i * D, k)
         for a in range(k):
             plain[i * D + a] = signed[i * D + a]
-            signed[i * D + a] *= -weights[a]
+            signed[i * D + a] *= -at.weights[a]
         memcpy(signed + i * D + k, plain + i * D + k, m * sizeof(double))
-        diagonal[i] = dot(signed + i * D, plain + i * D, D) - t + slack * total
+        at.diagonal[i] = dot(signed + i * D, plain + i * D, D) - t + slack * total
     return True
 
 
-cdef int graph_filter(Node* node, bint* keep) noexcept nogil:
+cdef int graph_filter(Node* node) noexcept nogil:
     # A candidate needs Gamma_pp > 0 and m - 1 compatible partners whose cut stays below the incumbent.
     cdef Candidates* open = &node.open
     cdef int D = node.D, n = open.n, m = node.m, alive = 0, i
     cdef double* memory
-    cdef double* signed
-    cdef double* plain
-    cdef double* diagonal
     cdef double* gamma
+    cdef Inertia at
     for i in range(n):
-        keep[i] = True
+        node.keep[i] = True
     memory = <double*> malloc((<size_t> 2 * n * D + n + D) * sizeof(double))
     if memory == NULL:
         return n
-    signed, plain = memory, memory + n * D
-    diagonal = plain + n * D
-    if not inertia(node, open, node.spectrum, node.vectors, signed, plain, diagonal, diagonal + n):
+    at.signed, at.plain = memory, memory + n * D
+    at.diagonal = at.plain + n * D
+    at.weights = at.diagonal + n
+    if not inertia(node, open, node.spectrum, node.vectors, &at):
         free(memory)
         return 0
     for i in range(n):
-        keep[i] = diagonal[i] > 0
-        if keep[i]:
-            memcpy(signed + alive * D, signed + i * D, D * sizeof(double))
-            memcpy(plain + alive * D, plain + i * D, D * sizeof(double))
-            diagonal[alive] = diagonal[i]
+        node.keep[i] = at.diagonal[i] > 0
+        if node.keep[i]:
+            memcpy(at.signed + alive * D, at.signed + i * D, D * sizeof(double))
+            memcpy(at.plain + alive * D, at.plain + i * D, D * sizeof(double))
+            at.diagonal[alive] = at.diagonal[i]
             node.order[alive] = i
             alive += 1
     gamma = NULL
     if m <= alive <= 400 and m >= 2:
         gamma = <double*> malloc((<size_t> alive * alive + alive) * sizeof(double) + 2 * alive * sizeof(int))
     if gamma != NULL:
-        alive = prune_graph(node, signed, plain, diagonal, alive, keep, gamma)
+        alive = prune_graph(node, &at, alive, gamma)
         free(gamma)
     free(memory)
     return alive
 
 
-cdef int prune_graph(Node* node, const double* signed, const double* plain, const double* diagonal, int size,
-                     bint* keep, double* gamma) noexcept nogil:
+cdef int prune_graph(Node* node, const Inertia* at, int size, double* gamma) noexcept nogil:
     cdef double* cut = gamma + <size_t> size * size
     cdef int* order = <int*> (cut + size)
     cdef int i, j, r, sweep, partners, alive = size
     cdef double bound, limit = cutoff(node.problem)
     cdef bint changed = True
-    products(signed, size, plain, size, node.D, gamma)
+    products(at.signed, size, at.plain, size, node.D, gamma)
     for i in range(size):
         cut[i] = node.open.cut[node.order[i]]
     sort_by(cut, size, order)
@@ -171,28 +170,28 @@ cdef int prune_graph(Node* node, const double* signed, const double* plain, cons
             break
         changed = False
         for i in range(size):
-            if not keep[node.order[i]]:
+            if not node.keep[node.order[i]]:
                 continue
             partners, bound = 0, node.open.base + cut[i]
             for r in range(size):
                 if partners == node.m - 1:
                     break
                 j = order[r]
-                if j != i and keep[node.order[j]] and compatible(gamma[i * size + j], diagonal[i], diagonal[j]):
+                if j != i and node.keep[node.order[j]] and compatible(gamma[i * size + j], at.diagonal[i], at.diagonal[j]):
                     partners += 1
                     bound += cut[j]
             if partners < node.m - 1 or bound >= limit:
-                keep[node.order[i]] = False
+                node.keep[node.order[i]] = False
                 changed = True
                 alive -= 1
     return alive
 
 
-cdef void compact(Node* node, const bint* keep) noexcept nogil:
+cdef void compact(Node* node) noexcept nogil:
     cdef Candidates* open = &node.open
     cdef int i, n = 0, D = node.D
     for i in range(open.n):
-        if keep[i]:
+        if node.keep[i]:
             memcpy(open.X + n * D, open.X + i * D, D * sizeof(double))
             memcpy(node.here.Y + n * D, node.here.Y + i * D, D * sizeof(double))
             open.index[n] = open.index[i]
@@ -204,7 +203,7 @@ cdef void compact(Node* node, const bint* keep) noexcept nogil:
     open.n = n
 
 
-cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept nogil:
+cdef bint filter_candidates(Node* node) noexcept nogil:
     # Drop every candidate whose inclusion the cuts rule out. False when the node is closed.
     cdef Candidates* open = &node.open
     cdef int m = node.m, i
@@ -217,21 +216,21 @@ cdef bint filter_candidates(Node* node, bint* keep, double* pinched) noexcept no
     open.split_base += node.problem.table[5 * node.row] * (node.here.log_det - m)
     least_pinched.sum = least_pinched.last = 0.0
     if node.k > 0:
-        base = pinched_cut(node, pinched)
-        least_pinched = smallest(pinched, open.n, m, node.small)
+        base = pinched_cut(node, node.pinched)
+        least_pinched = smallest(node.pinched, open.n, m, node.small)
         if base + least_pinched.sum >= limit:
             return False
         node.bound = fmax(node.bound, base + least_pinched.sum)
-        if graph_filter(node, keep) < m:
+        if graph_filter(node) < m:
             return False
     else:
         for i in range(open.n):
-            keep[i] = True
+            node.keep[i] = True
     least = smallest(open.cut, open.n, m, node.small)
     for i in range(open.n):
         value = open.base + least.sum + fmax(open.cut[i] - least.last, 0.0)
         if node.k > 0:
-            value = fmax(value, base + least_pinched.sum + fmax(pinched[i] - least_pinched.last, 0.0))
-        keep[i] = keep[i] and value < limit
-    compact(node, keep)
+            value = fmax(value, base + least_pinched.sum + fmax(node.pinched[i] - least_pinched.last, 0.0))
+        node.keep[i] = node.keep[i] and value < limit
+    compact(node)
     return open.n >= m

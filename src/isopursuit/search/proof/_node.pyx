@@ -45,8 +45,7 @@ cdef enum Verdict:
     STOPPED = 2
 
 
-cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance, double* scratch, int* working,
-                     bint* keep, double* pinched) noexcept nogil:
+cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance) noexcept nogil:
     # Bound and filter, again while many candidates go; then close the node if few columns are missing.
     cdef Candidates* open = &node.open
     cdef int before, attempt, m = node.m
@@ -57,11 +56,11 @@ cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance,
     fit_weights(node.here.w, open.n, m)
     for attempt in range(3):
         before = open.n
-        if not relax(node, steps, tolerance, scratch, working):
+        if not relax(node, steps, tolerance):
             break
         if node.problem.stop[0] and node.bound < cutoff(node.problem):
             return STOPPED
-        if node.bound >= cutoff(node.problem) or not filter_candidates(node, keep, pinched):
+        if node.bound >= cutoff(node.problem) or not filter_candidates(node):
             return CLOSED
         fit_weights(node.here.w, open.n, m)
         if node.k == 0 or open.n == m or m <= 3 or open.n > 0.8 * before:
@@ -148,6 +147,8 @@ cdef class NodeKernel:
         node.open.n, node.open.k, node.open.index = n, k, integers
         node.open.base = node.open.plus_base = node.open.split_base = -INFINITY
         node.order, node.subset, node.best_subset = integers + n, integers + 4 * n, integers + 4 * n + D
+        node.working, node.keep = integers + 2 * n, <bint*> (integers + 3 * n)
+        node.pinched, node.newton = node.open.split + n, memory + matrices + 2 * point
         with nogil:
             if n > 0:
                 memcpy(node.open.index, &candidates[0], n * sizeof(int))
@@ -155,8 +156,7 @@ cdef class NodeKernel:
                     node.here.w[i] = weights[i]
             if k > 0:
                 memcpy(node.subset, &chosen[0], k * sizeof(int))
-            verdict = process(&node, node.subset, steps, tolerance, memory + matrices + 2 * point, integers + 2 * n,
-                              <bint*> (integers + 3 * n), node.open.split + n)
+            verdict = process(&node, node.subset, steps, tolerance)
         outcome = report(&node, verdict)
         free(memory)
         free(integers)

@@ -60,6 +60,13 @@ cdef struct Candidates:
     double split_base
 
 
+cdef struct Inertia:          # Gamma of the candidates; see _cuts.inertia
+    double* signed            # (n, D) rows with <signed_p, plain_q> = Gamma_pq + t [p = q]
+    double* plain             # (n, D)
+    double* diagonal          # (n) Gamma_pp raised by its error; infinite where there is nothing to exploit
+    double* weights           # (D) scratch
+
+
 cdef struct Point:            # the relaxation at one w
     double f
     double base               # of its tangent, with scores g
@@ -92,6 +99,10 @@ cdef struct Node:
     double* matrix            # (2D, D) scratch, and one row
     double* small             # (D + 1) scratch
     int* order                # (n) scratch
+    int* working              # (n) the working set of a Newton step
+    bint* keep                # (n) candidates that a filter keeps
+    double* pinched           # (n) scores of the pinched cut
+    double* newton            # Newton steps: Hessian, its squares, step, gradient, features
     Candidates open
     Point here
     Point there
