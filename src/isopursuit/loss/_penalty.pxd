@@ -10,12 +10,14 @@ cdef extern from *:
     #define SINGULAR_VALUE_ERROR 2.220446049250313e-16
     #define LARGEST_LOG 600.0
     #define CONVEX_EXPONENT 0.6204
+    #define TOLERANCE 5e-10
     """
     const double TWO_E
     const double LOG_TWO_E
     const double SINGULAR_VALUE_ERROR  # of a singular value, relative to the largest one times the number of columns
     const double LARGEST_LOG           # as in penalty.py
     const double CONVEX_EXPONENT       # as in penalty.py
+    const double TOLERANCE             # NODE_TOLERANCE of penalty.py: a bound this close to the incumbent closes a node
 
 
 cdef struct Loss:             # of a set of columns
@@ -64,6 +66,48 @@ cdef inline Curve curve_at(double eigenvalue, double c, double low, double high)
     at.slope = a * (u * rising - v * falling) / inside
     at.bend = a * (u * rising * (a * (1 + u) - 1) + v * falling * (a * (1 + v) + 1)) / (inside * inside)
     return at
+
+
+cdef struct Envelopes:        # of h + kappa log, for a grid of kappa; made by envelope.relax
+    double c
+    double low                # eigenvalues between which they hold
+    double high
+    int rows
+    const double* table       # (rows, 5): kappa, left, right, value at left, slope
+
+
+cdef struct Value:
+    double value
+    double slope
+    double bend
+
+
+cdef inline Curve curve_of(const Envelopes* all, double eigenvalue) noexcept nogil:
+    return curve_at(eigenvalue, all.c, all.low, all.high)
+
+
+cdef inline Value envelope(const Envelopes* all, int row, const Curve* at) noexcept nogil:
+    # q_kappa: linear on [left, right], h + kappa log elsewhere, its tangent outside [low, high]
+    cdef Value q
+    cdef const double* entry = all.table + 5 * row
+    if entry[1] <= at.inside <= entry[2]:
+        q.slope = entry[4]
+        q.value = entry[3] + q.slope * (at.eigenvalue - entry[1])
+        q.bend = 0.0
+        return q
+    q.slope = at.slope + entry[0] / at.inside
+    q.value = at.value + entry[0] * at.log + q.slope * (at.eigenvalue - at.inside)
+    q.bend = fmax(at.bend - entry[0] / (at.inside * at.inside), 0.0) if at.inside == at.eigenvalue else 0.0
+    return q
+
+
+cdef inline double convex_h_above(const Envelopes* all, double eigenvalue) noexcept nogil:
+    # The convex envelope of h_above: q_0 - 1 above one
+    cdef Curve at
+    if eigenvalue <= 1:
+        return 0.0
+    at = curve_of(all, eigenvalue)
+    return fmax(envelope(all, 0, &at).value - 1, 0.0)
 
 
 cdef inline double power_of_loss(double loss) noexcept nogil:

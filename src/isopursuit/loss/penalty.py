@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 from isopursuit._types import Array
 from isopursuit.matrix import namespace
 
-STATED = 1e-9  # relative to the loss: what "proved optimal" promises (chosen: far above rounding, below what matters)
+# Tolerances, relative to the loss. A proof may lose PROVED and NODE_TOLERANCE, which add up to less than STATED.
+STATED = 1e-9  # what "proved optimal" promises (chosen: far above rounding, below what matters)
+PROVED = 4.5e-10  # a better subset is below the incumbent by more than this
+NODE_TOLERANCE = 5e-10  # a bound this close to the incumbent closes a node of the tree (TOLERANCE in _penalty.pxd)
 LARGEST_EXP = 709.0  # e^709 is the largest integer power of e in float64 (derived)
 LARGEST_LOG = 600.0  # bounds are computed for log-losses up to this: they need room for products below e^709 (guess)
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # exponents c for which the shape of the envelopes was checked (tests)

@@ -5,7 +5,7 @@ At many points that share one selection losses, and bounds of them, are summed. 
 loss is computed, the cheapest test first:
 
 - Tangent. h is convex in the eigenvalues of M = X_S X_S' where c >= 0.6204, so l(S - i + p) >= l(S) + q_p - q_i with
-  q_p = x_p' h'(M) x_p: one product for a subset tells which columns can replace which.
+  q_p = x_p' h'(M) x_p: one product for a subset shows which columns can replace which.
 - Interlacing (_interlacing.pxd). A limit on the loss leaves each eigenvalue an interval, and whether it is inside takes
   one short dot product. Bounds on the smallest and the largest one follow, and then pinching; what is left is evaluated,
   the least bound first.

@@ -23,7 +23,7 @@ from isopursuit.search.settings import TIE
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
 
-BATCH = 8192  # subsets evaluated at once, fewer where they are large (measured)
+BATCH = 8192  # subsets evaluated at once, fewer where they are large (guess)
 ENTRIES = 2**20  # of all matrices evaluated at once: 8 MB
 
 

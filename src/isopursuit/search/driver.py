@@ -17,7 +17,7 @@ from isopursuit.search.pool import Pool
 class Stage(Protocol):
     """One step of a search.
 
-    `share` is the share of the remaining time that the stage may use. `applies` tells whether it can do something for
+    `share` is the share of the remaining time that the stage may use. `applies` says whether it can do something for
     this pool. `run` reports what it finds to the incumbent as it goes, so that nothing is lost when it is interrupted;
     it returns None, or why the whole search must end.
     """

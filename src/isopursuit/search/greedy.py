@@ -22,7 +22,7 @@ from isopursuit.search.volume import large_volume
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
 
-BATCH = 4096  # submatrices evaluated at once (measured: larger stacks leave the cache)
+BATCH = 4096  # submatrices evaluated at once (guess: larger stacks do not stay in cache)
 
 
 @on_one_blas_thread

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices, Status
 from isopursuit.clock import Clock
-from isopursuit.loss.penalty import STATED, to_loss
-from isopursuit.search.settings import PROVED, REPORT_SECONDS
+from isopursuit.loss.penalty import PROVED, STATED, to_loss
+from isopursuit.search.settings import REPORT_SECONDS
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from isopursuit._types import Array, Indices
 from isopursuit.sources.columns import Source
 from isopursuit.sources.tasks import LARGEST, Task, Transform
 
-WIDTH = 2**14  # columns at once, in memory (measured: their products stay in cache)
-WIDE = 2**18  # columns at once, in a tensor (measured on a GPU)
+WIDTH = 2**14  # columns at once, in memory (their products stay in cache)
+WIDE = 2**18  # columns at once, in a tensor (timed on a GPU)
 WORK = 2**28  # multiplications between two looks at the clock: some hundredths of a second
 
 

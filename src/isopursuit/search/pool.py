@@ -31,7 +31,7 @@ from isopursuit.sources.tasks import Pile, Task, Transform
 
 CallerNumbers = NewType("CallerNumbers", Indices)  # column numbers of the caller's matrix; made by `Pool.to_caller`
 
-LARGE = 2**22  # entries from which on a copy is made in blocks that stay in cache (measured: 20 × 200,000)
+LARGE = 2**22  # entries from which on a copy is made in blocks that stay in cache (timed on 20 × 200,000)
 
 
 class Pool:

@@ -1,6 +1,6 @@
 """What could take the place of each picked column, and at what loss, among columns in memory or over a source.
 
-A replacement that makes the subset dependent, as far as rounding lets one tell, is none. Of columns that are identical
+A replacement that makes the subset dependent to working precision does not count. Of columns that are identical
 up to sign the first counts.
 """
 

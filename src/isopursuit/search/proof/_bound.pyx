@@ -4,11 +4,10 @@
 from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
 from libc.string cimport memcpy, memset
 
-from isopursuit.loss._penalty cimport Curve, h_below
+from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_below
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node_data cimport (
-    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, Value, curve_of, cutoff, envelope,
-    reflect, smallest,
+    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, reflect, smallest,
 )
 
 
@@ -31,7 +30,7 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
         length = sqrt(dot(pivot, pivot, D))
         square = sqrt(reflect(pivot, pivot + D, D - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
         square *= square
-        if D + h_below(square, node.problem.c) >= cutoff(node.problem):
+        if D + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
             return False
         node.log_det += log(square)
     return True
@@ -118,14 +117,14 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # Taken at the computed eigenpairs, so an error of theirs moves the point of tangency and not the bound. The
     # rotation's error moves every column by a share of its own length, which its score pays for.
     cdef int D = node.D, m = node.m, a, i
-    cdef double kappa = node.problem.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
+    cdef double kappa = node.problem.loss.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
     cdef double* y
     cdef Value q
     at.f = -kappa * (node.log_det + at.log_det) if kappa > 0 else 0.0
     at.base = at.f + kappa * m
     magnitude = fabs(at.base) + kappa * (fabs(node.log_det) + fabs(at.log_det))
     for a in range(D):
-        q = envelope(node.problem, node.row, &at.curves[a])
+        q = envelope(&node.problem.loss, node.row, &at.curves[a])
         at.slopes[a] = q.slope
         at.f += q.value
         at.base += q.value - q.slope * at.curves[a].eigenvalue
@@ -163,7 +162,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     if eigh(M, D, e, True) != 0:
         return False
     for a in range(D):
-        at.curves[a] = curve_of(node.problem, e[a])
+        at.curves[a] = curve_of(&node.problem.loss, e[a])
     products(node.open.X, n, M, D, D, at.Y)
     products(node.chosen, node.k, M, D, D, at.Y + n * D)
     set_tangent(node, at)
@@ -175,10 +174,10 @@ cdef void choose_kappa(Node* node) noexcept nogil:
     cdef Point* at = &node.here
     cdef int row, a, best_row = node.row
     cdef double best = -INFINITY, f
-    for row in range(1, node.problem.rows):
-        f = -node.problem.table[5 * row] * (node.log_det + at.log_det)
+    for row in range(1, node.problem.loss.rows):
+        f = -node.problem.loss.table[5 * row] * (node.log_det + at.log_det)
         for a in range(node.D):
-            f += envelope(node.problem, row, &at.curves[a]).value
+            f += envelope(&node.problem.loss, row, &at.curves[a]).value
         if f > best:
             best, best_row = f, row
         elif f < best - 1e-9 * fabs(best):
@@ -202,7 +201,7 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
     # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences
     cdef Point* at = &node.here
     cdef int D = node.D, m = node.m, a, b, i, p, r, size = D * (D + 1) // 2
-    cdef double kappa = node.problem.table[5 * node.row], middle, difference
+    cdef double kappa = node.problem.loss.table[5 * node.row], middle, difference
     cdef double* root = node.matrix
     cdef double* y
     cdef Curve between
@@ -214,8 +213,8 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
             if fabs(difference) > 1e-7 * middle:
                 root[i] = (at.slopes[a] - at.slopes[b]) / difference
             else:
-                between = curve_of(node.problem, middle / 2)
-                root[i] = envelope(node.problem, node.row, &between).bend
+                between = curve_of(&node.problem.loss, middle / 2)
+                root[i] = envelope(&node.problem.loss, node.row, &between).bend
             root[i] = sqrt(fmax(root[i], 0.0) * (1 if a == b else 2))
             i += 1
     for p in range(count):

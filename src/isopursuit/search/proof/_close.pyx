@@ -5,11 +5,11 @@ from libc.math cimport fabs, fmax, fmin, isfinite, log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from isopursuit.loss._penalty cimport Loss, h_above, h_below
+from isopursuit.loss._penalty cimport TOLERANCE, Loss, convex_h_above, h_above, h_below
 from isopursuit.search._dense cimport dot
 from isopursuit.search.proof._cuts cimport chosen_spectrum, compatible, inertia
 from isopursuit.search.proof._node_data cimport (
-    EIGENVALUE_ERROR, ROTATION_ERROR, TOLERANCE, Candidates, Inertia, Node, convex_h_above, cutoff, loss_of, reflect, smallest, sort_by,
+    EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Inertia, Node, cutoff, loss_of, reflect, smallest, sort_by,
 )
 
 
@@ -25,7 +25,7 @@ cdef void try_leaf(Node* node) noexcept nogil:
     for j in range(D):
         memcpy(node.matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
     node.evaluations += 1
-    if loss_of(node.matrix, D, node.problem.c, node.small, &loss) != 0:
+    if loss_of(node.matrix, D, node.problem.loss.c, node.small, &loss) != 0:
         node.failed = True
         return
     node.least = fmin(node.least, loss.low)
@@ -40,7 +40,7 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
     # M_S' + xx' interlace (0, e); the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2,
     # and a convex function of them sums to at least its sum over the diagonal e_a + y_a^2, z^2.
     cdef int D = node.D, k = D - 1, i, a
-    cdef double c = node.problem.c, minus = D, interlaced = 0.0, diagonal, leak, low, error
+    cdef double c = node.problem.loss.c, minus = D, interlaced = 0.0, diagonal, leak, low, error
     cdef const double* x
     if k == 0 or not isfinite(e[k - 1]):
         memset(bounds, 0, open.n * sizeof(double))
@@ -58,9 +58,9 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
         low = fmin(low * low / leak * (1 + 1e-9), e[0])
         bounds[i] = minus + h_below(low, c)
         if bounds[i] < limit_of(node):
-            diagonal = convex_h_above(node.problem, x[k] * x[k] - error)
+            diagonal = convex_h_above(&node.problem.loss, x[k] * x[k] - error)
             for a in range(k):
-                diagonal += convex_h_above(node.problem, e[a] + x[a] * x[a] - error)
+                diagonal += convex_h_above(&node.problem.loss, e[a] + x[a] * x[a] - error)
             bounds[i] += fmax(diagonal, interlaced + h_above(e[k - 1] + x[k - 1] * x[k - 1] - error, c))
 
 
@@ -68,7 +68,7 @@ cdef bint close_last(Node* node, const Candidates* open, const double* e, const 
                      double* bounds) noexcept nogil:
     # Evaluate every single completion that no bound excludes; det N_T = z^2.
     cdef int D = node.D, k = D - 1, i
-    cdef double kappa = node.problem.table[5 * node.row], length, split
+    cdef double kappa = node.problem.loss.table[5 * node.row], length, split
     last_bounds(node, open, e, at.plain, bounds)
     for i in range(open.n):
         length = fabs(open.X[i * D + k]) + ROTATION_ERROR * node.longest
@@ -133,7 +133,7 @@ cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const 
                          Candidates* child) noexcept nogil:
     # The candidates `order`, by ascending cut, each as the first of those that are missing
     cdef int D = node.D, k = open.k, m = D - k, i, j, r, first
-    cdef double rest, kappa = node.problem.table[5 * node.row]
+    cdef double rest, kappa = node.problem.loss.table[5 * node.row]
     cdef double* z
     for i in range(kept - m + 1):
         first = order[i]
@@ -166,7 +166,7 @@ cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const 
 cdef inline bint go_together(Node* node, const Candidates* open, const Inertia* at, int p, int q) noexcept nogil:
     # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = (z_1 z'_2 - z_2 z'_1)^2
     cdef int D = node.D
-    cdef double kappa = node.problem.table[5 * node.row], area
+    cdef double kappa = node.problem.loss.table[5 * node.row], area
     cdef const double* z = open.X + p * D + open.k
     cdef const double* other = open.X + q * D + open.k
     if not compatible(dot(at.signed + p * D, at.plain + q * D, D), at.diagonal[p], at.diagonal[q]):

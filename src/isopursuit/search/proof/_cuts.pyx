@@ -5,11 +5,11 @@ from libc.math cimport INFINITY, fmax, fmin, isfinite, pow
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from isopursuit.loss._penalty cimport h_above, h_below, power_of_loss
+from isopursuit.loss._penalty cimport Value, envelope, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node_data cimport (
-    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Inertia, Node, Point, Smallest, Value, cutoff, envelope,
-    smallest, sort_by,
+    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Inertia, Node, Point, Smallest, cutoff, smallest,
+    sort_by,
 )
 
 
@@ -25,7 +25,7 @@ cdef void plus_cut(Node* node) noexcept nogil:
     for a in range(D):
         node.small[a] = 0.0
         if at.curves[a].eigenvalue > 1:
-            q = envelope(node.problem, 0, &at.curves[a])
+            q = envelope(&node.problem.loss, 0, &at.curves[a])
             if q.value > 1:
                 node.small[a] = q.slope
                 open.plus_base += q.value - 1 - q.slope * at.curves[a].eigenvalue
@@ -66,7 +66,7 @@ cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
     # l(S) >= D + tr h_below(G_S') + sum h_below(|z_p|^2) + tr h_above(M_S); returns the base, fills the scores.
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, i, a
-    cdef double c = node.problem.c, base = D + open.plus_base, residual, total
+    cdef double c = node.problem.loss.c, base = D + open.plus_base, residual, total
     for a in range(k):
         base += h_below(node.spectrum[a], c)
     for i in range(open.n):
@@ -82,7 +82,7 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
     # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
     # False when no T can be better.
     cdef int D = node.D, k = open.k, n = open.n, m = D - k, i, a
-    cdef double c = node.problem.c, need, plus = 0.0, t, total, slack
+    cdef double c = node.problem.loss.c, need, plus = 0.0, t, total, slack
     cdef double* signed = at.signed
     cdef double* plain = at.plain
     cdef Smallest least = smallest(open.plus, n, m, node.small)
@@ -213,7 +213,7 @@ cdef bint filter_candidates(Node* node) noexcept nogil:
     # The tangent with its log-det part left exact
     memcpy(open.split, node.here.moment, open.n * sizeof(double))
     open.split_base = node.here.base - node.here.rounding
-    open.split_base += node.problem.table[5 * node.row] * (node.here.log_det - m)
+    open.split_base += node.problem.loss.table[5 * node.row] * (node.here.log_det - m)
     least_pinched.sum = least_pinched.last = 0.0
     if node.k > 0:
         base = pinched_cut(node, node.pinched)

@@ -101,9 +101,9 @@ cdef class NodeKernel:
                  double incumbent):
         self.columns, self.table = columns, table
         self.shared_incumbent, self.shared_stop = incumbent, 0
-        self.problem.D, self.problem.rows = columns.shape[1], table.shape[0]
-        self.problem.columns, self.problem.table = &columns[0, 0], &table[0, 0]
-        self.problem.c, self.problem.low, self.problem.high = c, low, high
+        self.problem.D, self.problem.loss.rows = columns.shape[1], table.shape[0]
+        self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0]
+        self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
         self.problem.incumbent, self.problem.stop = &self.shared_incumbent, &self.shared_stop
 
     @property

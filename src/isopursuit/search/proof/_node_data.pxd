@@ -7,17 +7,15 @@
 
 from libc.math cimport INFINITY, fmax, sqrt
 
-from isopursuit.loss._penalty cimport Curve, Loss, curve_at, spectral_loss
+from isopursuit.loss._penalty cimport TOLERANCE, Curve, Envelopes, Loss, spectral_loss
 from isopursuit.search._dense cimport dot, singular_values
 
 cdef extern from *:
     """
-    #define TOLERANCE 5e-10
     #define ROTATION_ERROR 1e-14
     #define EIGENVALUE_ERROR 1e-13
     #define CUT_ERROR 1e-12
     """
-    const double TOLERANCE         # a bound this close to the incumbent, relative to it, closes a node
     const double ROTATION_ERROR    # of a rotated coordinate, relative to the length of its column
     const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest one: rounding never closes a node
     const double CUT_ERROR         # of a tangent, relative to the sizes of its terms
@@ -25,20 +23,10 @@ cdef extern from *:
 
 cdef struct Problem:
     int D
-    int rows                  # of the envelope table
-    double c
-    double low
-    double high
+    Envelopes loss
     const double* columns     # (P, D)
-    const double* table       # (rows, 5): kappa, left, right, value at left, slope
     double* incumbent         # shared by all threads
     int* stop                 # shared by all threads
-
-
-cdef struct Value:
-    double value
-    double slope
-    double bend
 
 
 cdef struct Smallest:
@@ -118,40 +106,12 @@ cdef inline double cutoff(const Problem* problem) noexcept nogil:
     return problem.incumbent[0] * (1 - TOLERANCE)
 
 
-cdef inline Curve curve_of(const Problem* problem, double eigenvalue) noexcept nogil:
-    return curve_at(eigenvalue, problem.c, problem.low, problem.high)
-
-
-cdef inline Value envelope(const Problem* problem, int row, const Curve* at) noexcept nogil:
-    # q_kappa: linear on [left, right], h + kappa log elsewhere, its tangent outside [low, high]
-    cdef Value q
-    cdef const double* entry = problem.table + 5 * row
-    if entry[1] <= at.inside <= entry[2]:
-        q.slope = entry[4]
-        q.value = entry[3] + q.slope * (at.eigenvalue - entry[1])
-        q.bend = 0.0
-        return q
-    q.slope = at.slope + entry[0] / at.inside
-    q.value = at.value + entry[0] * at.log + q.slope * (at.eigenvalue - at.inside)
-    q.bend = fmax(at.bend - entry[0] / (at.inside * at.inside), 0.0) if at.inside == at.eigenvalue else 0.0
-    return q
-
-
 cdef inline int loss_of(double* matrix, int D, double c, double* values, Loss* loss) noexcept nogil:
     # l(S) of D columns, which are overwritten. Not 0: LAPACK failed.
     if singular_values(matrix, D, D, values) != 0:
         return 1
     loss[0] = spectral_loss(values, D, c)
     return 0
-
-
-cdef inline double convex_h_above(const Problem* problem, double eigenvalue) noexcept nogil:
-    # The convex envelope of h_above: q_0 - 1 above one
-    cdef Curve at
-    if eigenvalue <= 1:
-        return 0.0
-    at = curve_of(problem, eigenvalue)
-    return fmax(envelope(problem, 0, &at).value - 1, 0.0)
 
 
 cdef inline Smallest smallest(const double* values, int n, int count, double* buffer) noexcept nogil:

@@ -1,6 +1,6 @@
 """Which columns are in no subset better than the incumbent: cuts, evaluated for all columns in one pass.
 
-Every bound here is a sum over the columns of a subset S ⊇ S' (S' must be picked, m are missing):
+Every bound here is a sum over the columns of a subset S ⊇ S' (S' is included, m are missing):
 
     l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
 

@@ -27,12 +27,12 @@ from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM
 
-ROUNDS = 8  # of solving the relaxation and screening all columns (measured: more never helped)
-NEWTON_STEPS = 200  # for the relaxation (measured: it converges in far fewer)
+ROUNDS = 8  # of solving the relaxation and screening all columns (guess)
+NEWTON_STEPS = 200  # for the relaxation (guess: it converges in far fewer)
 NEARLY = 0.02  # of the distance to the incumbent: the bound over all columns is done when this close (guess)
 LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
 FEW_MISSING = 2  # columns: then the tree closes its root at once, and cuts would only cost time (derived)
-DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (measured)
+DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (timed for D = 8)
 
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:

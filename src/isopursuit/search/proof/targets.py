@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isopursuit._types import Array, Indices
-from isopursuit.loss.penalty import STATED, stiffness
+from isopursuit.loss.penalty import PROVED, STATED, stiffness
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.proof.dives import RESTART, dive
 from isopursuit.search.proof.pairs import MAX_PAIRS, PairCosts, compatible
 from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_bound
-from isopursuit.search.settings import PROVED
 
 if TYPE_CHECKING:
     from isopursuit.search.proof.prover import Prover
 
-FEW_COLUMNS = 150  # that the tree takes as they are (measured: pairs cost more than they save)
-DENSE = 0.3  # of all pairs: a graph with more edges says too little (measured)
+FEW_COLUMNS = 150  # that the tree takes as they are (chosen on benchmarks/search_scale.py)
+DENSE = 0.3  # of all pairs: a graph with more edges says too little (chosen on benchmarks/search_scale.py)
 EASY_COLUMNS = 200  # that the first target leaves (guess)
 CROWDED_COLUMNS = 5000  # from which on targets are chosen by pairs instead, or from a quarter of all if that is less
 PARTNERS, SAMPLE = 128, 256  # compatible columns of one, on average over a sample of so many (guess)
