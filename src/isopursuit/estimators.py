@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from isopursuit._types import Method
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError, optional
 from isopursuit.matrix import (
     EPS,
@@ -30,7 +31,7 @@ from isopursuit.matrix import (
 )
 from isopursuit.normalize import Normalization
 from isopursuit.results import Certificate
-from isopursuit.select import Method, select
+from isopursuit.select import select
 from isopursuit.selection import Selection
 from isopursuit.threads import on_one_blas_thread
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Method
 from isopursuit.errors import InputError, ParameterError, printable
 from isopursuit.matrix import Label, Matrix, as_deadline, as_exponent, as_points, left_until
 from isopursuit.normalize import Normalization
@@ -22,7 +23,7 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import Method, two_stage, unknown
+from isopursuit.select import two_stage, unknown
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
