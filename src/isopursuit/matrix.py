@@ -150,7 +150,7 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     notes = length_notes(
         len(gone), 0, name_columns(gone, matrices[0].labels), zero_is="zero or too short at every point"
     )
-    return [replace(matrix, notes=notes) for matrix in matrices], True
+    return [one if one.notes == notes else replace(one, notes=notes) for one in matrices], True
 
 
 def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> ColumnNumbers:
