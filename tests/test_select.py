@@ -288,3 +288,32 @@ def test_an_excluded_column_is_not_picked_where_the_pursuit_of_many_points_stall
     picked = ip.select(np.array(tenths) / 10, method="two-stage", c=2.0, exclude=[2])
     assert 2 not in picked.indices
     assert picked.pursuit is None or 2 not in picked.pursuit.tied
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy"])
+def test_a_source_refuses_columns_both_included_and_excluded(method):
+    X = np.random.default_rng(8).normal(size=(3, 40))
+    with pytest.raises(ParameterError, match="both included and excluded: 7"):
+        ip.select(ip.as_source(X), method=method, include=[7], exclude=[7])
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, ip.as_source])
+@pytest.mark.parametrize("method", ["two-stage", "exact"])
+def test_progress_names_the_callers_columns(as_given, method):
+    X = np.random.default_rng(9).normal(size=(6, 60)) / 2
+    seen = []
+    found = ip.select(as_given(X), method=method, callback=seen.append)
+    assert seen
+    assert found.search.optimal
+    for progress in seen:
+        assert progress.incumbent == pytest.approx(ip.isometry_loss(X[:, progress.indices]))
+    assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices]))
+
+
+def test_the_old_name_of_an_argument_works_and_warns():
+    X = np.random.default_rng(1).normal(size=(4, 2, 6))
+    with pytest.warns(FutureWarning, match="the argument jobs is now called workers"):
+        old = ip.select_pointwise(X, jobs=2)
+    assert old.subsets == ip.select_pointwise(X, workers=2).subsets
+    with pytest.raises(TypeError, match="pass workers, and not jobs"):
+        ip.select_pointwise(X, workers=2, jobs=2)
