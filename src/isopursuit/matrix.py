@@ -49,7 +49,7 @@ LARGEST = 1e140
 class ColumnNumbers(list[int]):
     """Numbers of columns, as `as_indices` returns them: sorted, unique and in range.
 
-    The type tells them from what a caller passes, where an integer may be a label.
+    The type distinguishes them from what a caller passes, where an integer may be a label.
     """
 
 
