@@ -1,4 +1,4 @@
-"""A user's day: what they may pass by mistake, and what they are told."""
+"""A user's day: what they may pass by mistake, and what the messages say."""
 
 import subprocess
 import sys
@@ -119,7 +119,7 @@ def test_points_must_share_a_shape():
 
 @pytest.mark.parametrize("entrance", [ip.basis_pursuit, *ENTRANCES])
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160, 1e200, 1e300])
-def test_scales_whose_squares_leave_float64_are_refused_by_name(entrance, scale):
+def test_scales_whose_squares_overflow_float64_are_refused_by_name(entrance, scale):
     with pytest.raises(errors.InputError, match=r"rescale|Divide X"):
         entrance(GOOD * scale)
 
@@ -138,7 +138,7 @@ def test_one_long_column_does_not_hide_the_rank_of_the_others():
     assert ip.select(X).indices.tolist() == ip.exact_search(X).indices.tolist() == [0, 1]
 
 
-def test_exponents_whose_powers_leave_float64_are_refused():
+def test_exponents_whose_powers_overflow_float64_are_refused():
     with pytest.raises(errors.RangeError, match="smaller c"):
         ip.brute_search(GOOD * 1e-32, c=10)
     with pytest.raises(errors.RangeError):

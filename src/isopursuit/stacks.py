@@ -106,8 +106,8 @@ class TorchEngine:
 class Judged:
     """Weights (m, P), made equal to ‖β_p‖, what they prove over all columns (m,), and q (m, P).
 
-    `regular` says that X and M are so far from singular that rounding is no matter, and the ordinary solver would not
-    refuse the problem.
+    `regular` says that X and M are so far from singular that rounding does not matter, and that the ordinary solver
+    would not refuse the problem.
     """
 
     weights: Any
