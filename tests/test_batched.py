@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit import batched
+from isopursuit import batched, stacks
 from isopursuit.batched import batched_pursuit
 from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import DataTypeError, PackageError, ParameterError, ShapeError
@@ -199,7 +199,7 @@ def test_blocks_of_any_size_give_the_same_answers(monkeypatch):
 
     X = gaussian(50, 3, 30)
     threads, tensors = batched_pursuit(X), batched_pursuit(torch.from_numpy(X))
-    monkeypatch.setattr(batched, "BLOCK", 7)
+    monkeypatch.setattr(stacks, "BLOCK", 7)
     monkeypatch.setattr(stacked, "CACHE", 100_000)
     np.testing.assert_array_equal(batched_pursuit(X, workers=3).weights, threads.weights)
     np.testing.assert_allclose(batched_pursuit(torch.from_numpy(X)).weights, tensors.weights, atol=1e-12)
@@ -239,7 +239,7 @@ def test_the_callback_sees_progress_and_can_stop_with_an_honest_gap(kind, monkey
     X = gaussian(40, 4, 40)
     X[39, 0, 0] = np.nan
     best = batched_pursuit(X).primal
-    monkeypatch.setattr(batched, "BLOCK", 5)
+    monkeypatch.setattr(stacks, "BLOCK", 5)
     given = X
     if kind == "torch":
         torch = pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""A user's day: what they may pass by mistake, and what they are told."""
+"""A user's day: what they may pass by mistake, and what the messages say."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import isopursuit as ip
-from isopursuit import errors
+from isopursuit import errors, matrix
 
 GOOD = np.array([[1.0, 0.2, 0.6, 2.0], [0.1, 1.0, 0.6, -1.0]])
 ENTRANCES = [ip.isometry_pursuit, ip.greedy_search, ip.brute_search, ip.exchange_search, ip.exact_search, ip.select]
@@ -119,7 +119,7 @@ def test_points_must_share_a_shape():
 
 @pytest.mark.parametrize("entrance", [ip.basis_pursuit, *ENTRANCES])
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160, 1e200, 1e300])
-def test_scales_whose_squares_leave_float64_are_refused_by_name(entrance, scale):
+def test_scales_whose_squares_overflow_float64_are_refused_by_name(entrance, scale):
     with pytest.raises(errors.InputError, match=r"rescale|Divide X"):
         entrance(GOOD * scale)
 
@@ -138,7 +138,7 @@ def test_one_long_column_does_not_hide_the_rank_of_the_others():
     assert ip.select(X).indices.tolist() == ip.exact_search(X).indices.tolist() == [0, 1]
 
 
-def test_exponents_whose_powers_leave_float64_are_refused():
+def test_exponents_whose_powers_overflow_float64_are_refused():
     with pytest.raises(errors.RangeError, match="smaller c"):
         ip.brute_search(GOOD * 1e-32, c=10)
     with pytest.raises(errors.RangeError):
@@ -234,3 +234,39 @@ def test_tiny_exponents_and_large_entries_of_a_source_raise_no_warning():
     X = np.array([[1, 0, 0, -1, -1], [-1, -1, -1, -1, 1]]) * 1e4
     assert ip.exact_search(ip.as_source(X), 0.1).loss > 2
     assert ip.greedy_search(ip.as_source(X), 1e-20).loss > 0
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy", "brute"])
+@pytest.mark.parametrize("k", [None, 2])
+def test_entries_are_checked_once_whatever_the_method(monkeypatch, method, k):
+    checked: list[tuple[int, int]] = []
+    check = matrix._checked  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(matrix, "_checked", lambda values, *rest: checked.append(values.shape) or check(values, *rest))
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(3, 12)), columns=list("abcdefghijkl"))
+    ip.select(X, k, method=method, include=["b"], exclude=["c"])
+    assert checked.count((3, 12)) == 1
+    checked.clear()
+    ip.select(rng.normal(size=(4, 3, 9)), k, method=method)
+    assert checked.count((3, 9)) == 4
+
+
+def test_a_validated_matrix_is_passed_on_as_it_is():
+    points, many = matrix.as_points(np.stack([GOOD, 2 * GOOD]), labels=list("abcd"))
+    assert many
+    assert matrix.as_points(points) == (points, True)
+    assert matrix.as_matrix(points[0]) is points[0]
+    assert points[1].take([0, 3]).labels == ("a", "d")
+    np.testing.assert_array_equal(points[1].take([0, 3]).values, 2 * GOOD[:, [0, 3]])
+    numbers = matrix.as_indices(["d", "b"], points[0], "include")
+    assert numbers == [1, 3]
+    assert matrix.as_indices(numbers, points[0], "include") is numbers
+
+
+def test_a_matrix_made_elsewhere_is_validated():
+    with pytest.raises(errors.NonFiniteError, match="NaN"):
+        ip.select(matrix.Matrix(np.where(GOOD == 2.0, np.nan, GOOD)))
+    with pytest.raises(errors.LabelError, match="unique"):
+        ip.select(matrix.Matrix(GOOD, ("a", "b", "a", "c")))
+    with pytest.raises(errors.ShapeError, match=r"X\.T"):
+        matrix.as_matrix(matrix.as_matrix(GOOD.T, wide=False))

@@ -32,14 +32,14 @@ def test_labels_that_are_numbers_are_labels(method):
     X = problem(0, 3, 12)
     plain = ip.select(X, method=method)
     without = plain.indices[0]
-    barred = ip.select(X, method=method, exclude=[without])
+    without_it = ip.select(X, method=method, exclude=[without])
     for labels in (list(range(11, -1, -1)), list(range(100, 112))):
         picked = ip.select(X, method=method, labels=labels)
         assert picked.indices.tolist() == plain.indices.tolist()
         assert picked.labels == tuple(labels[i] for i in plain.indices)
         picked = ip.select(X, method=method, labels=labels, exclude=[labels[without]])
-        assert picked.indices.tolist() == barred.indices.tolist()
-        other = barred.indices[0]
+        assert picked.indices.tolist() == without_it.indices.tolist()
+        other = without_it.indices[0]
         assert other in ip.select(X, method=method, labels=labels, include=[labels[other]]).indices
 
 
@@ -124,7 +124,7 @@ def test_contradictions_are_refused_by_every_method():
             ip.select(problem(0, 3, 8), method=method, include=[0], exclude=[0])
 
 
-def test_a_tall_table_is_fine_when_few_columns_are_wanted():
+def test_a_tall_table_is_fine_when_few_columns_are_asked_for():
     X = np.random.default_rng(0).normal(size=(10, 5))
     assert ip.select(X, k=3, method="exact").k == 3
 
@@ -142,7 +142,7 @@ def test_prices_beyond_float64_are_numbers():
     assert "e^" in str(picked)
 
 
-def test_an_included_column_outside_the_tied_set_is_told():
+def test_an_included_column_outside_the_tied_set_is_reported():
     X = problem(1, 4, 40)
     outside = int(np.setdiff1d(np.arange(40), ip.isometry_pursuit(X).tied)[0])
     picked = ip.select(X, include=[outside])
@@ -185,7 +185,7 @@ def test_a_replacement_never_makes_the_columns_dependent(c):
     assert alone.alternatives == ()
 
 
-def test_a_price_beyond_float64_is_told_as_a_power_of_e():
+def test_a_price_beyond_float64_is_shown_as_a_power_of_e():
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1e-3]])
     price, other = (choice for choice in reversed(ip.select(X, method="exact").choices))
     assert (price.price, price.replacement) == (np.inf, 2)
@@ -288,3 +288,32 @@ def test_an_excluded_column_is_not_picked_where_the_pursuit_of_many_points_stall
     picked = ip.select(np.array(tenths) / 10, method="two-stage", c=2.0, exclude=[2])
     assert 2 not in picked.indices
     assert picked.pursuit is None or 2 not in picked.pursuit.tied
+
+
+@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy"])
+def test_a_source_refuses_columns_both_included_and_excluded(method):
+    X = np.random.default_rng(8).normal(size=(3, 40))
+    with pytest.raises(ParameterError, match="both included and excluded: 7"):
+        ip.select(ip.as_source(X), method=method, include=[7], exclude=[7])
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, ip.as_source])
+@pytest.mark.parametrize("method", ["two-stage", "exact"])
+def test_progress_names_the_callers_columns(as_given, method):
+    X = np.random.default_rng(9).normal(size=(6, 60)) / 2
+    seen = []
+    found = ip.select(as_given(X), method=method, callback=seen.append)
+    assert seen
+    assert found.search.optimal
+    for progress in seen:
+        assert progress.incumbent == pytest.approx(ip.isometry_loss(X[:, progress.indices]))
+    assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices]))
+
+
+def test_the_old_name_of_an_argument_works_and_warns():
+    X = np.random.default_rng(1).normal(size=(4, 2, 6))
+    with pytest.warns(FutureWarning, match="the argument jobs is now called workers"):
+        old = ip.select_pointwise(X, jobs=2)
+    assert old.subsets == ip.select_pointwise(X, workers=2).subsets
+    with pytest.raises(TypeError, match="pass workers, and not jobs"):
+        ip.select_pointwise(X, workers=2, jobs=2)

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> str:
-    """`__version__`, asked of the installed package only when it is wanted."""
+    """`__version__`, read from the installed package's metadata on first use."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isopursuit.backend import namespace, on_host
 from isopursuit.errors import ParameterError
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.matrix import as_exponent, as_matrix, namespace, on_host, singular_values
+from isopursuit.matrix import as_matrix
+from isopursuit.parameters import as_exponent
+from isopursuit.rank import singular_values
 
 Array = NDArray[np.float64]
 Normalization = str | Callable[[Array], Array]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,23 +11,26 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit.errors import InputError, ParameterError, printable
-from isopursuit.matrix import Label, Matrix, as_deadline, as_exponent, as_points, left_until
+from isopursuit._types import Array, Indices, Label, Labels, Method
+from isopursuit.clock import Clock
+from isopursuit.errors import InputError, printable
+from isopursuit.matrix import Matrix, as_points
 from isopursuit.normalize import Normalization
+from isopursuit.parameters import as_count, as_exponent
+from isopursuit.renamed import renamed
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import Method, two_stage, unknown
+from isopursuit.select import two_stage, unknown
 from isopursuit.threads import on_one_blas_thread
 
-Array = NDArray[np.float64]
-
-SHOWN = 5  # subsets and columns that the text shows
-_Picked = tuple[Search, Certificate | None, int]
+SHOWN = 5  # subsets that the text lists at most (guess: a short list)
+ROUND = 16  # points per worker between two calls of the callback (guess)
+_Picked = tuple[Search, Certificate | None, int]  # with the pursuit's certificate and the size of its support
+_Picker = Callable[[Matrix, float | None], _Picked]
 
 
 @dataclass(frozen=True)
@@ -60,16 +62,16 @@ class PointwiseSelection:
 
     searches: tuple[Search, ...]
     certificates: tuple[Certificate, ...]
-    supports: NDArray[np.intp]
+    supports: Indices
     columns: int
     method: str
     c: float
-    labels: tuple[Label, ...] | None = None
+    labels: Labels | None = None
     notes: tuple[str, ...] = ()
     unreached: int = 0
 
     @cached_property
-    def indices(self) -> NDArray[np.intp]:
+    def indices(self) -> Indices:
         """The picked columns at each point, (n, D), ascending."""
         return np.stack([search.indices for search in self.searches])
 
@@ -99,7 +101,7 @@ class PointwiseSelection:
         )
 
     @cached_property
-    def counts(self) -> NDArray[np.intp]:
+    def counts(self) -> Indices:
         """At how many points each column is picked, (P,)."""
         return np.bincount(self.indices.ravel(), minlength=self.columns)
 
@@ -148,6 +150,7 @@ class PointwiseSelection:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
+@renamed(jobs="workers")
 @on_one_blas_thread
 def select_pointwise(
     X: Any,
@@ -156,7 +159,7 @@ def select_pointwise(
     method: Method = "two-stage",
     labels: Sequence[Label] | None = None,
     normalization: Normalization = "symmetric",
-    jobs: int = 1,
+    workers: int = 1,
     time_limit: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
 ) -> PointwiseSelection:
@@ -168,11 +171,11 @@ def select_pointwise(
         For example the differentials of P functions at n points of a manifold.
     c, method, labels, normalization
         As in `select`. Nothing is explained here, so that thousands of points take seconds.
-    jobs : int
-        Threads. The kernels release the interpreter's lock.
+    workers : int
+        Number of threads. The kernels release the interpreter's lock.
     time_limit : float, optional
-        Seconds for all points together. When they are over a search in hand ends with its best and its bound, and the
-        points not begun are counted as `unreached`; the first is always picked at.
+        Seconds for all points together. When they are over, searches under way end with their best subset and its
+        bound, and the points not begun are counted as `unreached`; the first point is always searched.
     callback : callable, optional
         Called with how many points are done and how many there are; return True to stop with those. Ctrl-C does too.
 
@@ -190,35 +193,8 @@ def select_pointwise(
     (('north', 'east'), 5)
     """
     points, _ = as_points(X, labels)
-    c = as_exponent(c)
-    if jobs < 1:
-        raise ParameterError(f"jobs={jobs} must be at least 1 thread.")
-    deadline = as_deadline(time_limit)
-    pick = _picker(method, c, normalization)
-
-    def at(numbered: tuple[int, Matrix]) -> _Picked | None:
-        number, matrix = numbered
-        if number and time.perf_counter() > deadline:
-            return None
-        try:
-            return pick(matrix, left_until(deadline))
-        except InputError as error:
-            raise type(error)(f"At point {number}: {error}") from None
-
-    picked: list[_Picked] = []
-    with ThreadPoolExecutor(jobs) as pool:
-        numbered = enumerate(points)
-        try:
-            while some := list(islice(numbered, 16 * jobs)):
-                found = list(pool.map(at, some))
-                reached = found.index(None) if None in found else len(found)
-                picked.extend(one for one in found[:reached] if one is not None)
-                if reached < len(found) or (callback is not None and callback(len(picked), len(points))):
-                    break
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            if not picked:
-                raise
+    c, workers, clock = as_exponent(c), as_count(workers, 1, "workers"), Clock.of(time_limit)
+    picked = _picked(points, _picker(method, c, normalization), clock, workers, callback)
     unreached = len(points) - len(picked)
     stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if unreached else ()
     return PointwiseSelection(
@@ -234,12 +210,43 @@ def select_pointwise(
     )
 
 
-def _picker(method: str, c: float, normalization: Normalization) -> Callable[[Matrix, float | None], _Picked]:
-    """What picks at one point in so many seconds: its search, the pursuit's certificate and size if there is one."""
+def _picked(
+    points: list[Matrix], pick: _Picker, clock: Clock, workers: int, callback: Callable[[int, int], bool | None] | None
+) -> list[_Picked]:
+    """What is picked at each point, up to the first that was not reached."""
+
+    def at(numbered: tuple[int, Matrix]) -> _Picked | None:
+        number, matrix = numbered
+        if number and clock.expired:
+            return None
+        try:
+            return pick(matrix, clock.remaining_limit)
+        except InputError as error:
+            raise type(error)(f"At point {number}: {error}") from None
+
+    picked: list[_Picked] = []
+    with ThreadPoolExecutor(workers) as pool:
+        numbered = enumerate(points)
+        try:
+            while some := list(islice(numbered, ROUND * workers)):
+                found = list(pool.map(at, some))
+                reached = found.index(None) if None in found else len(found)
+                picked.extend(one for one in found[:reached] if one is not None)
+                if reached < len(found) or (callback is not None and callback(len(picked), len(points))):
+                    break
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not picked:
+                raise
+    return picked
+
+
+def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
+    """The function that picks at one point in so many seconds."""
     exact = partial(exact_search, workers=1)
 
     def pursued(matrix: Matrix, limit: float | None) -> _Picked:
-        pursuit, search = two_stage([replace(matrix, labels=None)], c, exact, normalization, time_limit=limit)
+        pursuit, search = two_stage([matrix], c, exact, normalization, time_limit=limit)
         return search, pursuit.certificate, len(pursuit.support)
 
     plain: dict[str, Callable[[Matrix, float | None], Search]] = {

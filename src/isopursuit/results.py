@@ -7,19 +7,16 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isopursuit import views
+from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Status
 from isopursuit.errors import printable
-from isopursuit.matrix import Label
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-FEASIBLE = 1e-6  # a relative residual above this is no solution at all
-PROVED = 1e-9  # a relative gap that a reader need not be told of
+FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
+PROVED = 1e-9  # a relative gap; up to this an answer is called proved optimal, as in the exact search
 
 
-def name_of(labels: tuple[Label, ...] | None, index: int) -> Label:
+def name_of(labels: Labels | None, index: int) -> Label:
     """A column's label, or its number where there are none."""
     return index if labels is None else labels[index]
 
@@ -117,8 +114,8 @@ class Pursuit:
     certificate: Certificate
     dual: Array
     ridge: float
-    status: Literal["optimal", "stalled", "stopped"]
-    labels: tuple[Label, ...] | None = None
+    status: PursuitStatus
+    labels: Labels | None = None
     notes: tuple[str, ...] = ()
     support_coefficients: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     effort: Effort | None = None
@@ -207,10 +204,11 @@ class Search:
     evaluations : int
         How many subsets were evaluated.
     status : {"optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"}
-        "optimal": proved. "gap": proved within the gap asked for. Else the bound tells how far, and the status why:
-        "memory" that of a source's columns too many could not be excluded, "precision" that the subsets in question
-        are so badly conditioned that float64 cannot tell their losses apart.
-        "heuristic": a method that proves nothing; the bound is the trivial one.
+        "optimal": proved. "gap": proved within the gap asked for. The others say why the search ended before that, and
+        the bound says how far from the best the subset can be. "time", "nodes", "interrupted": a limit or the caller
+        stopped it. "memory": too many columns of a source could not be excluded. "precision": the subsets in question
+        are so badly conditioned that float64 cannot tell their losses apart. "heuristic": a method that proves nothing;
+        the bound is the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
     seconds : float
@@ -222,12 +220,12 @@ class Search:
     log_loss: float
     lower_bound: float
     evaluations: int
-    status: Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]
+    status: Status
     method: str
     objective: str = "isometry"
     nodes: int = 0
     seconds: float = 0.0
-    labels: tuple[Label, ...] | None = None
+    labels: Labels | None = None
     notes: tuple[str, ...] = ()
 
     @property

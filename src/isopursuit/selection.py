@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from isopursuit import views
+from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.errors import printable
-from isopursuit.matrix import Label
-from isopursuit.results import Array, Indices, Pursuit, Search, loss_text, plain
+from isopursuit.results import Pursuit, Search, loss_text, plain
 
 
 @dataclass(frozen=True)
 class Choice:
     """One picked column: why it is in, and what would replace it.
 
-    `price` is how much the loss rises without it, when its best replacement (given by its label) takes its place. Where
-    no single column can, because every other one would leave the columns dependent, the price is infinite and the
-    replacement None; where there was no time to find out the price is NaN. `log_loss` is the logarithm of the loss with
-    the replacement: it is finite also where the price leaves float64. At many points `length` is the mean.
+    `price` is how much the loss rises if the column is replaced by its best substitute, whose label is `replacement`.
+    Where no column can replace it, because the columns would be dependent with any other, the price is infinite and the
+    replacement None; where there was no time to compute the price it is NaN. `log_loss` is the logarithm of the loss
+    with the replacement: it is finite also where the price overflows float64. At many points `length` is the mean.
     """
 
     index: int
@@ -31,7 +31,7 @@ class Choice:
     log_loss: float = float("inf")
 
     def price_text(self, digits: int = 3) -> str:
-        """The price for reading, as a power of e where it leaves float64."""
+        """The price for reading, as a power of e where it overflows float64."""
         if np.isnan(self.price):
             return "unknown"
         if self.replacement is None or np.isfinite(self.price):
@@ -86,7 +86,7 @@ class Selection:
     """
 
     indices: Indices
-    labels: tuple[Label, ...]
+    labels: Labels
     loss: float
     log_loss: float
     pursuit: Pursuit | None

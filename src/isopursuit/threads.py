@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
-from itertools import product
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
@@ -25,37 +24,38 @@ from isopursuit.errors import ParameterError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-
-Numbers = list[tuple["_Library", int]]
-
-
-class _Library:
-    """A BLAS that is loaded: how many threads it has, and a way to change that."""
-
-    def __init__(self, found: Any) -> None:
-        self.by_thread = found.internal_api == "mkl" or getattr(found, "threading_layer", "") == "openmp"
-        self.get: Callable[[], int | None] = found.get_num_threads
-        self.set: Callable[[int], object] = found.set_num_threads
-        # threadpoolctl lets one thread of the process set OpenBLAS's number and ignores the others; calls here are
-        # counted, so that any thread may be the first or the last
-        if found.internal_api == "openblas" and not self.by_thread:
-            for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
-                direct = getattr(found.dynlib, f"{prefix}openblas_set_num_threads{suffix}", None)
-                self.set = self.set if direct is None else direct
+Library = Any  # a BLAS that is loaded, as threadpoolctl's controller
+Numbers = list[tuple[Library, int]]
 
 
-def _limited(libraries: list[_Library]) -> Numbers:
+def _by_thread(library: Library) -> bool:
+    """Whether the number of threads is one for each calling thread, and not for the process."""
+    return library.internal_api == "mkl" or getattr(library, "threading_layer", "") == "openmp"
+
+
+def _set(library: Library, count: int) -> None:
+    # threadpoolctl lets one thread at a time set a number for the process, and ignores the others; calls here are
+    # counted, so that any thread may be the first or the last
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    library.set_num_threads(count)
+    if release is not None:
+        release(force=True)
+
+
+def _limited(libraries: list[Library]) -> Numbers:
     """Limit these to one thread; returns which had more."""
-    more = [(one, count) for one in libraries if (count := one.get()) is not None and count > 1]
+    more = [(one, count) for one in libraries if (count := one.get_num_threads()) is not None and count > 1]
     for one, _ in more:
-        one.set(1)
+        _set(one, 1)
     return more
 
 
 def _restore(before: Numbers) -> None:
     for one, count in before:
-        if one.get() == 1:
-            one.set(count)
+        if one.get_num_threads() == 1:
+            _set(one, count)
 
 
 class _Limit:
@@ -64,8 +64,8 @@ class _Limit:
     def __init__(self) -> None:
         self.lock = Lock()
         self.calls = 0
-        self.shared: list[_Library] | None = None
-        self.by_thread: list[_Library] = []
+        self.shared: list[Library] | None = None
+        self.by_thread: list[Library] = []
         self.before: Numbers = []
 
     def enter(self) -> Numbers:
@@ -86,16 +86,15 @@ class _Limit:
             if self.calls == 0:
                 _restore(self.before)
 
-    def _find(self) -> list[_Library]:
+    def _find(self) -> list[Library]:
         """The libraries with a number for the whole process. It takes milliseconds, and is done once: NumPy and SciPy
         load theirs when they are imported, which they are by now.
         """
         from threadpoolctl import ThreadpoolController
 
-        controllers: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-        found = [_Library(one) for one in controllers]
-        self.by_thread = [one for one in found if one.by_thread]
-        return [one for one in found if not one.by_thread]
+        found: list[Library] = ThreadpoolController().select(user_api="blas").lib_controllers
+        self.by_thread = [one for one in found if _by_thread(one)]
+        return [one for one in found if not _by_thread(one)]
 
 
 _limit = _Limit()

@@ -238,7 +238,7 @@ def test_pointwise_selections_are_those_of_each_point_alone():
         assert [row.tolist() for row in picked.indices] == [one.indices.tolist() for one in alone]
         np.testing.assert_allclose(picked.losses, [one.loss for one in alone])
         assert (picked.lower_bounds <= picked.losses + 1e-12).all()
-    picked = ip.select_pointwise(X, labels=names, jobs=2)
+    picked = ip.select_pointwise(X, labels=names, workers=2)
     assert picked.gaps.max() <= 1e-10
     assert picked.supports.tolist() == [len(ip.isometry_pursuit(x).support) for x in X]
     counts = Counter(map(tuple, picked.indices.tolist()))
@@ -268,10 +268,10 @@ def test_pointwise_progress_is_told_and_can_stop():
     assert "stopped" in stopped.notes[-1]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_pointwise_in_no_time_says_which_points_were_not_reached(jobs):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_pointwise_in_no_time_says_which_points_were_not_reached(workers):
     X = points(0, 40, 2, 10)
-    stopped = ip.select_pointwise(X, time_limit=1e-9, jobs=jobs)
+    stopped = ip.select_pointwise(X, time_limit=1e-9, workers=workers)
     done = len(stopped.searches)
     assert 1 <= done < 40
     assert stopped.unreached == stopped.as_dict()["unreached"] == 40 - done
@@ -300,8 +300,8 @@ def test_pointwise_errors_name_the_point():
         ip.select_pointwise(X)
     with pytest.raises(ParameterError, match="two-stage"):
         ip.select_pointwise(X, method="magic")
-    with pytest.raises(ParameterError, match="jobs"):
-        ip.select_pointwise(X, jobs=0)
+    with pytest.raises(ParameterError, match="workers"):
+        ip.select_pointwise(X, workers=0)
 
 
 @pytest.mark.parametrize("seed", range(40))

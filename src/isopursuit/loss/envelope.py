@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array
+from isopursuit.backend import namespace
 from isopursuit.loss.penalty import (
     curvature,
     eigenvalue_loss,
@@ -27,7 +28,6 @@ from isopursuit.loss.penalty import (
     find_root,
     loss_above,
 )
-from isopursuit.matrix import namespace
 
 # Multiples of the scale of κ: dense where the bound of well-conditioned data peaks, wide above.
 _KAPPA_STEPS = (1.28, 1.7, 2.3, 3.1, 4.6, 7.1, 11.4, 20.0, 34.0, 57.0, 100.0, 171.0, 285.0, 570.0)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array
-from isopursuit.matrix import namespace
+from isopursuit.backend import namespace
 
 # Tolerances, relative to the loss. A proof may lose PROVED and NODE_TOLERANCE, which add up to less than STATED.
 STATED = 1e-9  # what "proved optimal" promises (chosen: far above rounding, below what matters)

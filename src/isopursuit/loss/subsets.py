@@ -7,7 +7,9 @@ from numpy.typing import ArrayLike
 
 from isopursuit.errors import ShapeError
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit.matrix import as_exponent, as_matrix, spectrum
+from isopursuit.matrix import as_matrix
+from isopursuit.parameters import as_exponent
+from isopursuit.rank import spectrum
 from isopursuit.threads import on_one_blas_thread
 
 

@@ -14,6 +14,7 @@ from scipy.linalg import eigh
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import Neighbours, neighbour_search
 from isopursuit.matrix import as_matrix
+from isopursuit.renamed import renamed
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
@@ -90,6 +91,7 @@ class TangentSpaces:
         )
 
 
+@renamed(jobs="workers")
 @on_one_blas_thread
 def tangent_spaces(
     points: ArrayLike,
@@ -101,7 +103,7 @@ def tangent_spaces(
     weights: Weights | None = None,
     method: Literal["exact", "approximate"] = "exact",
     leading: int = 10,
-    jobs: int = 1,
+    workers: int = 1,
     callback: Callable[[int, int], object] | None = None,
 ) -> TangentSpaces:
     """Tangent spaces by local principal component analysis.
@@ -127,8 +129,8 @@ def tangent_spaces(
         used, which can take a minute or two.
     leading : int
         How many variances of each neighbourhood to keep; the dimension is sought among them.
-    jobs : int
-        Threads.
+    workers : int
+        Number of threads.
     callback : callable, optional
         Called with how many points are done and how many there are.
 
@@ -154,20 +156,20 @@ def tangent_spaces(
     """
     values = as_matrix(points, wide=False).values
     N, B = values.shape
-    _check_options(N, B, D, neighbours, radius, leading, jobs)
+    _check_options(N, B, D, neighbours, radius, leading, workers)
     where, chosen = _as_places(at, values)
     search = neighbour_search(values, neighbours, radius, method)
     pca = _LocalPCA(values, weights, radius, min(max(leading, 2 if D is None else D + 1), B))
     if D is None:
         some = np.unique(np.linspace(0, len(where) - 1, min(len(where), SAMPLE)).astype(np.intp))
-        _, spectra, totals, counts = pca.run(search, where[some], 0, jobs, None)
+        _, spectra, totals, counts = pca.run(search, where[some], 0, workers, None)
         _refuse_small(counts, 2, values, where[some], radius)
         shares = (spectra / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]).mean(axis=0)
         D = _suggested(shares, int(counts.min()), B)
         how: Literal["given", "estimated"] = "estimated"
     else:
         how = "given"
-    bases, spectra, totals, counts = pca.run(search, where, D, jobs, callback)
+    bases, spectra, totals, counts = pca.run(search, where, D, workers, callback)
     _refuse_small(counts, D + 1, values, where, radius)
     # variances below this are rounding: of the eigenvalues, or of the coordinates themselves
     eps = np.finfo(np.float64).eps
@@ -224,7 +226,7 @@ class _LocalPCA:
         search: Callable[[Array], Neighbours],
         where: Array,
         D: int,
-        jobs: int,
+        workers: int,
         callback: Callable[[int, int], object] | None,
     ) -> tuple[Array, Array, Array, Indices]:
         """Bases, spectra, whole variances and numbers of neighbours at all these places."""
@@ -245,7 +247,7 @@ class _LocalPCA:
             return len(numbers)
 
         done = 0
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             for count in pool.map(at, _slices(n, QUERIES)):
                 done += count
                 if callback is not None:
@@ -331,7 +333,7 @@ def _as_places(at: ArrayLike | None, values: Array) -> tuple[Array, Indices | No
 
 
 def _check_options(
-    N: int, B: int, D: int | None, neighbours: int | None, radius: float | None, leading: int, jobs: int
+    N: int, B: int, D: int | None, neighbours: int | None, radius: float | None, leading: int, workers: int
 ) -> None:
     if (neighbours is None) == (radius is None):
         raise ParameterError("Pass either neighbours=, such as 50, or radius=, the size of a neighbourhood.")
@@ -344,8 +346,8 @@ def _check_options(
         )
     if radius is not None and not 0 < radius < np.inf:
         raise ParameterError(f"radius={radius!r} must be a positive number.")
-    if leading < 1 or jobs < 1:
-        raise ParameterError(f"leading={leading} and jobs={jobs} must be at least 1.")
+    if leading < 1 or workers < 1:
+        raise ParameterError(f"leading={leading} and workers={workers} must be at least 1.")
 
 
 def _refuse_small(counts: Indices, least: int, values: Array, where: Array, radius: float | None) -> None:

@@ -13,7 +13,7 @@ from isopursuit._types import Array, Label
 from isopursuit.clock import Clock
 from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.loss.penalty import STATED
-from isopursuit.matrix import as_exponent
+from isopursuit.parameters import as_exponent
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Found
 from isopursuit.search.inputs import as_array_pool

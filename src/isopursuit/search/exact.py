@@ -16,7 +16,7 @@ from isopursuit._types import Label
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
-from isopursuit.matrix import as_exponent, as_gap
+from isopursuit.parameters import as_exponent, as_gap
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute

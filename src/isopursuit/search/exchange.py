@@ -13,7 +13,7 @@ import numpy as np
 
 from isopursuit._types import Label
 from isopursuit.clock import Clock
-from isopursuit.matrix import as_count, as_exponent
+from isopursuit.parameters import as_count, as_exponent
 from isopursuit.pursuit.streamed import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.driver import Stage, run

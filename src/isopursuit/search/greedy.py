@@ -10,7 +10,7 @@ import numpy as np
 from isopursuit._types import Array, Indices, Label, Status
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
-from isopursuit.matrix import as_count, as_exponent
+from isopursuit.parameters import as_count, as_exponent
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Found
 from isopursuit.search.inputs import as_array_pool, as_source_pool

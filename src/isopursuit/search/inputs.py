@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label
+from isopursuit._types import Indices, Label
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RankError, ShapeError
-from isopursuit.matrix import Matrix, as_indices, as_numbers, as_points, direction_rank, name_columns
+from isopursuit.matrix import Matrix, as_indices, as_points, name_columns
+from isopursuit.parameters import as_numbers
+from isopursuit.rank import direction_rank
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.sources.columns import as_source, is_source, refuse_labels
@@ -44,7 +46,7 @@ def as_array_pool(
     X is one matrix or many points, raw or already validated.
     """
     started = time.perf_counter()
-    matrices = [X] if isinstance(X, Matrix) else X if is_validated(X) else as_points(X, labels)[0]
+    matrices = as_points(X, labels)[0]
     matrix = matrices[0]
     included, excluded = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
     D, P = matrix.values.shape
@@ -73,7 +75,7 @@ def as_array_pool(
     place = np.searchsorted(columns, included).astype(np.intp)
     pool = ArrayPool(matrix, values, columns, place, c=c, started=started)
     for i, one in enumerate(matrices):
-        _check_rank(pool, i, None if one.rounding is None else one.rounding[columns])
+        _check_rank(pool, i, one, columns)
     return pool
 
 
@@ -106,15 +108,13 @@ def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indic
     return np.unique(as_numbers(given if given.size else np.zeros(0, dtype=np.intp), P, what))
 
 
-def is_validated(X: Any) -> TypeGuard[list[Matrix]]:
-    """Whether these are points that were validated before."""
-    return isinstance(X, list) and len(X) > 0 and isinstance(X[0], Matrix)  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _check_rank(pool: ArrayPool, i: int, rounding: Array | None) -> None:
-    """Refuse columns of deficient rank at the i-th point, and dependent included ones."""
+def _check_rank(pool: ArrayPool, i: int, matrix: Matrix, columns: Indices) -> None:
+    """Refuse columns of deficient rank at the i-th point, which are `columns` of its matrix, and dependent included
+    ones.
+    """
     values, where = pool.X[i], f" at point {i}" if pool.points > 1 else ""
-    rank = direction_rank(values, rounding)
+    rounding = None if matrix.rounding is None else matrix.rounding[columns]
+    rank = matrix.rank if len(columns) == matrix.values.shape[1] else direction_rank(values, rounding)
     if rank < pool.k:
         raise RankError(
             f"X has {pool.k} rows but the columns that can be picked have rank {rank}{where}, so every subset has "

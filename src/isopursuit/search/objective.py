@@ -10,8 +10,9 @@ import numpy as np
 from isopursuit._types import Array
 from isopursuit.errors import ParameterError
 from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, log_sum, to_loss
-from isopursuit.matrix import as_exponent, spectrum
 from isopursuit.normalize import symmetric_normalize
+from isopursuit.parameters import as_exponent
+from isopursuit.rank import spectrum
 from isopursuit.search.settings import TIE
 
 

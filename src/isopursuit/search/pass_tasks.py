@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array, Indices
+from isopursuit.backend import namespace, on_host
 from isopursuit.loss.penalty import LARGEST_LOG, eigenvalue_of_loss, log_penalty, loss_above, loss_below
-from isopursuit.matrix import namespace, on_host, spectrum
+from isopursuit.rank import spectrum
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import Interruptible, OutOfTimeError, alive, beside, pieces
 from isopursuit.search.settings import TIE

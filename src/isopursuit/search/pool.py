@@ -19,7 +19,8 @@ from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.penalty import STATED
-from isopursuit.matrix import Matrix, direction_rank, side_by_side, spectrum
+from isopursuit.matrix import Matrix
+from isopursuit.rank import direction_rank, side_by_side, spectrum
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Found
 from isopursuit.search.objective import Objective

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.backend import on_host
 from isopursuit.loss.penalty import log_spectral_loss, log_sum
-from isopursuit.matrix import EPS, LOOSE, on_host, spectrum
+from isopursuit.rank import EPS, LOOSE, spectrum
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import Interruptible, alive, pieces
 from isopursuit.search.settings import TIE

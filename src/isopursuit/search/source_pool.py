@@ -10,7 +10,8 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.errors import RankError, ShapeError
-from isopursuit.matrix import Matrix, length_notes, name_columns, unit_columns
+from isopursuit.matrix import Matrix, length_notes, name_columns
+from isopursuit.rank import unit_columns
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Found
 from isopursuit.search.objective import Objective

@@ -27,9 +27,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from isopursuit._types import Array, Indices
+from isopursuit.backend import namespace, on_host
 from isopursuit.loss.envelope import Relaxation
 from isopursuit.loss.penalty import loss_below
-from isopursuit.matrix import namespace, on_host
 from isopursuit.search.passes import alive, beside, pieces
 from isopursuit.sources.tasks import Pile, Transform
 

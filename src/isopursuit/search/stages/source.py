@@ -14,7 +14,7 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.errors import RankError
-from isopursuit.matrix import numerical_rank, spectrum, unit_columns
+from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pass_tasks import Addition, Best, SwapCandidates, tied

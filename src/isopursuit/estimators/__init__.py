@@ -1,0 +1,13 @@
+"""Selectors for scikit-learn (extra `sklearn`): pick features, or samples, inside a pipeline.
+
+Both estimators turn a table (n_samples, n_features) into candidates, pass them to `select`, and keep its answer with
+the proof. They differ in what a candidate is: a feature, or a sample.
+"""
+
+from isopursuit.errors import optional
+
+optional("sklearn", "sklearn", "isopursuit.estimators")
+from isopursuit.estimators.features import IsometryFeatureSelector  # noqa: E402
+from isopursuit.estimators.samples import IsometrySampleSelector  # noqa: E402
+
+__all__ = ["IsometryFeatureSelector", "IsometrySampleSelector"]

@@ -1,0 +1,168 @@
+"""A scikit-learn selector of features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
+
+from isopursuit._types import Array, Mask, Method
+from isopursuit.errors import ParameterError
+from isopursuit.estimators.base import IsometrySelector, as_weights
+from isopursuit.matrix import Matrix
+from isopursuit.normalize import Normalization
+from isopursuit.rank import EPS
+
+MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated, for a relevance function (guess)
+
+
+class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
+    """Pick k features that are as uncorrelated, and as close to unit length, as possible.
+
+    A feature is a vector with one entry for each sample, divided by √n_samples (with weights: by √Σw, each sample
+    times √w): its length is then its root mean square, 1 for a standardized feature however many samples there are,
+    and the inner product of two standardized features is their correlation. Features are compared by their coordinates
+    in the leading k-dimensional space, the first k principal components (uncentred unless standardized).
+
+    Parameters
+    ----------
+    k : int, optional
+        How many features to pick; if not given half of them (as in `sklearn.feature_selection.RFE`), or as many as
+        are independent if that is fewer.
+    c : float
+        The paper's exponent: larger punishes lengths away from 1 more.
+    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+        See `isopursuit.select`.
+    standardize : bool
+        Compare features with mean 0 and variance 1. Constant ones then cannot be picked. `transform` still returns
+        the features as they came.
+    unit : float or "median"
+        The length that counts as 1; "median" is that of the candidates, so that the table's unit does not matter.
+    include, exclude : iterables of feature names or numbers, optional
+        Features that must or must not be picked.
+    relevance : callable or array_like (n_features,), optional
+        How much each feature is worth having, or a function of (X, y) that says so, such as
+        `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
+        Only ratios to the largest matter: a feature with half of it becomes twice as long if it is longer than 1,
+        half as long if shorter, which is always further from the ideal. Zero excludes.
+    normalization : {"symmetric", "logarithmic"} or callable
+        See `isopursuit.symmetric_normalize`.
+    time_limit : float, optional
+        Seconds the search may take.
+    gap : float
+        Stop as soon as the answer is proved to be within this relative distance of the best.
+
+    Attributes
+    ----------
+    selection_ : Selection
+        The answer of `isopursuit.select`, with prices, alternatives and notes.
+    certificate_ : Certificate or None
+        dual ≤ optimum ≤ primal of the convex stage, for the two-stage method.
+    loss_, lower_bound_ : float
+        The loss of the picked features (the ideal is k), and what none of the subsets searched can be below.
+    optimal_ : bool
+        Whether the search proved its answer: among the features that the pursuit left (two-stage), or all (exact).
+    mean_, scale_ : ndarray (n_features,)
+        What standardization subtracted and divided by (infinite for constant features).
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from isopursuit.datasets import load_wine
+    >>> wine = load_wine()
+    >>> selector = IsometryFeatureSelector(k=3, method="exact", standardize=True).fit(wine.values)
+    >>> [wine.features[i] for i in selector.get_support(indices=True)]
+    ['alcohol', 'ash', 'od280/od315_of_diluted_wines']
+    >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.optimal_
+    ((178, 3), 3.0925, True)
+    """
+
+    def __init__(
+        self,
+        k: int | None = None,
+        c: float = 1.0,
+        *,
+        method: Method = "two-stage",
+        standardize: bool = False,
+        unit: float | Literal["median"] = 1.0,
+        include: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        relevance: Callable[[Any, Any], Any] | Sequence[float] | Array | None = None,
+        normalization: Normalization = "symmetric",
+        time_limit: float | None = 60.0,
+        gap: float = 0.0,
+    ) -> None:
+        super().__init__(
+            k,
+            c,
+            method=method,
+            standardize=standardize,
+            unit=unit,
+            include=include,
+            exclude=exclude,
+            normalization=normalization,
+            time_limit=time_limit,
+            gap=gap,
+        )
+        self.relevance = relevance
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Pick features.
+
+        Parameters
+        ----------
+        X : array_like or data frame (n_samples, n_features)
+            The table.
+        y : ignored
+            But given to `relevance` where that is a function.
+        sample_weight : array_like (n_samples,), optional
+            How many times each sample counts: a weight of 2 is a row that stands there twice. Where `relevance` is a
+            function, it is given the rows so repeated, and weights must be whole numbers.
+        """
+        table = self._table(X, reset=True)
+        n, p = table.shape
+        weight = as_weights(sample_weight, n, "sample_weight")
+        notes = self._learn_scale(table, weight)
+        # length 1 is root mean square 1
+        candidates = self._standardized(table) * np.sqrt(weight / weight.sum())[:, None]
+        rounding = EPS * (np.linalg.norm(candidates, axis=0) + 2 * np.abs(self.mean_) / self.scale_)
+        self._pick(
+            Matrix(candidates, self._names(), notes, rounding),
+            "features",
+            lambda rank: min(max(1, p // 2), rank),
+            relevance=self._relevance(table, y, weight if sample_weight is not None else None),
+        )
+        return self
+
+    def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
+        if self.relevance is None:
+            return None
+        if not callable(self.relevance):
+            return as_weights(self.relevance, table.shape[1], "relevance")
+        if weight is not None:  # a function of (X, y) knows of copies only
+            copies = weight.astype(np.intp)
+            if (copies != weight).any() or copies.sum() > MOST_COPIES:
+                raise ParameterError(
+                    "A relevance that is a function needs sample_weight in whole numbers, at most "
+                    f"{MOST_COPIES:,} in all, because it is given every sample as often as its weight says. Pass "
+                    "relevance as an array of scores instead."
+                )
+            table, y = table.repeat(copies, axis=0), None if y is None else np.asarray(y).repeat(copies, axis=0)
+        answer: Any = self.relevance(table, y)
+        scores = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=np.float64)
+        return as_weights(np.where(np.isnan(scores), 0.0, scores), table.shape[1], "relevance")
+
+    def _get_support_mask(self) -> Mask:  # pyright: ignore[reportIncompatibleMethodOverride]
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.selection_.indices] = True
+        return mask
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast(Any, super().__sklearn_tags__())
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,163 @@
+"""What each picked column is worth: its price, its best replacement, and the columns that lose narrowly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isopursuit._types import Array, Indices, Labels, Method
+from isopursuit.clock import Clock
+from isopursuit.loss.penalty import to_loss
+from isopursuit.matrix import Matrix
+from isopursuit.normalize import LARGEST_LOG
+from isopursuit.results import Pursuit, Search, name_of
+from isopursuit.search.passes import OutOfTimeError, fold_until
+from isopursuit.search.replacements import Found, Replacement, Replacements, is_lower, ranked, rounding_after
+from isopursuit.selection import Alternative, Choice, Selection
+from isopursuit.sources.columns import Columns
+
+PRUNED = 1e-9  # a difference of log-losses; a subset lower by this is better, not equal but for rounding (as "optimal")
+EXPLAINING_SHARE = 0.25  # of the remaining time, the most that is reserved for prices (guess)
+EXPLAINING_START = 0.1  # seconds reserved for prices of any matrix, however small (guess)
+SPEED = 2e8  # multiplications per second, a low estimate of the kernel's speed; a column's price needs k³ (guess)
+COPYING = 1e9  # bytes per second, a low estimate of how fast columns are copied (guess)
+COPIES = 4  # of all columns, that prices in memory need: two here, two in `Replacements.among` (counted)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the stages of a selection found, and the notes they add for the user."""
+
+    search: Search
+    pursuit: Pursuit | None = None
+    notes: tuple[str, ...] = ()
+
+
+def before_explaining(clock: Clock, n: int, k: int, P: int) -> Clock:
+    """The clock of everything before the prices of k columns among P at n points.
+
+    It leaves them the time that they are estimated to take, at most `EXPLAINING_SHARE` of what remains.
+    """
+    needed = EXPLAINING_START + n * P * float(k) ** 3 / SPEED
+    return clock.reserve(min(EXPLAINING_SHARE * clock.remaining, needed))
+
+
+def replacements_in_memory(
+    points: list[Matrix], search: Search, c: float, exclude: Sequence[int], clock: Clock
+) -> Found:
+    """What could replace each picked column: the columns that are zero at no point, neither picked nor excluded."""
+    if COPIES * len(points) * points[0].values.nbytes / COPYING > clock.remaining:
+        return (None,) * len(search.indices)
+    possible = np.all([one.nonzero for one in points], axis=0)
+    possible[[*search.indices, *exclude]] = False
+    others = np.flatnonzero(possible)
+    picked, offered = (np.stack([one.values[:, some] for one in points]) for some in (search.indices, others))
+    known = [one.rounding for one in points if one.rounding is not None]
+    rounding = np.stack(known) if len(known) == len(points) else None
+    of_picked, of_others = (None if rounding is None else rounding[:, some] for some in (search.indices, others))
+    task = Replacements(picked, search.log_loss, c, search.indices, of_picked, deadline=clock.deadline)
+    return task.among(offered, others, of_others)
+
+
+def replacements_in_source(
+    columns: Columns, search: Search, c: float, exclude: Indices, clock: Clock
+) -> tuple[Array, Found]:
+    """The picked columns (1, k, k), and what could replace each of them: one pass over all columns."""
+    values, rounding = load(columns, search.indices)
+    rounding = None if rounding is None else rounding[None]
+    outside = np.union1d(search.indices, exclude)
+    task = Replacements(values[None], search.log_loss, c, outside, rounding, columns.transform, deadline=clock.deadline)
+    try:
+        return values[None], fold_until(columns.source, task, clock.deadline)
+    except OutOfTimeError:
+        return values[None], (None,) * len(search.indices)
+
+
+def load(columns: Columns, numbers: Indices) -> tuple[Array, Array | None]:
+    """These columns of a source as they are compared, (k, m), and the rounding of each, as in `Matrix`."""
+    taken = columns.take(numbers)
+    rounding = rounding_after(columns.transform, replace(columns.transform, A=None).apply(taken))
+    return columns.transform.apply(taken), rounding
+
+
+def explain(
+    values: Array,
+    labels: Labels | None,
+    c: float,
+    method: Method,
+    outcome: Outcome,
+    include: Sequence[int] | Indices,
+    found: Found,
+) -> Selection:
+    """The selection of the columns `values` (n, k, k), where `found` lists what could replace each of them, None where
+    there was no time to compute it.
+    """
+    search = outcome.search
+    choices = _choices(values, labels, search, found)
+    rivals: dict[int, tuple[Replacement, int]] = {}
+    for index, swaps in zip(search.indices.tolist(), found, strict=True):
+        for one in swaps or () if index not in include else ():
+            if one.index not in rivals or is_lower(one.log_loss, rivals[one.index][0].log_loss):
+                rivals[one.index] = (one, index)
+    notes = search.notes + outcome.notes
+    unpriced = sum(swaps is None for swaps in found)
+    if unpriced:
+        notes += (f"the prices of {unpriced} of {len(choices)} columns were not computed: the time limit came first.",)
+    if outcome.pursuit is not None and any(
+        one.log_loss < search.log_loss - PRUNED and one.index not in include for one in choices
+    ):
+        notes += (
+            "a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",
+        )
+    return Selection(
+        indices=search.indices,
+        labels=tuple(name_of(labels, i) for i in search.indices.tolist()),
+        loss=search.loss,
+        log_loss=search.log_loss,
+        pursuit=outcome.pursuit,
+        search=search,
+        matrix=values,
+        choices=choices,
+        alternatives=tuple(
+            Alternative(
+                one.index,
+                name_of(labels, one.index),
+                float(np.linalg.norm(one.values, axis=1).mean()),
+                to_loss(one.log_loss),
+                name_of(labels, rivals[one.index][1]),
+                one.log_loss,
+            )
+            for one in ranked(one for one, _ in rivals.values())
+        ),
+        method=method,
+        c=c,
+        notes=notes,
+    )
+
+
+def _choices(values: Array, labels: Labels | None, search: Search, found: Found) -> tuple[Choice, ...]:
+    """Each picked column with its length (the mean over the points), its price and its best replacement."""
+    choices: list[Choice] = []
+    lengths = np.linalg.norm(values, axis=1).mean(axis=0)
+    for index, length, swaps in zip(search.indices.tolist(), lengths.tolist(), found, strict=True):
+        label = name_of(labels, index)
+        if swaps is None:
+            choices.append(Choice(index, label, length, float("nan"), None, float("nan")))
+        elif not swaps:
+            choices.append(Choice(index, label, length, _rise(search.log_loss, float("inf")), None))
+        else:
+            best = swaps[0]
+            price = _rise(search.log_loss, best.log_loss)
+            choices.append(Choice(index, label, length, price, name_of(labels, best.index), best.log_loss))
+    return tuple(choices)
+
+
+def _rise(log_loss: float, log_other: float) -> float:
+    """How much higher the other loss is, infinite where that overflows float64."""
+    if log_other == log_loss:
+        return 0.0
+    if max(log_loss, log_other) < LARGEST_LOG:
+        return to_loss(log_loss) * float(np.expm1(log_other - log_loss))
+    return float("inf") if log_other > log_loss else -float("inf")

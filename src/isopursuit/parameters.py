@@ -1,0 +1,65 @@
+"""Options that many functions share: each is checked by one function, whose message says what to pass instead."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit._types import Indices
+from isopursuit.errors import ParameterError, RankError
+
+MAX_SETTING = 1e30  # Python's integers have no limit; this is far beyond any sensible option, and float32 holds it
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is a real number, and not a truth value."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def as_gap(gap: float) -> float:
+    """A relative gap."""
+    if not is_number(gap) or not 0 <= gap < 1:
+        raise ParameterError(f"gap={gap!r} must be a relative gap from 0 to below 1, such as 0.01.")
+    return float(gap)
+
+
+def as_count(count: int, least: int, what: str) -> int:
+    """A whole number, at least so large."""
+    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
+        raise ParameterError(f"{what}={count!r} must be a whole number, at least {least}.")
+    return int(count)
+
+
+def as_exponent(c: float) -> float:
+    """The paper's exponent c > 0."""
+    if not is_number(c) or not 0 < c < MAX_SETTING:
+        raise ParameterError(f"c={c!r} is not a positive number. The paper uses c=1; try values from 0.1 to 10.")
+    return float(c)
+
+
+def as_size(k: int | None, D: int, rank: int) -> int:
+    """How many columns to pick: D, or fewer, never more than the rank."""
+    if k is None:
+        k = D
+    if not isinstance(k, int | np.integer) or isinstance(k, bool):
+        raise ParameterError(f"k={k!r} is not a whole number. Pass how many columns to pick, from 1 to {rank}.")
+    if not 1 <= k <= D:
+        raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {rank} columns.")
+    if k > rank:
+        raise RankError(
+            f"X has {D} rows but rank {rank}, so no {k} columns can be independent. "
+            f"Pass k={rank} to select in its {rank}-dimensional row space, or drop dependent rows."
+        )
+    return int(k)
+
+
+def as_numbers(numbers: ArrayLike, n: int, what: str) -> Indices:
+    """Numbers of some of n things, each from 0 to n − 1; a mask of n is taken as the numbers where it holds."""
+    given: NDArray[Any] = np.asarray(numbers)
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and not 0 <= given.min() <= given.max() < n):
+        raise ParameterError(f"{what} must be a list of whole numbers from 0 to {n - 1}, or a mask of {n}.")
+    return given.astype(np.intp)

@@ -1,0 +1,177 @@
+"""What `select` was given, with the columns to include and to exclude as numbers.
+
+`MatrixProblem` holds validated matrices in memory, `SourceProblem` columns that are streamed. Both offer the same
+steps: pursue, keep the tied columns, replace each picked column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from isopursuit._types import Array, Indices, Label, Labels
+from isopursuit.clock import Clock
+from isopursuit.errors import ParameterError
+from isopursuit.explain import load, replacements_in_memory, replacements_in_source
+from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, in_row_space, name_columns
+from isopursuit.normalize import Normalization
+from isopursuit.parameters import as_size
+from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.results import Pursuit, Search
+from isopursuit.search.inputs import as_array_pool, as_column_numbers
+from isopursuit.search.replacements import Found
+from isopursuit.sources.columns import Columns, as_source, refuse_labels
+
+MOST_TIED = 5000  # columns of a source that the second stage loads; beyond, those with weight alone (guess)
+
+
+@dataclass(frozen=True)
+class MatrixProblem:
+    """Validated matrices of one shape, in the leading k dimensions, that share one selection.
+
+    `many` says whether the caller passed a list or a stack of them.
+    """
+
+    points: list[Matrix]
+    many: bool = False
+    include: ColumnNumbers = field(default_factory=ColumnNumbers)
+    exclude: ColumnNumbers = field(default_factory=ColumnNumbers)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        k: int | None,
+        include: Iterable[Any] | None,
+        exclude: Iterable[Any] | None,
+        labels: Sequence[Label] | None,
+    ) -> MatrixProblem:
+        """Validate what the caller passed; labels become numbers here."""
+        points, many = as_points(X, labels, wide=k is None)
+        D = len(points[0].values)
+        k = as_size(k, D, min(one.rank for one in points))
+        included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
+        if k < D:
+            points = [in_row_space(one, k, excluded) for one in points]
+        return cls(points, many, included, excluded, _reduced_note(k, D))
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Points, rows (how many columns to pick) and columns."""
+        return len(self.points), *self.points[0].values.shape
+
+    @property
+    def labels(self) -> Labels | None:
+        """The columns' names."""
+        return self.points[0].labels
+
+    @property
+    def searched(self) -> list[Matrix]:
+        """What a search over all columns takes."""
+        return self.points
+
+    def checked(self) -> MatrixProblem:
+        """The problem itself. Raises an error where no subset can be picked, or all are dependent."""
+        first = as_array_pool(self.points, 1.0, self.include, self.exclude).matrix
+        return replace(self, points=[first, *self.points[1:]])
+
+    def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
+        """Isometry pursuit of the columns that may be picked; the others take part as zero columns.
+
+        A column that is zero at one point may not be picked, because every subset with it is dependent at that point.
+        """
+        points = self.points
+        if self.many or self.exclude:
+            possible = np.all([one.nonzero for one in points], axis=0)
+            possible[self.exclude] = False
+            points = [replace(one, values=one.values * possible) for one in points]
+        X = points if self.many else points[0]
+        return isometry_pursuit(X, c, normalization=normalization, time_limit=clock.remaining_limit)
+
+    def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
+        """The numbers of the tied columns and of those to include, and the matrices of these columns alone."""
+        numbers = np.setdiff1d(np.union1d(pursuit.tied, self.include), self.exclude).astype(np.intp)
+        return numbers, [one.take(numbers) for one in self.points]
+
+    def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, Found]:
+        """The picked columns (n, k, k), and what could replace each."""
+        values = np.stack([one.values[:, search.indices] for one in self.points])
+        return values, replacements_in_memory(self.points, search, c, self.exclude, clock)
+
+
+@dataclass(frozen=True)
+class SourceProblem:
+    """The columns of a source, in the leading k dimensions."""
+
+    columns: Columns
+    include: Indices
+    exclude: Indices
+    notes: tuple[str, ...] = ()
+    many: bool = False
+    labels: Labels | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        k: int | None,
+        include: Iterable[Any] | None,
+        exclude: Iterable[Any] | None,
+        labels: Sequence[Label] | None,
+    ) -> SourceProblem:
+        """Validate what the caller passed; a source has no labels, and its entries are checked by the first pass."""
+        refuse_labels(labels)
+        columns = as_source(X, k=k)
+        k, count = columns.shape
+        rows = (X if isinstance(X, Columns) else columns.source).shape[0]
+        included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
+        return cls(columns, included, excluded, _reduced_note(k, rows))
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Points, rows (how many columns to pick) and columns."""
+        return 1, *self.columns.shape
+
+    @property
+    def searched(self) -> Columns:
+        """What a search over all columns takes."""
+        return self.columns
+
+    def checked(self) -> SourceProblem:
+        """The problem itself. Raises an error where columns are both included and excluded."""
+        both = np.intersect1d(self.include, self.exclude)
+        if len(both):
+            raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
+        return self
+
+    def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
+        """Isometry pursuit of all columns, in passes over the source."""
+        return isometry_pursuit(self.columns, c, normalization=normalization, time_limit=clock.remaining_limit)
+
+    def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
+        """The numbers of the tied columns and of those to include, and the matrix of these columns alone."""
+        tied, notes = pursuit.tied, pursuit.notes
+        if len(tied) > MOST_TIED:
+            notes += (f"{len(tied)} columns are tied, too many to search: those with weight were.",)
+            tied = pursuit.support
+        both = np.intersect1d(self.exclude, tied)
+        if len(both):
+            raise ParameterError(
+                f"exclude names columns that the pursuit keeps: {name_columns(both.tolist(), None)}. Over a source it "
+                "cannot leave them out; the methods 'exact', 'exchange' and 'greedy' can."
+            )
+        numbers = np.union1d(tied, self.include)
+        values, rounding = load(self.columns, numbers)
+        return numbers, [Matrix(values, None, notes, rounding, validated=True)]
+
+    def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, Found]:
+        """The picked columns (1, k, k), and what could replace each."""
+        return replacements_in_source(self.columns, search, c, self.exclude, clock)
+
+
+def _reduced_note(k: int, D: int) -> tuple[str, ...]:
+    return (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()

@@ -1,0 +1,99 @@
+"""Singular values, rank and row space of wide matrices, as arrays: nothing here validates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import qr
+
+from isopursuit._types import Array
+
+EPS = float(np.finfo(np.float64).eps)
+# a sine, the most that a leading space counts as being off: where singular values are so close that rounding decides
+# which space it is, either is as good (guess, a few hundred times EPS)
+LOOSE = 1e-13
+SAMPLE = 8  # columns per row that are tried first to show that the rank is full (guess: random ones need about 2)
+
+
+def spectrum(stack: Array) -> Array:
+    """Singular values of a matrix, or of a stack of matrices, in descending order."""
+    return np.asarray(np.linalg.svd(stack, compute_uv=False), dtype=np.float64)
+
+
+def singular_values(values: Array) -> Array:
+    """Singular values of a wide matrix, in descending order, without a copy of it.
+
+    Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate.
+    """
+    return spectrum(row_triangle(values))
+
+
+def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -> Array:
+    """R (upper, D × D) with X Xᵀ = Rᵀ R, from QR of Xᵀ by blocks; columns are multiplied by `scale` first."""
+    D, P = values.shape
+    R = np.zeros((0, D))
+    for first in range(0, P, block):
+        columns = values[:, first : first + block]
+        if scale is not None:
+            columns = columns * scale[first : first + block]
+        # SciPy's QR releases the interpreter's lock, NumPy's does not
+        (R,) = qr(np.vstack([R, columns.T]), mode="r", overwrite_a=True, check_finite=False)
+        R = np.asarray(R[:D], dtype=np.float64)
+    return R
+
+
+def numerical_rank(s: Array, P: int, error: float = 0.0) -> int:
+    """How many singular values are above rounding: eps times the largest, or `error` where that is more."""
+    return int((s > max(len(s), P) * max(EPS * s[0], error)).sum()) if s[0] > 0 else 0
+
+
+def direction_rank(values: Array, rounding: Array | None = None) -> int:
+    """The rank of the columns, whatever their lengths.
+
+    Every column is divided by its length, or by rounding / eps where that is larger: then each has an error of at most
+    eps, and directions that differ by less count as one.
+    """
+    D, P = values.shape
+    if rounding is None:
+        # a few columns often show that the rank is full: σ_min of all is at least that of some, and σ_max at most √P
+        some = values[:, :: max(P // (SAMPLE * D), 1)]
+        if D <= some.shape[1] < P and float(singular_values(unit_columns(some))[-1]) > 2 * P * math.sqrt(P) * EPS:
+            return D
+        return numerical_rank(singular_values(unit_columns(values)), P)
+    size = np.maximum(np.linalg.norm(values, axis=0), rounding / EPS)
+    return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), P, EPS)
+
+
+def unit_columns(values: Array) -> Array:
+    """Columns of length 1, zero ones left zero: what rank depends on, whatever the lengths."""
+    lengths = np.linalg.norm(values, axis=0)
+    return values / np.where(lengths > 0, lengths, 1.0)
+
+
+def side_by_side(values: Array, block: int = 256) -> Array:
+    """The columns as rows, (P, D), copied block by block, so that each block stays in cache."""
+    x = np.empty(values.shape[::-1])
+    for first in range(0, len(x), block):
+        x[first : first + block] = values[:, first : first + block].T
+    return x
+
+
+def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
+    """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ.
+
+    Columns named in `without` do not take part in finding that space.
+    """
+    return leading_directions(values, k, without)[0].T @ values
+
+
+def leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[Array, float]:
+    """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE."""
+    kept = np.delete(values, without, axis=1) if without else values
+    u, s, _ = np.linalg.svd(row_triangle(kept).T)
+    leading = u[:, :k]
+    # fix the signs, so that the answer does not depend on LAPACK's
+    leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+    gap = s[k - 1] - (s[k] if k < len(s) else 0.0)
+    return leading, EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))
