@@ -17,6 +17,13 @@ settings.register_profile("steady", deadline=None, derandomize="CI" in os.enviro
 settings.load_profile("steady")
 
 
+def pytest_runtest_setup(item):
+    """Skip a test whose optional packages are missing."""
+    for marker in item.iter_markers("needs"):
+        for package in marker.args:
+            pytest.importorskip(package)
+
+
 def standardized(table):
     spread = table.std(axis=0)
     table = table[:, spread > 0]

@@ -17,10 +17,10 @@ def test_there_are_pages_with_snippets():
     assert {"tutorial.md", "cluster.md", "howto/prove.md"} <= set(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.needs(NEEDS[page])] if page in NEEDS else []) for page in PAGES]
+)
 def test_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
-    if page in NEEDS:
-        pytest.importorskip(NEEDS[page])
     if page == "cluster.md":
         warnings.simplefilter("ignore")  # Dask's own, about ports and closed connections
     monkeypatch.chdir(tmp_path)

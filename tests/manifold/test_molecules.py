@@ -123,6 +123,7 @@ def test_atoms_in_one_place_are_refused():
         angle_gradients(np.zeros((1, 3, 3)), [[0, 1, 2]])
 
 
+@pytest.mark.needs("ase", "rdkit")
 def test_values_are_those_of_ase_and_rdkit(frames):
     ase, transforms = pytest.importorskip("ase"), pytest.importorskip("rdkit.Chem.rdMolTransforms")
     geometry = pytest.importorskip("rdkit.Geometry")
