@@ -218,25 +218,6 @@ def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
     assert 8 < found.lower_bound < found.loss
 
 
-def test_a_time_limit_a_gap_and_a_callback_end_it_with_a_bound():
-    X = np.random.default_rng(1).normal(size=(8, 10_000)) / np.sqrt(8)
-    stopped = ip.exact_search(ip.as_source(X), time_limit=3.0, workers=1)
-    assert stopped.status == "time"
-    assert 8 <= stopped.lower_bound < stopped.loss
-    near = ip.exact_search(ip.as_source(X), gap=0.1, time_limit=10, workers=1)
-    assert near.status == "gap"
-    assert near.gap <= 0.1
-    seen = []
-
-    def stop(progress):
-        seen.append(progress)
-        return True
-
-    assert ip.exact_search(ip.as_source(X), callback=stop, time_limit=10, workers=1).status == "interrupted"
-    assert seen[0].incumbent < np.inf
-    assert len(seen[0].indices) == 8
-
-
 @pytest.mark.parametrize("kind", marked(SOURCES))
 @pytest.mark.parametrize("method", ["greedy", "exchange", "exact"])
 def test_standardized_and_projected_on_the_fly(method, kind, tmp_path):
