@@ -23,6 +23,10 @@ OFFLINE = $(PIP) install $(LOCAL) -r $<
 FETCH = $(PIP) wheel --wheel-dir "$(WHEELS)" -r $<
 BUILD := --no-index --no-deps --no-build-isolation
 
+# Bytecode is kept, in the environment: the tests start hundreds of processes, and compiling takes half of their time.
+unexport PYTHONDONTWRITEBYTECODE
+test long docs fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+
 # one process a core; --dist=worksteal keeps the tests of a file together while it can
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal
 FAST := not long and not needs

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,10 +28,16 @@ def run(*arguments, **options):
     )
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "wine.csv"
+    assert run("datasets", "wine", "--output", path).returncode == 0
+    return path
+
+
 @pytest.fixture
-def wine(tmp_path):
-    assert run("datasets", "wine", "--output", tmp_path / "wine.csv").returncode == 0
-    return tmp_path / "wine.csv"
+def wine(written, tmp_path):
+    return Path(shutil.copy(written, tmp_path))
 
 
 def assert_one_line_error(result, *words):

@@ -150,6 +150,7 @@ def test_a_replicate_of_wine_with_all_features(wine: Matrix) -> None:
     assert (proof.status, proof.loss) == ("optimal", pytest.approx(81.442953276, rel=1e-9))
 
 
+@pytest.mark.long
 def test_wine_with_all_features(wine: Matrix) -> None:
     proof = search(wine.T, time_limit=60)
     assert (proof.status, proof.loss) == ("optimal", pytest.approx(52.064503950, rel=1e-9))
@@ -227,6 +228,7 @@ def test_an_interrupt_from_the_keyboard_returns_what_is_known() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_the_public_search_proves_wine_and_breast_cancer(wine: Matrix, cancer: Matrix) -> None:
     for X, loss in ((wine.T[:8], 12.231016604), (wine.T, 52.064503950), (cancer.T[:10], 380.836044511)):
         found = ip.exact_search(X, time_limit=60)
@@ -234,6 +236,7 @@ def test_the_public_search_proves_wine_and_breast_cancer(wine: Matrix, cancer: M
         assert found.loss == pytest.approx(loss, abs=5e-9 * loss)
 
 
+@pytest.mark.long
 def test_five_seconds_are_five_seconds_on_many_columns() -> None:
     X = np.random.default_rng(0).standard_normal((20, 20_000)) / math.sqrt(20)
     began = time.monotonic()
