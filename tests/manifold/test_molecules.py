@@ -79,6 +79,7 @@ def test_gradients_of_all_angles_are_central_differences(frames):
     assert worst_error(angle_gradients(frames, rows), angle_oracle, frames, rows) < 1e-7
 
 
+@pytest.mark.long
 def test_gradients_of_all_torsions_are_central_differences(frames):
     some = np.random.default_rng(1).permutation(all_torsions(9))
     for first in range(0, 1000, 100):  # on every frame 76 others, so that all 756 come up
