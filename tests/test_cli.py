@@ -414,6 +414,7 @@ def test_without_typer_the_command_says_what_to_install():
     assert_one_line_error(told, "Install isopursuit[cli]")
 
 
+@pytest.mark.long
 def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path):
     text = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path)).stdout
     assert "paper" in text
