@@ -23,7 +23,7 @@ def marked(page):
     return pytest.param(page, marks=[*needs, pytest.mark.long] if page in LONG else needs)
 
 
-@pytest.mark.parametrize("page", map(marked, PAGES))
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     if page == "cluster.md":
         warnings.simplefilter("ignore")  # Dask's own, about ports and closed connections
