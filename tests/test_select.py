@@ -76,52 +76,9 @@ def test_prices_and_alternatives_are_what_a_full_table_of_swaps_says(seed):
     assert [other.loss for other in picked.alternatives] == pytest.approx([by_rival[p] for p in nearest])
 
 
-def test_fewer_columns_than_rows_are_compared_in_the_row_space():
-    X = load_wine().matrix()
-    picked = ip.select(X, k=4)
-    assert picked.k == 4
-    assert picked.matrix.shape == (4, 4)
-    U = np.linalg.svd(X, full_matrices=False)[0][:, :4]
-    assert picked.loss == pytest.approx(ip.isometry_loss(U.T @ X[:, picked.indices]), rel=1e-9)
-
-
-def test_the_order_of_columns_does_not_matter():
-    X = problem(1, 5, 60)
-    order = np.random.default_rng(0).permutation(60)
-    for method in ("two-stage", "exact", "exchange"):
-        plain, permuted = ip.select(X, method=method), ip.select(X[:, order], method=method)
-        assert sorted(order[permuted.indices].tolist()) == plain.indices.tolist()
-
-
-def test_must_include_and_exclude_hold_in_every_method():
-    X = problem(2, 4, 20)
-    best = ip.select(X, method="exact").indices
-    odd = int(np.setdiff1d(np.arange(20), best)[0])
-    for method in ("two-stage", "exact", "exchange", "greedy", "brute"):
-        picked = ip.select(X, method=method, include=[odd], exclude=[int(best[0])])
-        assert odd in picked.indices
-        assert best[0] not in picked.indices
-        assert best[0] not in [other.index for other in picked.alternatives]
-
-
-def test_out_of_time_the_incumbent_comes_with_a_bound():
-    X = np.random.default_rng(0).normal(size=(24, 400)) / np.sqrt(24)
-    picked = ip.select(X, method="exact", time_limit=0.5)
-    assert picked.search.status == "time"
-    assert 24 <= picked.search.lower_bound <= picked.loss
-    assert 0 < picked.search.gap < 1
-    assert "%" in picked.verdict
-
-
 def test_an_unknown_method_is_refused():
     with pytest.raises(ParameterError, match="two-stage"):
         ip.select(problem(0, 2, 5), method="magic")
-
-
-def test_contradictions_are_refused_by_every_method():
-    for method in ("two-stage", "exact", "exchange", "greedy", "brute"):
-        with pytest.raises(ParameterError, match="both included and excluded"):
-            ip.select(problem(0, 3, 8), method=method, include=[0], exclude=[0])
 
 
 def test_a_tall_table_is_fine_when_few_columns_are_asked_for():

@@ -1,16 +1,22 @@
-"""Is this installation whole? For an environment with nothing but dependencies: python -I tools/smoke.py [VERSION]."""
+"""Check an installation in an environment that has nothing but its dependencies: python -I tools/smoke.py."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 
 
-def main(expected: str) -> None:
-    """Import, solve, prove, and ask for what is not there."""
+def main() -> None:
+    """Import the package, solve, prove, and run the command, whose packages may be missing."""
+    build = (Path(__file__).resolve().parents[1] / "meson.build").read_text(encoding="utf-8")
+    stated = re.search(r"^  version: '([^']+)'", build, flags=re.MULTILINE)
+    assert stated is not None, "meson.build states no version"
+    expected = stated.group(1)
     assert ip.__version__ == version("isopursuit") == expected, (ip.__version__, expected)
     X = load_wine().matrix()
     pursuit = ip.isometry_pursuit(X)
@@ -30,4 +36,4 @@ def main(expected: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else version("isopursuit"))
+    main()

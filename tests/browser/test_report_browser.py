@@ -13,7 +13,7 @@ import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.report import write_report
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.needs("selenium"), needs_browser]
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=document.title="owned">"\' $\\frac{'
 
 

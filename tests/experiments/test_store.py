@@ -154,6 +154,7 @@ main()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.long
 def test_killed_five_times_the_store_equals_that_of_an_undisturbed_run(tmp_path):
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     wanted, total = ("words", "--replicates", "12", "--jobs", "2"), len(tasks("words", 12))
@@ -182,6 +183,7 @@ def test_differences_are_found():
     assert differences(one.items(), {}.items()) == [TASK]
 
 
+@pytest.mark.long
 def test_the_account_is_written_from_the_store_alone_and_always_the_same(tmp_path):
     store = Store(":memory:")
     run_missing(tasks("words", 2), store, jobs=2)
@@ -194,6 +196,7 @@ def test_the_account_is_written_from_the_store_alone_and_always_the_same(tmp_pat
         assert one == two
 
 
+@pytest.mark.long
 def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
     with Store(DOCS / "reproduction.sqlite") as store:
         assert account(store, tmp_path) == (DOCS / "reproduction.md").read_text(encoding="utf-8")
@@ -204,6 +207,7 @@ def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
         assert (DOCS / "reproduction" / picture.name).exists()
 
 
+@pytest.mark.long
 def test_an_account_of_a_half_finished_run_says_what_it_can(tmp_path):
     with Store(DOCS / "reproduction.sqlite") as store:
         rows = list(store.records().items())

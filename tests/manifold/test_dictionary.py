@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from backends import marked
 
 import isopursuit as ip
 from isopursuit.errors import IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
@@ -49,7 +50,7 @@ def test_one_callable_for_all_functions(points):
     assert found.gradients.shape == (12, 3, 5)
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax"])
+@pytest.mark.parametrize("framework", marked(["torch", "jax"]))
 def test_automatic_gradients_are_exact_and_in_float64(points, framework):
     xp = pytest.importorskip("torch") if framework == "torch" else pytest.importorskip("jax").numpy
 

@@ -79,6 +79,7 @@ def test_gradients_of_all_angles_are_central_differences(frames):
     assert worst_error(angle_gradients(frames, rows), angle_oracle, frames, rows) < 1e-7
 
 
+@pytest.mark.long
 def test_gradients_of_all_torsions_are_central_differences(frames):
     some = np.random.default_rng(1).permutation(all_torsions(9))
     for first in range(0, 1000, 100):  # on every frame 76 others, so that all 756 come up
@@ -123,6 +124,7 @@ def test_atoms_in_one_place_are_refused():
         angle_gradients(np.zeros((1, 3, 3)), [[0, 1, 2]])
 
 
+@pytest.mark.needs("ase", "rdkit")
 def test_values_are_those_of_ase_and_rdkit(frames):
     ase, transforms = pytest.importorskip("ase"), pytest.importorskip("rdkit.Chem.rdMolTransforms")
     geometry = pytest.importorskip("rdkit.Geometry")

@@ -174,8 +174,8 @@ def test_places_of_the_wrong_shape_are_refused():
             tangent_spaces(points, at, neighbours=9)
 
 
+@pytest.mark.needs("pynndescent")
 def test_approximate_neighbours_are_nearly_the_nearest():
-    pytest.importorskip("pynndescent")
     points = bent_sheet(2000, 20, np.random.default_rng(0))
     exact = tangent_spaces(points, range(50), D=2, neighbours=50)
     near = tangent_spaces(points, range(50), D=2, neighbours=50, method="approximate")

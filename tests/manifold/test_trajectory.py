@@ -21,6 +21,7 @@ def test_archives_of_md17_and_rmd17_are_read(tmp_path, R, z):
     assert "3 frames of 3 atoms OHH" in repr(read)
 
 
+@pytest.mark.needs("ase")
 @pytest.mark.parametrize("name", ["w.xyz", "w.extxyz", "w.traj"])
 def test_what_ase_writes_is_read(tmp_path, name):
     ase, io = pytest.importorskip("ase"), pytest.importorskip("ase.io")
@@ -32,12 +33,13 @@ def test_what_ase_writes_is_read(tmp_path, name):
     assert read.numbers.tolist() == [8, 1, 1]
 
 
+@pytest.mark.needs("ase")
 def test_symbols_are_ases():
     assert pytest.importorskip("ase.data").chemical_symbols == SYMBOLS
 
 
+@pytest.mark.needs("ase")
 def test_wrong_files_are_refused_in_plain_words(tmp_path):
-    pytest.importorskip("ase")
     with pytest.raises(FileError, match="There is no file"):
         load_trajectory(tmp_path / "absent.xyz")
     np.savez(tmp_path / "other.npz", X=WATER, y=[1])
@@ -78,8 +80,8 @@ def test_a_trajectory_that_is_none_is_refused(positions, numbers, error):
         Trajectory(positions, numbers)
 
 
+@pytest.mark.needs("ase")
 def test_bonds_are_found_in_moving_molecules():
-    pytest.importorskip("ase")
     assert find_bonds(load_ethanol()) == ETHANOL_BONDS
     assert find_bonds(Trajectory(WATER, np.array([8, 1, 1]))) == ((0, 1), (0, 2))
 

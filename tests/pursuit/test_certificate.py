@@ -69,6 +69,7 @@ def test_real_and_gaussian_problems_are_certified(digits, breast_cancer):
         assert_certified(X, ip.basis_pursuit(X))
 
 
+@pytest.mark.long
 def test_64_by_10_000_is_certified():
     X = gaussian(64, 10_000)
     assert_certified(ip.symmetric_normalize(X), ip.isometry_pursuit(X))

@@ -19,6 +19,7 @@ print((peak() - before) / X.nbytes)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its unit differs elsewhere")
+@pytest.mark.long
 def test_a_hundred_megabytes_take_less_than_four_times_as_much():
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
     assert float(run.stdout) < 4

@@ -8,6 +8,7 @@ from isopursuit.batched import _judged
 from isopursuit.pursuit.design import build_design
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 stacked = pytest.importorskip("isopursuit.pursuit.stacked")
 
 

@@ -28,6 +28,7 @@ def test_the_two_products(D, rough):
     np.testing.assert_allclose(hand.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
 
 
+@pytest.mark.needs("torch")
 def test_a_tensor_gives_the_same_products():
     torch = pytest.importorskip("torch")
     from isopursuit.sources.tensors import DeviceHand

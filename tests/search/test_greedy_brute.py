@@ -79,16 +79,6 @@ def test_brute_refuses_politely_above_its_budget():
         ip.brute_search(load_wine().matrix(5)[:, :128], budget=10**6)
 
 
-def test_must_and_must_not():
-    X = problem(3, 4, 14)
-    best = ip.brute_search(X).indices.tolist()
-    without = ip.brute_search(X, exclude=best[:1])
-    assert best[0] not in without.indices
-    odd = next(p for p in range(14) if p not in best)
-    for search in (ip.brute_search, ip.greedy_search):
-        assert odd in search(X, include=[odd]).indices
-
-
 def test_large_exponents_stay_finite_and_ordered():
     X = load_wine().matrix()
     greedy, exchange = ip.greedy_search(X, c=10), ip.exchange_search(X, c=10)

@@ -75,6 +75,7 @@ def test_a_loss_known_to_1e9_is_called_optimal_though_columns_repeat_to_1e6():
     assert float(joint_log_loss(X[None], found.indices[None], 1.0)[0]) <= best + 1e-9
 
 
+@pytest.mark.long
 def test_a_subset_that_rounding_may_hide_is_not_ruled_out():
     # seen: "optimal" at log-loss 80.33 where 79.43 exists, with eigenvalues below the rounding of the largest
     rng = np.random.default_rng(1299)

@@ -17,7 +17,8 @@ distributed = pytest.importorskip("distributed")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, about ports and closed connections
+# the warnings are Dask's own, about ports and closed connections
+pytestmark = [pytest.mark.needs("distributed"), pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

@@ -153,6 +153,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB there")
+@pytest.mark.long
 def test_a_map_is_never_in_memory_as_a_whole(tmp_path):
     large = (np.random.default_rng(0).normal(size=(8, 4_000_000)) / 3).astype(np.float32)  # 128 MB
     np.save(tmp_path / "large.npy", large)
