@@ -156,7 +156,9 @@ def test_the_exact_searchs_options_are_checked(options):
         ip.exact_search(GOOD, **options)
 
 
-@pytest.mark.parametrize("options", [{"ridge": "a"}, {"tol": None}, {"weights": "a"}, {"normalization": lambda t: "x"}])
+@pytest.mark.parametrize(
+    "options", [{"penalty": "a"}, {"tol": None}, {"weights": "a"}, {"normalization": lambda t: "x"}]
+)
 def test_nonsense_is_refused_as_such(options):
     with pytest.raises(errors.ParameterError):
         ip.isometry_pursuit(GOOD, **options)
@@ -223,8 +225,8 @@ def test_counts_of_the_wrong_kind_are_refused():
         lambda: ip.exchange_search(X, kicks="a"),
         lambda: ip.exchange_search(X, starts=1.5),
         lambda: ip.greedy_search(X, starts=1.5),
-        lambda: ip.lasso_path(X, ridges="a"),
-        lambda: ip.lasso_path(X, ridges=None),
+        lambda: ip.lasso_path(X, penalties="a"),
+        lambda: ip.lasso_path(X, penalties=None),
     ):
         with pytest.raises(errors.ParameterError):
             call()

@@ -21,9 +21,15 @@ from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeEr
 from isopursuit.matrix import LARGEST, as_deadline, as_exponent, left_until, namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.pursuit import _sweep
-from isopursuit.pursuit.design import REFINED, TIGHT, WELL_CONDITIONED
-from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
-from isopursuit.pursuit.working_set import ROUNDS
+from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.pursuit.settings import (
+    KERNEL_ROUNDS,
+    LARGEST_LOG_SCALE,
+    REFINED_RESIDUAL,
+    TIGHT,
+    WELL_CONDITIONED,
+)
+from isopursuit.results import relative_gaps
 from isopursuit.search.tree import thread_count
 from isopursuit.threads import on_one_blas_thread
 
@@ -191,7 +197,7 @@ class _Threads:
     def solve(self, columns: Array, goal: float, stopped: bool) -> Array:
         weights = np.zeros((len(columns), columns.shape[2]))
         x = np.ascontiguousarray(columns.transpose(0, 2, 1))
-        _sweep.solve_many(x, goal, 0 if stopped else ROUNDS, weights)
+        _sweep.solve_many(x, goal, 0 if stopped else KERNEL_ROUNDS, weights)
         return weights
 
     def bring(self, found: Array) -> Array:
@@ -283,9 +289,9 @@ class _Batch:
         if bool(loose.any()):  # rounding left weight on columns that no optimal solution uses
             found = found.replaced(_judged(columns, xp.where(loose, 0.0, found.weights)), self.tol)
             loose = (found.weights > 0) & (found.q < 1 - TIGHT)
-        scale = xp.exp(-xp.clip(log_scale, -LARGEST_SCALE, LARGEST_SCALE))
-        gap = (found.primal - found.dual) / found.primal
-        good = (gap <= self.tol) & found.regular & ~loose.any(1) & (xp.abs(log_scale) <= LARGEST_SCALE)
+        scale = xp.exp(-xp.clip(log_scale, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE))
+        gap = relative_gaps(found.primal, found.dual)
+        good = (gap <= self.tol) & found.regular & ~loose.any(1) & (xp.abs(log_scale) <= LARGEST_LOG_SCALE)
         answer = (found.weights * scale[:, None], found.primal * scale, found.dual * scale, gap)
         self.weights[block], self.primal[block], self.dual[block], self.gap[block] = map(engine.bring, answer)
         good, judged = on_host(good), on_host(gap < 1)
@@ -334,7 +340,7 @@ class _Judged:
     def replaced(self, other: _Judged, tol: float) -> _Judged:
         """The other's answer for each problem that it solves."""
         xp = namespace(self.weights)
-        better = other.regular & (other.primal - other.dual <= tol * other.primal)
+        better = other.regular & (relative_gaps(other.primal, other.dual) <= tol)
         pairs = [(getattr(other, one.name), getattr(self, one.name)) for one in fields(_Judged)]
         return _Judged(*(xp.where(better[:, None] if a.ndim == 2 else better, a, b) for a, b in pairs))
 
@@ -355,7 +361,7 @@ def _judged(columns: Any, weights: Any) -> _Judged:
     norms = weights * xp.sqrt(q)
     off = (columns * weights[:, None]) @ v.mT - eye
     missed = xp.sqrt((off * off).sum((1, 2)))
-    regular &= missed <= REFINED
+    regular &= missed <= REFINED_RESIDUAL
     # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
     lengths = xp.sqrt((columns * columns).sum(1))
     error = ROUNDING * D * xp.amax(lengths, 1) * xp.sqrt((inverse * inverse).sum((1, 2)))

@@ -24,7 +24,7 @@ LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as
 
 
 def log_penalty(t: Array, c: float) -> Array:
-    """The logarithm of g(t) for t ≥ 0, infinite at 0 and where even t^c leaves float64."""
+    """The logarithm of g(t) for t ≥ 0, infinite at 0 and where even t^c overflows float64."""
     xp = namespace(t)
     positive = t > 0
     power = c * xp.abs(xp.log(xp.where(positive, t, 1.0)))
@@ -122,11 +122,11 @@ def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
 
 
 def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
-    """Columns of the given new lengths; a column whose length leaves float64 becomes zero."""
+    """Columns of the given new lengths; a column whose length underflows float64 becomes zero."""
     xp = namespace(values)
     positive = lengths > 0
     factor = new_log.clip(min=-1500.0) - xp.log(xp.where(positive, lengths, 1.0))
-    # two halves, because e^factor alone may leave float64 where the new column does not
+    # two halves, because e^factor alone may overflow float64 where the new column does not
     half = xp.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
     scaled = values * half
     scaled *= half
@@ -158,7 +158,7 @@ def normalize_stack(values: Array, c: float, normalization: Normalization) -> tu
 
 
 def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:
-    """How many orders of magnitude the normalized lengths span, and which columns leave float64 for it."""
+    """How many orders of magnitude the normalized lengths span, and which columns underflow float64 for it."""
     new_log = log_lengths(lengths, c, normalization)
     relative = new_log - (new_log.max() if np.isfinite(new_log.max()) else 0.0)
     positive = lengths > 0

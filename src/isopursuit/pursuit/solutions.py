@@ -13,17 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.pursuit.design import Design, Evaluation
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.evaluation import Evaluation
+from isopursuit.pursuit.settings import (
+    CHOICE_RATE,
+    DETERMINED,
+    MOST_POLYTOPE,
+    RANK_ROUNDING,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, of unit size, at which M, known to 1e-7, fixes weights
-ROUNDING = 1e-11  # singular values and pivots below this, relative to the largest, count as zero
-LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
-
-
-SPEED = 2e8  # entries of A times its rank a second: its singular vectors, and a few factorizations of parts of it
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Polytope:
 def too_many(design: Design, columns: int) -> bool:
     """Whether so many tight columns are more than can be described."""
     n, _, D = design.shape
-    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > LARGEST
+    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > MOST_POLYTOPE
 
 
 def choice_seconds(design: Design, columns: int) -> float:
     """About how long it takes to describe so many tight columns, and to choose among the solutions."""
     n, _, D = design.shape
     rows = n * (D * (D + 1) // 2)
-    return rows * columns * min(rows, columns) / SPEED
+    return rows * columns * min(rows, columns) / CHOICE_RATE
 
 
 def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
@@ -64,7 +64,7 @@ def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polyto
         products = (x[:, :, :, None] * u[:, :, None, :]).reshape(*x.shape[:2], -1)
     raw = products.transpose(0, 2, 1).reshape(-1, len(columns))
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
-    rank = int((s > ROUNDING * s[0]).sum())
+    rank = int((s > RANK_ROUNDING * s[0]).sum())
     A = vt[:rank]
     return Polytope(columns, A, A @ weights[columns], raw)
 
@@ -126,7 +126,7 @@ def _reduce(A: Array, w: Array) -> Array:
 
     R, order = qr(A, mode="r", pivoting=True)
     size = np.abs(np.diag(R))
-    rank = int((size > ROUNDING * size[0]).sum())
+    rank = int((size > RANK_ROUNDING * size[0]).sum())
     mix = solve_triangular(R[:rank, :rank], R[:rank, rank:])
     null = np.empty((A.shape[1], A.shape[1] - rank))
     null[order] = np.vstack([-mix, np.eye(A.shape[1] - rank)])
@@ -169,7 +169,7 @@ def is_unique(P: Polytope, w: Array) -> bool:
 
     Q, R, _ = qr(A[:, held], pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(R))
-    rank = int((sizes > ROUNDING * sizes[0]).sum())
+    rank = int((sizes > RANK_ROUNDING * sizes[0]).sum())
     others = Q[:, rank:].T @ A[:, ~held]
     if len(others) == 0:
         return False

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss import as_objective, to_loss
 from isopursuit.matrix import Label, as_deadline, as_exponent, as_gap, as_time_limit, left_until
-from isopursuit.pursuit.streamed import MEMORY
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.candidates import Candidates, as_candidates

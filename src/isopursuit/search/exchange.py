@@ -15,7 +15,7 @@ from isopursuit.errors import RangeError
 from isopursuit.loss import as_objective
 from isopursuit.matrix import Label, as_count, as_deadline, as_exponent, left_until
 from isopursuit.pursuit.programs import isometry_pursuit
-from isopursuit.pursuit.streamed import MEMORY
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.candidates import as_candidates
 from isopursuit.search.field import Field
