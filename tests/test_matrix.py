@@ -138,12 +138,12 @@ def test_one_long_column_does_not_hide_the_rank_of_the_others():
     assert ip.select(X).indices.tolist() == ip.exact_search(X).indices.tolist() == [0, 1]
 
 
-def test_exponents_whose_powers_leave_float64_are_refused():
+def test_exponents_whose_powers_overflow_float64_are_refused():
     with pytest.raises(errors.RangeError, match="smaller c"):
         ip.brute_search(GOOD * 1e-32, c=10)
     with pytest.raises(errors.RangeError):
         ip.isometry_pursuit(GOOD * 1e-32, c=10)
-    with pytest.raises(errors.RangeError, match="objective leaves"):
+    with pytest.raises(errors.RangeError, match="objective overflows"):
         ip.isometry_pursuit(1e-3 * np.eye(2))
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
 from isopursuit.renamed import renamed_keywords
+from isopursuit.sources.moments import Moments, Summed
 from isopursuit.sources.settings import DEPENDENT, FINGERPRINT, RUN, SHOWN
-from isopursuit.sources.tasks import LARGEST, Moments, Screen, Screened, Summed, Task, Transform
+from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
