@@ -11,7 +11,7 @@ import torch
 
 import isopursuit as ip
 from isopursuit.sources.tasks import Screen, Transform
-from isopursuit.sources.tensors import Block, DeviceHand
+from isopursuit.sources.tensors import Block, DeviceProducts
 
 
 def timed(owner, name, clock):
@@ -56,8 +56,8 @@ def main():
     ip.isometry_pursuit(ip.as_source(x[:, : 20 * D].contiguous()), tol=1e-2)  # the first call loads libraries
     clock = {}
     timed(Block, "measure", clock)
-    timed(DeviceHand, "moments", clock)
-    timed(DeviceHand, "forms", clock)
+    timed(DeviceProducts, "moments", clock)
+    timed(DeviceProducts, "forms", clock)
 
     def tell(progress):
         if progress.columns == P:

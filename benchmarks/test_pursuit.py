@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from problems import LIMIT, PEERS, PROBLEMS, conic, gaussian, in_child
+from problems import LIMIT, PEERS, PROBLEMS, conic, gaussian, in_child, spread
 
 import isopursuit as ip
 
@@ -57,3 +57,12 @@ def test_warm_start(benchmark):
     shaken = X * (1 + 1e-6 * np.random.default_rng(1).normal(size=X.shape))
     benchmark.group = "warm"
     assert benchmark(ip.basis_pursuit, shaken, weights=weights).certificate.gap <= 1e-10
+
+
+@pytest.mark.parametrize("kind", ["source", "array"])
+@pytest.mark.parametrize(("D", "P"), [(64, 20_000), (48, 200_000), (30, 500_000)])
+def test_wide(benchmark, D, P, kind):
+    X = spread(D, P)
+    found = benchmark.pedantic(ip.isometry_pursuit, (ip.as_source(X) if kind == "source" else X,), rounds=1)
+    benchmark.extra_info |= {"size": f"{D}x{P}", "kind": kind, "gap": found.certificate.gap}
+    assert found.certificate.gap <= 1e-10

@@ -135,7 +135,7 @@ def test_brute_force_stopped_early_claims_nothing():
 
 def test_a_lasso_path_stopped_early_ends_with_the_penalties_reached():
     X = TABLES["gauss"]
-    path = ip.lasso_path(X, ridges=200, time_limit=0.1)
+    path = ip.lasso_path(X, penalties=200, time_limit=0.1)
     assert 1 <= len(path) < 200
     assert all(np.isfinite(found.certificate.gap) for found in path)
 

@@ -63,7 +63,7 @@ def test_directions_are_kept_and_zero_columns_stay_zero():
 
 def test_lengths_beyond_float64_are_refused_by_name_or_solved():
     X = load_wine().matrix()
-    with pytest.raises(RangeError, match=r"orders of magnitude.*columns fell out.*c ≤ .*median length"):
+    with pytest.raises(RangeError, match=r"orders of magnitude.*columns underflow.*c ≤ .*median length"):
         ip.isometry_pursuit(X, c=10)
     scaled = ip.isometry_pursuit(X / np.median(np.linalg.norm(X, axis=0)), c=10)
     assert scaled.certificate.gap < 1e-9

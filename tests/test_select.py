@@ -269,8 +269,8 @@ def test_progress_names_the_callers_columns(as_given, method):
 
 def test_the_old_name_of_an_argument_works_and_warns():
     X = np.random.default_rng(1).normal(size=(4, 2, 6))
-    with pytest.warns(FutureWarning, match="the argument jobs is now called workers"):
+    with pytest.warns(FutureWarning, match="jobs is called workers now"):
         old = ip.select_pointwise(X, jobs=2)
     assert old.subsets == ip.select_pointwise(X, workers=2).subsets
-    with pytest.raises(TypeError, match="pass workers, and not jobs"):
+    with pytest.raises(TypeError, match="both workers and its former name jobs"):
         ip.select_pointwise(X, workers=2, jobs=2)

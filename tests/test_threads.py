@@ -34,7 +34,7 @@ CALLS = {
     "isometry_pursuit": lambda watch: ip.isometry_pursuit(X, normalization=watch),
     "a source": lambda watch: ip.isometry_pursuit(ip.as_source(X), callback=watch),
     "basis_pursuit": lambda watch: ip.basis_pursuit(X, callback=watch),
-    "lasso_path": lambda watch: ip.lasso_path(X, ridges=3, callback=watch),
+    "lasso_path": lambda watch: ip.lasso_path(X, penalties=3, callback=watch),
     "batched_pursuit": lambda watch: batched_pursuit(X[None], callback=watch),
     "greedy_search": lambda watch: ip.greedy_search(X, objective=watch),
     "brute_search": lambda watch: ip.brute_search(X[:, :6], objective=watch),

@@ -4,7 +4,8 @@ from isopursuit.errors import IsoPursuitError
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
-from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit, lasso_path
+from isopursuit.pursuit.path import lasso_path
+from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
 from isopursuit.pursuit.working_set import PursuitProgress
 from isopursuit.results import Certificate, Effort, Pursuit, Search
 from isopursuit.search.brute import brute_search

@@ -21,8 +21,9 @@ from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeEr
 from isopursuit.matrix import LARGEST
 from isopursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.parameters import as_exponent
-from isopursuit.pursuit.design import TIGHT
-from isopursuit.pursuit.programs import LARGEST_SCALE, isometry_pursuit
+from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, TIGHT
+from isopursuit.results import relative_gaps
 from isopursuit.stacks import ENTRIES, Engine, ThreadEngine, TorchEngine, judge
 from isopursuit.threads import on_one_blas_thread, worker_count
 
@@ -205,9 +206,9 @@ class _Batch:
         if bool(loose.any()):  # rounding left weight on columns that no optimal solution uses
             found = found.replaced(judge(columns, xp.where(loose, 0.0, found.weights)), self.tol)
             loose = (found.weights > 0) & (found.q < 1 - TIGHT)
-        scale = xp.exp(-xp.clip(log_scale, -LARGEST_SCALE, LARGEST_SCALE))
-        gap = (found.primal - found.dual) / found.primal
-        good = (gap <= self.tol) & found.regular & ~loose.any(1) & (xp.abs(log_scale) <= LARGEST_SCALE)
+        scale = xp.exp(-xp.clip(log_scale, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE))
+        gap = relative_gaps(found.primal, found.dual)
+        good = (gap <= self.tol) & found.regular & ~loose.any(1) & (xp.abs(log_scale) <= LARGEST_LOG_SCALE)
         answer = (found.weights * scale[:, None], found.primal * scale, found.dual * scale, gap)
         self.weights[block], self.primal[block], self.dual[block], self.gap[block] = map(engine.bring, answer)
         good, judged = on_host(good), on_host(gap < 1)

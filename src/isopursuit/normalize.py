@@ -117,11 +117,11 @@ def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
 
 
 def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
-    """Columns of the given new lengths; a column whose length leaves float64 becomes zero."""
+    """Columns of the given new lengths; a column whose length underflows float64 becomes zero."""
     xp = namespace(values)
     positive = lengths > 0
     factor = new_log.clip(min=-1500.0) - xp.log(xp.where(positive, lengths, 1.0))
-    # two halves, because e^factor alone may leave float64 where the new column does not
+    # two halves, because e^factor alone may overflow float64 where the new column does not
     half = xp.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
     scaled = values * half
     scaled *= half
@@ -153,7 +153,7 @@ def normalize_stack(values: Array, c: float, normalization: Normalization) -> tu
 
 
 def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:
-    """How many orders of magnitude the normalized lengths span, and which columns leave float64 for it."""
+    """How many orders of magnitude the normalized lengths span, and which columns underflow float64 for it."""
     new_log = log_lengths(lengths, c, normalization)
     relative = new_log - (new_log.max() if np.isfinite(new_log.max()) else 0.0)
     positive = lengths > 0

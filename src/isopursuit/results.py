@@ -11,6 +11,7 @@ import numpy as np
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Status
 from isopursuit.errors import printable
+from isopursuit.renamed import warn_renamed
 
 FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
 PROVED = 1e-9  # a relative gap; up to this an answer is called proved optimal, as in the exact search
@@ -30,6 +31,17 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | str) else str(value)
 
 
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal − dual) / primal, 0 where rounding puts the dual value above: the gap of every solver and certificate."""
+    return max(primal - dual, 0.0) / primal if primal > 0 else 0.0
+
+
+def relative_gaps(primal: Any, dual: Any) -> Any:
+    """`relative_gap` for arrays or tensors of values; NaN where a value is NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (primal - dual).clip(min=0.0) / primal
+
+
 @dataclass(frozen=True)
 class Certificate:
     """dual ≤ optimum ≤ primal: the proof that an answer is (nearly) best.
@@ -41,7 +53,7 @@ class Certificate:
     dual : float
         The value of a feasible dual point: no coefficients can do better than this.
     residual : float
-        ‖X B − Y‖ / ‖Y‖, how exactly the coefficients satisfy the constraint (0 with a ridge, which has none).
+        ‖X B − Y‖ / ‖Y‖, how exactly the coefficients satisfy the constraint (0 with a penalty, which has none).
     """
 
     primal: float
@@ -53,7 +65,7 @@ class Certificate:
         """(primal − dual) / primal; infinite where the constraint is not met, for then nothing is proved."""
         if not (self.residual <= FEASIBLE and np.isfinite(self.primal)):
             return float("inf")
-        return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
+        return relative_gap(self.primal, self.dual)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not finite becomes None."""
@@ -100,6 +112,8 @@ class Pursuit:
         Primal, dual and gap.
     dual : ndarray, shape (D, r) or (n, D, r)
         ν with ‖νᵀ x_p‖ ≤ 1 for every column.
+    penalty : float
+        λ of the multitask lasso; 0 for basis pursuit.
     status : {"optimal", "stalled", "stopped"}
         "optimal": the gap asked for was reached by `coefficients` and `dual` as they are returned. "stalled": rounding
         does not allow it. "stopped": by the callback or a time limit.
@@ -113,7 +127,7 @@ class Pursuit:
     solution: Literal["minimum-norm", "vertex", "interior"]
     certificate: Certificate
     dual: Array
-    ridge: float
+    penalty: float
     status: PursuitStatus
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
@@ -124,6 +138,12 @@ class Pursuit:
     def support(self) -> Indices:
         """The columns with weight, ascending."""
         return np.flatnonzero(self.weights)
+
+    @property
+    def ridge(self) -> float:
+        """The former name of `penalty`."""
+        warn_renamed("Pursuit", "ridge", "penalty")
+        return self.penalty
 
     @property
     def coefficients(self) -> Array:
@@ -149,7 +169,7 @@ class Pursuit:
             "unique": self.unique,
             "solution": self.solution,
             "status": self.status,
-            "ridge": self.ridge,
+            "penalty": self.penalty,
             "certificate": self.certificate.as_dict(),
             "effort": None if self.effort is None else self.effort.as_dict(),
             "notes": list(self.notes),

@@ -13,8 +13,7 @@ from isopursuit.backend import namespace, on_host
 from isopursuit.errors import ParameterError, optional
 from isopursuit.matrix import LARGEST
 from isopursuit.pursuit import _sweep
-from isopursuit.pursuit.design import REFINED, WELL_CONDITIONED
-from isopursuit.pursuit.working_set import ROUNDS
+from isopursuit.pursuit.settings import KERNEL_ROUNDS, REFINED_RESIDUAL, WELL_CONDITIONED
 from isopursuit.rank import EPS
 
 BLOCK = 256  # problems that a thread takes at a time (guess)
@@ -59,7 +58,7 @@ class ThreadEngine:
         """See `Engine`."""
         weights = np.zeros((len(columns), columns.shape[2]))
         x = np.ascontiguousarray(columns.transpose(0, 2, 1))
-        _sweep.solve_many(x, goal, 0 if stopped else ROUNDS, weights)
+        _sweep.solve_many(x, goal, 0 if stopped else KERNEL_ROUNDS, weights)
         return weights
 
     def bring(self, found: Array) -> Array:
@@ -140,7 +139,7 @@ def judge(columns: Any, weights: Any) -> Judged:
     norms = weights * xp.sqrt(q)
     off = (columns * weights[:, None]) @ v.mT - eye
     missed = xp.sqrt((off * off).sum((1, 2)))
-    regular &= missed <= REFINED
+    regular &= missed <= REFINED_RESIDUAL
     # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
     lengths = xp.sqrt((columns * columns).sum(1))
     error = ROUNDING * D * xp.amax(lengths, 1) * xp.sqrt((inverse * inverse).sum((1, 2)))

@@ -149,16 +149,16 @@ def _pursuit(rng, family, X, seed):
     X = _scale(rng) * X
     Y = _target(rng, X)
     Y = Y if Y is None else _scale(rng) * Y
-    ridge = _penalty(rng, [X], None if Y is None else [Y])
+    penalty = _penalty(rng, [X], None if Y is None else [Y])
     solution = "vertex" if rng.random() < 0.15 else "minimum-norm"
-    call = "print(ip.basis_pursuit(X, Y, ridge=ridge, solution=solution))"
-    text = script(call, X=X, Y=Y, ridge=ridge, solution=solution)
+    call = "print(ip.basis_pursuit(X, Y, penalty=penalty, solution=solution))"
+    text = script(call, X=X, Y=Y, penalty=penalty, solution=solution)
     return _answered(
         family,
-        lambda order: ip.basis_pursuit(X[:, order], Y, ridge=ridge, solution=solution),
+        lambda order: ip.basis_pursuit(X[:, order], Y, penalty=penalty, solution=solution),
         [X],
         None if Y is None else [Y],
-        ridge,
+        penalty,
         rng,
         text,
         seed,
@@ -176,14 +176,14 @@ def _points(rng, family, X, seed):
     if rng.random() < 0.6:
         r = int(rng.integers(1, D + 1))
         Ys = [one[:, :r].copy() if rng.random() < 0.5 else rng.normal(size=(D, r)) for one in Xs]
-    ridge = _penalty(rng, Xs, Ys)
-    text = script("print(ip.basis_pursuit(Xs, Ys, ridge=ridge))", Xs=Xs, Ys=Ys, ridge=ridge)
+    penalty = _penalty(rng, Xs, Ys)
+    text = script("print(ip.basis_pursuit(Xs, Ys, penalty=penalty))", Xs=Xs, Ys=Ys, penalty=penalty)
     return _answered(
         f"points, {family}",
-        lambda order: ip.basis_pursuit([one[:, order] for one in Xs], Ys, ridge=ridge),
+        lambda order: ip.basis_pursuit([one[:, order] for one in Xs], Ys, penalty=penalty),
         Xs,
         Ys,
-        ridge,
+        penalty,
         rng,
         text,
         seed,
@@ -212,16 +212,16 @@ def _path(rng, family, X, seed):
     Y = _target(rng, X)
     Y = Y if Y is None else _scale(rng) * Y
     smallest = float(10 ** rng.uniform(-8, -1))
-    text = script("print(*ip.lasso_path(X, Y, ridges=5, smallest=smallest))", X=X, Y=Y, smallest=smallest)
+    text = script("print(*ip.lasso_path(X, Y, penalties=5, smallest=smallest))", X=X, Y=Y, smallest=smallest)
     family = f"path, {family}"
     try:
-        path = ip.lasso_path(X, Y, ridges=5, smallest=smallest)
+        path = ip.lasso_path(X, Y, penalties=5, smallest=smallest)
     except InputError as error:
         return Outcome(family, f"refused ({type(error).__name__})", (), text)
     failures: list[str] = []
     for found in path:
-        told = _check(found, [X], None if Y is None else [Y], found.ridge, 1e-8)
-        failures += [f"λ = {found.ridge:.3g}: {one}" for one in told]
+        told = _check(found, [X], None if Y is None else [Y], found.penalty, 1e-8)
+        failures += [f"λ = {found.penalty:.3g}: {one}" for one in told]
     statuses = {found.status for found in path}
     return Outcome(family, "optimal" if statuses == {"optimal"} else "stalled", tuple(failures), text)
 
@@ -268,25 +268,25 @@ KINDS = {"pursuit": _pursuit, "isometry": _isometry, "points": _points, "path": 
 # ------------------------------------------------------------------------------------------------------- checks
 
 
-def _answered(family, solve, Xs, Ys, ridge, rng, text, seed):
+def _answered(family, solve, Xs, Ys, penalty, rng, text, seed):
     P = Xs[0].shape[1]
     try:
         found = solve(np.arange(P))
     except InputError as error:
         return Outcome(family, f"refused ({type(error).__name__})", (), text)
-    failures = _check(found, Xs, Ys, ridge, TOL, 1e-13 if family.startswith("isometry") else 0.0)
+    failures = _check(found, Xs, Ys, penalty, TOL, 1e-13 if family.startswith("isometry") else 0.0)
     order = rng.permutation(P)
     failures += _permuted(found, solve(order), order, Xs)
     if found.unique and found.status == "optimal":
         failures += _second_solution(found, Xs, rng)
-    decidable = _decidable(Xs, Ys, ridge)
+    decidable = _decidable(Xs, Ys, penalty)
     if seed % 10 == 0 and decidable and found.status == "optimal":
-        failures += _conic(found, Xs, Ys, ridge)
+        failures += _conic(found, Xs, Ys, penalty)
     verdict = found.status if found.status == "optimal" or not decidable else f"{found.status} though well-conditioned"
     return Outcome(family, verdict, tuple(failures), text)
 
 
-def _check(found, Xs, Ys, ridge, tol, rounding=0.0):
+def _check(found, Xs, Ys, penalty, tol, rounding=0.0):
     """The certificate, recomputed in extended precision from the returned coefficients and dual point.
 
     `rounding` is the relative error of the entries of X, for matrices that the library computes by itself.
@@ -304,11 +304,11 @@ def _check(found, Xs, Ys, ridge, tol, rounding=0.0):
         inner = sum((y * v).sum() for y, v in zip(Y, nu, strict=True))
         size = np.sqrt(sum((y**2).sum() for y in Y))
         missed = np.sqrt(sum((m**2).sum() for m in misfit))
-        if ridge == 0:
+        if penalty == 0:
             primal, dual = norms.sum(), inner
         else:
-            primal = missed**2 / 2 + LONG(ridge) * norms.sum()
-            dual = LONG(ridge) * inner - LONG(ridge) ** 2 / 2 * (nu**2).sum()
+            primal = missed**2 / 2 + LONG(penalty) * norms.sum()
+            dual = LONG(penalty) * inner - LONG(penalty) ** 2 / 2 * (nu**2).sum()
     proof = found.certificate
     optimal = found.status == "optimal"
     failures: list[str] = []
@@ -323,7 +323,7 @@ def _check(found, Xs, Ys, ridge, tol, rounding=0.0):
     if primal > proof.primal * (1 + 1e-9) or (optimal and primal < proof.primal * (1 - 1e-8)):
         failures.append(f"the coefficients give {float(primal)!r}, stated {proof.primal!r}")
     products = sum(float(np.linalg.norm(np.abs(x) @ np.abs(b))) for x, b in zip(Xs, Bs, strict=True))
-    if ridge == 0 and missed > proof.residual * size + rounding * products:
+    if penalty == 0 and missed > proof.residual * size + rounding * products:
         failures.append(f"residual {float(missed / size) if size else 0:.2e}, stated {proof.residual:.2e}")
     if np.abs(norms - found.weights).max() > 1e-9 * norms.max():
         failures.append("weights are not the norms of the coefficients")
@@ -331,7 +331,7 @@ def _check(found, Xs, Ys, ridge, tol, rounding=0.0):
         failures.append("support outside the tied set")
     if optimal and abs(primal - dual) > 1.001 * tol * primal:
         failures.append(f"optimal with a gap of {float((primal - dual) / primal):.2e}")
-    if optimal and ridge == 0 and missed > 0:
+    if optimal and penalty == 0 and missed > 0:
         # what it costs to remove the residual, by least squares over all columns
         scale = max(float(np.abs(x).max()) for x in X)
         with np.errstate(under="ignore"):
@@ -391,7 +391,7 @@ def _second_solution(found, Xs, rng):
     return []
 
 
-def _decidable(Xs, Ys, ridge):
+def _decidable(Xs, Ys, penalty):
     """Whether float64 has digits to spare: no nearly dependent rows or columns, no tiny penalty, a clear target."""
     for i, X in enumerate(Xs):
         lengths = np.linalg.norm(X, axis=0)
@@ -406,20 +406,20 @@ def _decidable(Xs, Ys, ridge):
             s = np.linalg.svd(Ys[i], compute_uv=False)
             if s[0] == 0 or ((s > 1e-13 * s[0]) & (s < 1e-5 * s[0])).any():
                 return False
-    if ridge == 0:
+    if penalty == 0:
         return True
     pulls = [X.T if Ys is None else X.T @ Ys[i] for i, X in enumerate(Xs)]
-    return bool(ridge > 1e-6 * np.sqrt(sum((pull**2).sum(1) for pull in pulls)).max())
+    return bool(penalty > 1e-6 * np.sqrt(sum((pull**2).sum(1) for pull in pulls)).max())
 
 
-def _conic(found, Xs, Ys, ridge):
+def _conic(found, Xs, Ys, penalty):
     """Clarabel's optimum, at entries near 1, lies within the bounds up to its own tolerance."""
     size = max(float(np.abs(X).max()) for X in Xs)
     reach = 1.0 if Ys is None else max(float(np.abs(Y).max()) for Y in Ys)
     scaled = [X / size for X in Xs]
     Zs = None if Ys is None else [Y / reach for Y in Ys]
     try:
-        optimum = clarabel(scaled, Zs, ridge / size / reach) * (reach / size if ridge == 0 else reach**2)
+        optimum = clarabel(scaled, Zs, penalty / size / reach) * (reach / size if penalty == 0 else reach**2)
     except UserWarning:  # Clarabel itself doubts its answer
         return []
     low, high = found.certificate.dual, found.certificate.primal

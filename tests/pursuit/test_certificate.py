@@ -34,19 +34,19 @@ def assert_certified(X, found, gap=1e-10):
     assert set(found.support) <= set(found.tied)
 
 
-def assert_honest(X, Y, found, ridge=0.0, tol=1e-10):
+def assert_honest(X, Y, found, penalty=0.0, tol=1e-10):
     """What is said of an answer, recomputed in extended precision from its coefficients and dual point alone."""
     X, Y, B, nu = (one.astype(np.longdouble) for one in (X, Y, found.coefficients, found.dual))
     norms = np.sqrt((B**2).sum(axis=1))
     misfit = ((Y - X @ B) ** 2).sum()
     primal, dual = norms.sum(), (Y * nu).sum()
-    if ridge > 0:
-        primal, dual = misfit / 2 + ridge * primal, ridge * dual - ridge**2 * (nu**2).sum() / 2
+    if penalty > 0:
+        primal, dual = misfit / 2 + penalty * primal, penalty * dual - penalty**2 * (nu**2).sum() / 2
     proof = found.certificate
     assert np.sqrt(((nu.T @ X) ** 2).sum(axis=0)).max() <= 1 + 1e-12
     assert proof.dual <= proof.primal
     assert dual >= proof.dual * (1 - 1e-14)
-    assert ridge > 0 or np.sqrt(misfit / (Y**2).sum()) <= proof.residual
+    assert penalty > 0 or np.sqrt(misfit / (Y**2).sum()) <= proof.residual
     assert np.abs(norms - found.weights).max() <= 1e-12 * norms.max()
     assert set(found.support) <= set(found.tied)
     if found.status == "optimal":
@@ -93,13 +93,13 @@ def test_any_target_agrees_with_a_conic_solver(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_ridge_agrees_with_a_conic_solver(seed):
+def test_a_penalty_agrees_with_a_conic_solver(seed):
     X = gaussian(4, 30, seed, spread=0.3)
-    ridge = [0.5, 0.1, 0.02, 0.005][seed % 4]
-    found = ip.basis_pursuit(X, ridge=ridge)
-    assert found.objective == pytest.approx(clarabel([X], ridge=ridge), rel=1e-6)
+    penalty = [0.5, 0.1, 0.02, 0.005][seed % 4]
+    found = ip.basis_pursuit(X, penalty=penalty)
+    assert found.objective == pytest.approx(clarabel([X], penalty=penalty), rel=1e-6)
     B = found.coefficients
-    direct = 0.5 * ((np.eye(4) - X @ B) ** 2).sum() + ridge * ip.multitask_norm(B)
+    direct = 0.5 * ((np.eye(4) - X @ B) ** 2).sum() + penalty * ip.multitask_norm(B)
     assert direct == pytest.approx(found.objective, rel=1e-9)
 
 
@@ -201,7 +201,13 @@ def test_an_error_in_the_callback_reaches_the_caller():
 
 def test_options_out_of_range_are_refused():
     X = gaussian(3, 10)
-    for options in ({"ridge": -1.0}, {"tol": 0.0}, {"solution": "best"}, {"weights": [1.0]}, {"weights": -np.ones(10)}):
+    for options in (
+        {"penalty": -1.0},
+        {"tol": 0.0},
+        {"solution": "best"},
+        {"weights": [1.0]},
+        {"weights": -np.ones(10)},
+    ):
         with pytest.raises(ParameterError):
             ip.basis_pursuit(X, **options)
     with pytest.raises(ShapeError, match="3 rows"):
@@ -212,7 +218,7 @@ def test_options_out_of_range_are_refused():
 
 def test_the_lasso_path_runs_from_nothing_to_basis_pursuit():
     X = gaussian(5, 60, spread=0.3)
-    path = ip.lasso_path(X, ridges=30, smallest=1e-5)
+    path = ip.lasso_path(X, penalties=30, smallest=1e-5)
     sizes = [len(found.support) for found in path]
     assert sizes[0] == 0
     assert all(found.certificate.gap < 1e-8 for found in path)
@@ -240,12 +246,12 @@ def test_the_identitys_first_column_needs_one_column():
     assert found.weights.tolist() == pytest.approx([1, 0, 0, 0])
 
 
-def test_a_zero_target_and_a_huge_ridge_need_nothing():
+def test_a_zero_target_and_a_huge_penalty_need_nothing():
     X = gaussian(3, 10)
     nothing = ip.basis_pursuit(X, np.zeros((3, 2)))
     assert len(nothing.support) == 0
     assert nothing.objective == nothing.certificate.dual == 0
-    heavy = ip.basis_pursuit(X, ridge=1e30)
+    heavy = ip.basis_pursuit(X, penalty=1e30)
     assert len(heavy.support) == 0
     assert heavy.objective == heavy.certificate.dual == 1.5
 
@@ -315,9 +321,9 @@ def test_a_column_that_has_copies_is_no_unique_solution_for_itself():
 def test_penalties_and_scales_far_from_1_are_proved(seed, size, reach):
     X = integers(seed, 1)
     Y = X[:, :1]
-    for ridge in (0.0, 1e-10, 1e-3, 0.3):
-        found = ip.basis_pursuit(size * X, reach * Y, ridge=ridge * size * reach)
-        assert_honest(size * X, reach * Y, found, ridge * size * reach)
+    for penalty in (0.0, 1e-10, 1e-3, 0.3):
+        found = ip.basis_pursuit(size * X, reach * Y, penalty=penalty * size * reach)
+        assert_honest(size * X, reach * Y, found, penalty * size * reach)
         assert found.status == "optimal"
 
 
@@ -331,8 +337,8 @@ def test_the_objective_of_nearly_dependent_normalized_columns_is_in_the_callers_
 def test_weights_along_a_lasso_path_are_the_norms_of_the_coefficients():
     for seed in range(10):
         X = gaussian(4, 25, seed, spread=1.0)
-        for found in ip.lasso_path(X, ridges=6, smallest=1e-7):
-            assert_honest(X, np.eye(4), found, found.ridge, tol=1e-8)
+        for found in ip.lasso_path(X, penalties=6, smallest=1e-7):
+            assert_honest(X, np.eye(4), found, found.penalty, tol=1e-8)
 
 
 def standardized(X):

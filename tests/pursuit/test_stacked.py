@@ -5,7 +5,7 @@ import pytest
 
 import isopursuit as ip
 from isopursuit.batched import _judged
-from isopursuit.pursuit.design import build_design
+from isopursuit.pursuit.whitening import build_design
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.needs("torch")

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.pursuit import _sweep, working_set
-from isopursuit.pursuit.design import build_design
-from isopursuit.pursuit.truncated import HostHand, descend
+from isopursuit.pursuit import _sweep
+from isopursuit.pursuit import design as designs
+from isopursuit.pursuit.truncated import HostProducts
+from isopursuit.pursuit.whitening import build_design
 
 
 def columns(D, P, seed, spread=0.3):
@@ -21,23 +22,23 @@ def test_the_two_products(D, rough):
     x, u = rng.normal(size=(1500, D)), rng.normal(size=1500)
     S = rng.normal(size=(D, D))
     S = S + S.T
-    hand = HostHand(x).take(np.arange(0, 1500, 2))
+    products = HostProducts(x).take(np.arange(0, 1500, 2))
     x, u = x[::2], u[::2]
     loose = 1e-4 if rough else 1e-10
-    np.testing.assert_allclose(hand.moments(u, rough), (x.T * u) @ x, atol=loose * 100)
-    np.testing.assert_allclose(hand.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
+    np.testing.assert_allclose(products.moments(u, rough), (x.T * u) @ x, atol=loose * 100)
+    np.testing.assert_allclose(products.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
 
 
 @pytest.mark.needs("torch")
 def test_a_tensor_gives_the_same_products():
     torch = pytest.importorskip("torch")
-    from isopursuit.sources.tensors import DeviceHand
+    from isopursuit.sources.tensors import DeviceProducts
 
     rng = np.random.default_rng(0)
     x, u = rng.normal(size=(700, 40)), rng.normal(size=700)
     S = x.T @ x
     some = np.arange(3, 600)
-    here, there = HostHand(x).take(some), DeviceHand.of(x, torch.device("cpu")).take(some)
+    here, there = HostProducts(x).take(some), DeviceProducts.of(x, torch.device("cpu")).take(some)
     for rough, loose in ((False, 1e-9), (True, 0.3)):
         np.testing.assert_allclose(there.moments(u[some], rough), here.moments(u[some], rough), atol=loose)
         np.testing.assert_allclose(there.forms(S, rough), here.forms(S, rough), rtol=1e-4 if rough else 1e-12)
@@ -69,16 +70,15 @@ def test_a_block_of_steps_is_the_same_as_one_after_the_other(target):
 
 
 @pytest.mark.parametrize(
-    ("D", "P", "ridge", "target"), [(60, 2500, 0.0, None), (40, 2000, 0.02, None), (50, 2500, 0.0, 50)]
+    ("D", "P", "penalty", "target"), [(60, 2500, 0.0, None), (40, 2000, 0.02, None), (50, 2500, 0.0, 50)]
 )
-def test_it_finds_what_the_kernel_finds(D, P, ridge, target):
+def test_it_finds_what_the_kernel_finds(D, P, penalty, target):
     X = columns(D, P, D)
     Y = None if target is None else np.random.default_rng(0).normal(size=(D, target))
-    reference = ip.basis_pursuit(X, Y, ridge=ridge, tol=1e-10)
-    design = build_design([X], None if Y is None else [Y], ridge)
+    reference = ip.basis_pursuit(X, Y, penalty=penalty, tol=1e-10)
+    design = build_design([X], None if Y is None else [Y], penalty)
     w = design.start()
-    y = None if design.y is None else design.y[0]
-    gap = descend(design.at_hand, design.x[0], y, ridge, w, 1e-7, None, warm=False)
+    gap = design.descend(w, 1e-7, None, warm=False)
     evaluation = design.evaluate(w)
     assert gap <= 1e-7
     assert evaluation.gap <= 1.01e-7
@@ -90,7 +90,7 @@ def test_it_finds_what_the_kernel_finds(D, P, ridge, target):
 def test_the_door_takes_it_for_many_rows(monkeypatch):
     X = columns(140, 2000, 3)
     found = ip.basis_pursuit(X, tol=1e-9)
-    monkeypatch.setattr(working_set, "MANY_ROWS", 10**9)
+    monkeypatch.setattr(designs, "MANY_ROWS", 10**9)
     reference = ip.basis_pursuit(X, tol=1e-9)
     assert found.certificate.gap <= 1e-9
     assert found.objective == pytest.approx(reference.objective, rel=1e-9)

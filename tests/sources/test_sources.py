@@ -136,15 +136,15 @@ def test_the_dual_point_is_feasible_on_every_column():
     assert np.linalg.norm(Z @ found.coefficients - np.eye(len(X))) < 1e-9
 
 
-def test_any_target_and_a_ridge():
+def test_any_target_and_a_penalty():
     X = problem(3)
     Y = np.random.default_rng(0).normal(size=(len(X), 2))
-    for ridge in (0.0, 0.05):
-        expected = ip.basis_pursuit(X, Y, ridge=ridge)
-        found = ip.basis_pursuit(ip.as_source(X), Y, ridge=ridge, memory=0)
+    for penalty in (0.0, 0.05):
+        expected = ip.basis_pursuit(X, Y, penalty=penalty)
+        found = ip.basis_pursuit(ip.as_source(X), Y, penalty=penalty, memory=0)
         assert found.objective == pytest.approx(expected.objective, rel=1e-7)
-    expected = ip.basis_pursuit(X, ridge=0.05)
-    found = ip.basis_pursuit(ip.as_source(X), ridge=0.05, memory=0)
+    expected = ip.basis_pursuit(X, penalty=0.05)
+    found = ip.basis_pursuit(ip.as_source(X), penalty=0.05, memory=0)
     assert found.support.tolist() == expected.support.tolist()
 
 

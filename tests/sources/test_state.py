@@ -68,7 +68,7 @@ def test_a_state_of_other_columns_is_refused(tmp_path):
         ({"c": 2.0}, "c=1.0, not for c=2.0"),
         ({"normalization": "logarithmic"}, "another normalization"),
         ({"normalization": lambda t: 2 * t**3 / (1 + t**6)}, "another normalization"),
-        ({"ridge": 0.1}, "ridge=0.0, not for ridge=0.1"),
+        ({"penalty": 0.1}, "penalty=0.0, not for penalty=0.1"),
     ],
 )
 def test_a_state_of_other_settings_is_refused(tmp_path, settings, word):

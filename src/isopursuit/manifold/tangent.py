@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import Neighbours, neighbour_search
 from isopursuit.matrix import as_matrix
-from isopursuit.renamed import renamed
+from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
@@ -91,7 +91,7 @@ class TangentSpaces:
         )
 
 
-@renamed(jobs="workers")
+@renamed_keywords(jobs="workers")
 @on_one_blas_thread
 def tangent_spaces(
     points: ArrayLike,

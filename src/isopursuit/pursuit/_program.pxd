@@ -1,7 +1,7 @@
 # The program in C, and one evaluation of it; see _program.pyx.
 
 cdef enum:
-    BLOCK = 128  # columns handled at once where a full-size temporary would cost memory
+    BLOCK = 128  # columns handled at once, where a temporary for all of them would cost memory (guess)
 
 
 cdef struct Program:

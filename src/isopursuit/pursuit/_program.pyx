@@ -14,7 +14,7 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 import numpy as np
 
 cdef double ONE = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
-cdef double NEGLIGIBLE = 1e-13  # rounding that need not be bounded more exactly
+cdef double NEGLIGIBLE = 1e-13  # relative rounding that is not bounded more exactly, far below any tolerance (guess)
 
 
 cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept:

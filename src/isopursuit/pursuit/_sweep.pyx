@@ -14,12 +14,12 @@ from isopursuit.pursuit._program cimport (
 import numpy as np
 
 cdef enum:
-    PLAIN_LOOP = 20  # below this many rows a plain loop beats a BLAS call
-    SWEEPS = 4       # coordinate sweeps between two exact evaluations
-    PATIENCE = 30    # rounds without a gap below nine tenths of the least so far, after which rounding is to blame
+    PLAIN_LOOP = 20  # rows below which a plain loop is faster than a BLAS call (guess)
+    SWEEPS = 4       # coordinate sweeps between two exact evaluations (guess)
+    PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of the least so far: rounding (guess)
 
 cdef double ONE = 1.0, ZERO = 0.0
-cdef double FINISH_EARLY = 0.1  # the share of the interior point's cost that sweeps may take first
+cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost that sweeps may take first (guess)
 cdef int UNIT = 1
 
 
@@ -139,6 +139,32 @@ cdef bint ask(watch, double gap) noexcept:
         return True
 
 
+cdef int with_weight(int m, const double* w, int* order) noexcept nogil:
+    """The columns with weight; returns how many."""
+    cdef int p, count = 0
+    for p in range(m):
+        if w[p] > 0:
+            order[count] = p
+            count += 1
+    return count
+
+
+cdef void interior_on(Program* A, double* w, const int* chosen, int count, double tol, bint squeeze) noexcept nogil:
+    """The interior point on the columns `chosen`; the others lose their weight."""
+    cdef int p
+    cdef double* x = <double*> malloc(<size_t> A.n * count * A.D * sizeof(double))
+    cdef double* some = <double*> malloc(count * sizeof(double))
+    cdef Program B = restrict(A, chosen, count, x)
+    for p in range(count):
+        some[p] = w[chosen[p]]
+    interior_point(&B, some, tol, 40, squeeze)
+    memset(w, 0, A.m * sizeof(double))
+    for p in range(count):
+        w[chosen[p]] = some[p]
+    free(x)
+    free(some)
+
+
 cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
     """Rounds of sweeps, and the interior point once they have cost a share of it; ends polished if it converged."""
     cdef int p, turn, count, repeat, finishes = 0, stale = 0, m = A.m, D = A.D
@@ -148,9 +174,6 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
     cdef int* order = <int*> malloc(m * sizeof(int))
     cdef double* work = <double*> malloc((2 * A.n + A.n * D) * sizeof(double))
     cdef double* leverage = <double*> malloc(m * sizeof(double))
-    cdef double* x
-    cdef double* some
-    cdef Program B
     gap[0] = 1e300
     for turn in range(rounds + 1):
         if evaluate_state(A, w, &s) != 0:
@@ -170,17 +193,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
         # nine steps of the interior point on so many columns take about this many multiplications
         finish = 9.0 * count * count * (count / 3.0 + 2.0 * A.n * (D + A.r))
         if turn > 0 and gap[0] < 3e-2 and spent > FINISH_EARLY * finish:
-            x = <double*> malloc(<size_t> A.n * count * D * sizeof(double))
-            some = <double*> malloc(count * sizeof(double))
-            B = restrict(A, order, count, x)
-            for p in range(count):
-                some[p] = w[order[p]]
-            interior_point(&B, some, 0.3 * tol, 40, finishes == 0)
-            memset(w, 0, m * sizeof(double))
-            for p in range(count):
-                w[order[p]] = some[p]
-            free(x)
-            free(some)
+            interior_on(A, w, order, count, 0.3 * tol, finishes == 0)
             spent = 0
             finishes += 1
             continue
@@ -193,11 +206,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
             sweep(A, w, s.inverse, order, count, work)
             spent += per_column * count
             if repeat == 0:
-                count = 0
-                for p in range(m):
-                    if w[p] > 0:
-                        order[count] = p
-                        count += 1
+                count = with_weight(m, w, order)
     if gap[0] < 1e-8:
         screen_points(A, s.inverse, 0, m, s.v, s.u, s.q, leverage)
         judge(A, w, &s, largest(s.q, m))

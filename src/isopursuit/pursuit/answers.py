@@ -9,27 +9,44 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.matrix import Matrix
-from isopursuit.pursuit.design import TIGHT, Certified, Design, Evaluation
+from isopursuit.matrix import Label
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.evaluation import Certified, Evaluation
+from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.settings import (
+    IDENTIFIED_GAP,
+    NEGLIGIBLE_WEIGHT,
+    TIGHT,
+    UNDECIDED_SHARE,
+)
 from isopursuit.pursuit.solutions import choice_seconds, is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
 
 Array = NDArray[np.float64]
-Solution = Literal["minimum-norm", "vertex"]
-
-DUST = 1e-13  # of all weight, below which a column's share may be rounding
-IDENTIFIED = 1e-8  # gaps above this leave open which columns are tied, so that solutions cannot be told apart
-UNDECIDED = 1e-6  # share of the objective that a column left out of the tied set carries at most, after proximal steps
 
 
 @dataclass(frozen=True)
 class Caller:
-    """How the caller's problem differs from the design: its columns and target, divided by the design's, and the order
-    of its columns: column p of the design is column order[p] of the caller. Where some columns are identical, `copies`
-    numbers the different ones.
+    """How the caller's problem differs from the design.
+
+    Attributes
+    ----------
+    labels, notes
+        Of the caller's matrix.
+    many : bool
+        Whether the caller passed several points; answers have one array for each then.
+    columns, target : float
+        The caller's columns and target, divided by the design's.
+    order : ndarray, optional
+        Column p of the design is column order[p] of the caller.
+    copies : ndarray, optional
+        Where some columns are identical: a number for each column, the same for identical ones.
     """
 
+    labels: tuple[Label, ...] | None = None
+    notes: tuple[str, ...] = ()
+    many: bool = False
     columns: float = 1.0
     target: float = 1.0
     order: NDArray[np.intp] | None = None
@@ -40,37 +57,29 @@ class Caller:
         """The caller's coefficients, divided by the design's."""
         return self.target / self.columns
 
-    def objective(self, ridge: float) -> float:
+    def objective(self, penalty: float) -> float:
         """The caller's objective, divided by the design's."""
-        return self.coefficients if ridge == 0 else self.target**2
+        return self.coefficients if penalty == 0 else self.target**2
 
 
-def judged(
-    design: Design,
-    solved: Solved,
-    matrix: Matrix,
-    many: bool,
-    tol: float,
-    solution: Solution,
-    caller: Caller,
-    deadline: float = np.inf,
-) -> Pursuit:
+def judged(design: Design, solved: Solved, caller: Caller, options: Options) -> Pursuit:
     """The solution asked for, certified, in the units of the caller."""
-    evaluation, unique, kind = _choose(design, solved, solution, tol, deadline)
+    tol, many = options.tol, caller.many
+    evaluation, unique, kind = _choose(design, solved, options)
     copies = caller.copies
     if copies is not None and not (np.bincount(copies)[copies[evaluation.tied]] > 1).any():
         copies = None
     if copies is not None and kind != "vertex":
         evaluation = _shared(design, evaluation, copies)
     proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
-    heavy = proof.norms > DUST * proof.norms.sum()
+    heavy = proof.norms > NEGLIGIBLE_WEIGHT * proof.norms.sum()
     if not heavy.all():  # rounding left weights that the certificate does not need
         again = design.certified(evaluation, proof.support[heavy])
         proof = again if again.error <= max(tol, proof.error) else proof
     tied = _tied(design, evaluation, proof)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
     possible[tied] = True
-    if copies is not None:  # rounding may tell them apart
+    if copies is not None:  # rounding may distinguish them
         tied = np.flatnonzero((np.bincount(copies, possible) > 0)[copies])
         possible[tied] = True
     proved = possible[proof.support]
@@ -86,7 +95,7 @@ def judged(
     place = order[proof.support[used]]
     weights = np.zeros(len(possible))
     weights[place] = caller.coefficients * proof.norms[used]
-    unit = caller.objective(design.ridge)
+    unit = caller.objective(design.penalty)
     return Pursuit(
         weights=weights,
         tied=np.sort(order[tied]),
@@ -96,10 +105,10 @@ def judged(
             unit * certificate.primal, unit * min(certificate.dual, certificate.primal), certificate.residual
         ),
         dual=(proof.nu if many else proof.nu[0]) / caller.columns,
-        ridge=design.ridge * caller.columns * caller.target,
+        penalty=design.penalty * caller.columns * caller.target,
         status="optimal" if reached else "stopped" if solved.status == "stopped" else "stalled",
-        labels=matrix.labels,
-        notes=matrix.notes,
+        labels=caller.labels,
+        notes=caller.notes,
         support_coefficients=caller.coefficients * (B if many else B[0])[..., used, :][..., np.argsort(place), :],
     )
 
@@ -118,17 +127,17 @@ def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[n
     """
     if design.prox == 0:
         return evaluation.tied
-    slack = max(proof.error, 1e-13) / UNDECIDED
+    slack = max(proof.error, 1e-13) / UNDECIDED_SHARE
     q = evaluation.q
     return np.flatnonzero((q > 0) & (np.sqrt(q) >= (1 - slack) * np.sqrt(q.max())))
 
 
-def nothing(design: Design, matrix: Matrix, many: bool, caller: Caller) -> Pursuit:
-    """The answer B = 0, where the target is zero or the ridge outweighs every column."""
+def nothing(design: Design, caller: Caller) -> Pursuit:
+    """The answer B = 0, where the target is zero or the penalty outweighs every column."""
     n, P, D = design.shape
     y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
-    objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.ridge > 0 else 0.0
-    dual = y / design.ridge / caller.columns if design.ridge > 0 else np.zeros_like(y)
+    objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.penalty > 0 else 0.0
+    dual = y / design.penalty / caller.columns if design.penalty > 0 else np.zeros_like(y)
     none = np.zeros((n, 0, y.shape[-1]))
     return Pursuit(
         weights=np.zeros(P),
@@ -136,28 +145,28 @@ def nothing(design: Design, matrix: Matrix, many: bool, caller: Caller) -> Pursu
         unique=True,
         solution="minimum-norm",
         certificate=Certificate(objective, objective),
-        dual=dual if many else dual[0],
-        ridge=design.ridge * caller.columns * caller.target,
+        dual=dual if caller.many else dual[0],
+        penalty=design.penalty * caller.columns * caller.target,
         status="optimal",
-        labels=matrix.labels,
-        notes=matrix.notes,
-        support_coefficients=none if many else none[0],
+        labels=caller.labels,
+        notes=caller.notes,
+        support_coefficients=none if caller.many else none[0],
     )
 
 
 def _choose(
-    design: Design, solved: Solved, solution: Solution, tol: float, deadline: float
+    design: Design, solved: Solved, options: Options
 ) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
     """The optimal weights asked for. Where the columns with weight are independent and all that is tight, there is
     no choice; where there is no time for it, none is made.
     """
-    evaluation = solved.evaluation
+    evaluation, solution = solved.evaluation, options.solution
     weighted = int(np.count_nonzero(evaluation.weights))
     if solved.independent and design.prox == 0 and weighted == len(evaluation.tied):
         return evaluation, True, solution
-    if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED or too_many(design, weighted):
+    if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED_GAP or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
-    if choice_seconds(design, len(evaluation.tight)) > deadline - time.perf_counter():
+    if choice_seconds(design, len(evaluation.tight)) > options.deadline - time.perf_counter():
         return evaluation, False, "interior"
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation, evaluation.tight)
@@ -172,7 +181,7 @@ def _choose(
     if solution == "vertex" and not unique:
         full[optimal.columns] = vertex(optimal, least)
     again = design.evaluate(full)
-    if again is None or again.gap > max(tol, evaluation.gap):
+    if again is None or again.gap > max(options.tol, evaluation.gap):
         return evaluation, unique, "interior"
     return again, unique, solution
 

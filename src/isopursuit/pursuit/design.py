@@ -22,56 +22,49 @@ takes it; repeated from its own solution it converges to an optimal ν of the pr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dsyevd
 
-from isopursuit.errors import RankError
-from isopursuit.matrix import numerical_rank, row_triangle, spectrum
+from isopursuit.matrix import EPS, spectrum
 from isopursuit.pursuit import _program, _sweep
-from isopursuit.pursuit.truncated import Hand, HostHand
+from isopursuit.pursuit.evaluation import Certified, Evaluation
+from isopursuit.pursuit.progress import Watch
+from isopursuit.pursuit.settings import (
+    MANY_ROWS,
+    MANY_ROWS_COLUMNS,
+    NEAR_TIGHT,
+    REFINED_RESIDUAL,
+)
+from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
 from isopursuit.results import Certificate
 
 Array = NDArray[np.float64]
 
-WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
-BLOCK, TRANSPOSED = 8192, 256  # columns whitened at once, and transposed at once, so that they stay in cache
-REFINED = 1e-11  # residuals above this are refined away before an answer is certified
-NEAR = 1e-6  # 1 − q relative to the largest below which a column may help to meet the constraint
-EPS = float(np.finfo(np.float64).eps)
-TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is shared out
-
 
 @dataclass(frozen=True)
 class Design:
-    """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a ridge λ ≥ 0.
+    """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a penalty λ ≥ 0.
 
     Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
-    against, `triangles` T for each point that needed it, and `home` weights to start from. With `prox` μ > 0 the
-    program is a proximal step on this one, and `pull` its target Y + μν₀. `hand` multiplies the columns somewhere else
-    than here.
+    against, `triangles` T for each point that needed it, and `start_weights` what to start from. With `prox` μ > 0 the
+    program is a proximal step on this one, and `pull` its target Y + μν₀. `products` multiplies the columns elsewhere.
     """
 
     x: Array
     y: Array | None
-    ridge: float
+    penalty: float
     values: tuple[Array, ...] | None = None
     targets: tuple[Array, ...] | None = None
     triangles: tuple[Array | None, ...] = ()
-    home: Array | None = None
+    start_weights: Array | None = None
     prox: float = 0.0
     pull: Array | None = None
-    hand: Hand | None = None
-
-    @property
-    def at_hand(self) -> Hand:
-        """The columns of the only point, wherever they are multiplied fastest."""
-        return HostHand(self.x[0]) if self.hand is None else self.hand
+    products: ColumnProducts | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -81,12 +74,12 @@ class Design:
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """Everything that weights say about the program, over all columns; None where M is singular."""
-        found = _program.evaluate(self.x, self.aim, self.ridge + self.prox, weights)
+        found = _program.evaluate(self.x, self.aim, self.penalty + self.prox, weights)
         return None if found is None else Evaluation(weights, *found)
 
     def start(self) -> Array:
         """Weights that use every column and leave M regular."""
-        return _program.start(self.x) if self.home is None else self.home.copy()
+        return _program.start(self.x) if self.start_weights is None else self.start_weights.copy()
 
     @property
     def aim(self) -> Array | None:
@@ -117,6 +110,18 @@ class Design:
         return s.shape[1] < self.shape[2] or bool((s[:, -1] < least * s[:, 0]).any())
 
     @property
+    def unit_target(self) -> bool:
+        """Whether the target is the identity, in the caller's coordinates, and this is no proximal step."""
+        return self.prox == 0 and (self.y is None or (self.values is not None and self.targets is None))
+
+    @property
+    def lengths(self) -> Array:
+        """The lengths (P,) of the only point's columns, in the caller's coordinates."""
+        if self.values is None:
+            return np.sqrt(np.einsum("pd,pd->p", self.x[0], self.x[0]))
+        return np.linalg.norm(self.values[0], axis=0)
+
+    @property
     def largest_pull(self) -> float:
         """The least λ at which no column is picked: max ‖Yᵀx_p‖."""
         pulls = self.x if self.y is None else self.x @ self.y
@@ -124,13 +129,25 @@ class Design:
 
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
         """Improve weights in place; True when the columns with weight determine them."""
-        return _sweep.solve(self.x, self.aim, self.ridge + self.prox, weights, tol, rounds, watch)[1]
+        return _sweep.solve(self.x, self.aim, self.penalty + self.prox, weights, tol, rounds, watch)[1]
+
+    @property
+    def many_rows(self) -> bool:
+        """Whether products of all columns are cheaper than steps on one at a time."""
+        n, m, D = self.shape
+        return n == 1 and m > MANY_ROWS_COLUMNS and D >= MANY_ROWS
+
+    def descend(self, weights: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
+        """Improve weights in place by the solver for many rows (truncated.py); the gap that it reached."""
+        products = HostProducts(self.x[0]) if self.products is None else self.products
+        program = Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
+        return descend(program, weights, tol, watch, warm=warm, deadline=np.inf if watch is None else watch.deadline)
 
     def take(self, columns: NDArray[np.intp]) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
-        home = None if self.home is None else self.home[columns]
-        return Design(x, self.y, self.ridge, home=home, prox=self.prox, pull=self.pull)
+        start_weights = None if self.start_weights is None else self.start_weights[columns]
+        return Design(x, self.y, self.penalty, start_weights=start_weights, prox=self.prox, pull=self.pull)
 
     def slope(self, evaluation: Evaluation) -> Array:
         """M⁻¹Y (n, D, r), which is dual feasible as far as q ≤ 1."""
@@ -145,7 +162,7 @@ class Design:
     def dual_point(self, evaluation: Evaluation, rho: float | None = None) -> Array:
         """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
         rho = float(np.sqrt(evaluation.q.max())) if rho is None else rho
-        nu = self.slope(evaluation) / (max(rho, 1.0) if self.ridge > 0 else rho)
+        nu = self.slope(evaluation) / (max(rho, 1.0) if self.penalty > 0 else rho)
         for i, triangle in enumerate(self.triangles):
             if triangle is not None:
                 nu[i] = solve_triangular(triangle, nu[i], lower=True, trans="T", check_finite=False)
@@ -166,16 +183,14 @@ class Design:
         """A lower bound on min f from the point ν = M⁻¹Y/ρ, where no column has ‖YᵀM⁻¹x_p‖ above ρ."""
         nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
         trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
-        if self.ridge > 0:
-            rho = max(rho, 1.0)
-        return 2 * trace / rho - self.ridge * float(np.vdot(nu, nu)) / rho**2 if rho > 0 else 0.0
+        return bounds(0.0, trace, float(np.vdot(nu, nu)), rho, self.penalty)[1]
 
     @property
     def idle(self) -> bool:
-        """Whether B = 0 is optimal: the target is zero, or the ridge λ ≥ ‖Yᵀx_p‖ for every column."""
-        if self.ridge == 0:
+        """Whether B = 0 is optimal: the target is zero, or the penalty λ ≥ ‖Yᵀx_p‖ for every column."""
+        if self.penalty == 0:
             return self.y is not None and not self.y.any()
-        return self.largest_pull <= self.ridge
+        return self.largest_pull <= self.penalty
 
     def certified(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Certified:
         """Coefficients on the support and a dual point, for the caller's columns, and what they prove by themselves.
@@ -187,20 +202,20 @@ class Design:
         nu = self.dual_point(evaluation, 1.0)
         columns = self.x if self.values is None else np.stack([v.T for v in self.values])
         rho = _program.largest_slope(np.ascontiguousarray(columns), np.ascontiguousarray(nu))
-        products = (self.given * nu).ravel()
-        inner = math.fsum(products.tolist()) - EPS * float(np.abs(products).sum())
+        terms = (self.given * nu).ravel()
+        inner = math.fsum(terms.tolist()) - EPS * float(np.abs(terms).sum())
         norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
         total = float(norms.sum())
         t = 1 / rho if rho > 0 else 0.0
-        if self.ridge == 0:
+        if self.penalty == 0:
             primal, dual = total + self._cost(evaluation, support, misfit, total), t * inner
         else:
             # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
             square = float(np.vdot(nu, nu))
-            t = max(min(t, inner / (self.ridge * square)), 0.0) if square > 0 else 0.0
+            t = max(min(t, inner / (self.penalty * square)), 0.0) if square > 0 else 0.0
             missed = math.sqrt(float(np.vdot(misfit, misfit))) + self._rounding(B, support)
-            primal = 0.5 * missed**2 + self.ridge * total
-            dual = self.ridge * t * (inner - 0.5 * self.ridge * t * square)
+            primal = 0.5 * missed**2 + self.penalty * total
+            dual = self.penalty * t * (inner - 0.5 * self.penalty * t * square)
         certificate = Certificate(primal, dual, residual)
         above = (dual - primal) / primal if primal > 0 else 0.0
         return Certified(support, B, norms, t * nu, certificate, max(certificate.gap, above))
@@ -214,12 +229,12 @@ class Design:
         """
         B = self.coefficients(evaluation, support)
         misfit, residual = self._missed(B, support)
-        for turn in range(0 if self.ridge > 0 or len(support) == 0 else 3):
-            if residual <= (REFINED if self.prox == 0 else 10 * EPS):
+        for turn in range(0 if self.penalty > 0 or len(support) == 0 else 3):
+            if residual <= (REFINED_RESIDUAL if self.prox == 0 else 10 * EPS):
                 break
             columns, full = support, B
             if turn > 0:
-                near = np.flatnonzero(evaluation.q >= (1 - NEAR) * evaluation.q.max())
+                near = np.flatnonzero(evaluation.q >= (1 - NEAR_TIGHT) * evaluation.q.max())
                 columns = np.union1d(support, near)
                 full = np.zeros((len(B), len(columns), B.shape[2]))
                 full[:, np.searchsorted(columns, support)] = B
@@ -243,7 +258,7 @@ class Design:
 
     def _white(self, i: int, right: Array) -> Array:
         triangle = self.triangles[i] if self.triangles else None
-        return right if triangle is None else _lower_solve(triangle, right)
+        return right if triangle is None else lower_solve(triangle, right)
 
     def _missed(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
         """Y − X B in the caller's coordinates, and ‖Y − X B‖ / ‖Y‖ with a bound on the rounding of X B."""
@@ -251,7 +266,7 @@ class Design:
         for i, b in enumerate(B):
             np.subtract(self.given[i], self._columns(i, support).T @ b, out=misfit[i])
         size = math.sqrt(float(np.vdot(self.given, self.given)))
-        if self.ridge > 0 or size == 0:
+        if self.penalty > 0 or size == 0:
             return misfit, 0.0
         return misfit, (math.sqrt(float(np.vdot(misfit, misfit))) + self._rounding(B, support)) / size
 
@@ -270,123 +285,11 @@ class Design:
         return (0.5 * len(support) + 2) * EPS * sizes
 
 
-@dataclass(frozen=True)
-class Certified:
-    """Coefficients on the support (n, |S|, r) and their norms, a dual point (n, D, r), and what they prove.
-
-    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values,
-    also where rounding puts the dual one above.
-    """
-
-    support: NDArray[np.intp]
-    B: Array
-    norms: Array
-    nu: Array
-    certificate: Certificate
-    error: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """f at some weights: M⁻¹, q and leverage xᵀM⁻¹x of every column, and bounds dual ≤ min f ≤ primal."""
-
-    weights: Array
-    inverse: Array
-    q: Array
-    leverage: Array
-    primal: float
-    dual: float
-    value: float
-
-    @property
-    def gap(self) -> float:
-        """Relative to the primal value."""
-        return max(self.primal - self.dual, 0.0) / self.primal if self.primal > 0 else 0.0
-
-    @property
-    def minimized(self) -> bool:
-        """Whether f itself is near its least value, so that weights mean something, not only the coefficients."""
-        return self.value - self.dual <= 1e-6 * self.value or self.gap > 1e-6
-
-    @cached_property
-    def tied(self) -> NDArray[np.intp]:
-        """The columns that no proof excludes from the support of an optimal solution.
-
-        With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
-        ‖ν*ᵀx_p‖ ≤ 1), so that by Cauchy and Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A weight needs
-        q*_p = 1.
-        """
-        slack = max(self.value - self.dual, 4 * np.finfo(np.float64).eps * self.value)
-        return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0)) >= 1.0 - 1e-12)
-
-    @property
-    def tight(self) -> NDArray[np.intp]:
-        """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
-        tied = self.tied
-        return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]
-
-
-def build_design(
-    values: Sequence[Array], targets: Sequence[Array] | None, ridge: float, weights: Array | None = None
-) -> Design:
-    """The program for one matrix or several; rows are whitened where they are ill-conditioned.
-
-    X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions. With T from a QR of (X √W)ᵀ, M(w) is the identity at those
-    weights, so that near them the gap reaches rounding for any condition number that leaves X of full rank. Without
-    weights they are 1/length, where whitening is needed at all. Raises RankError where X lacks rank.
-    """
-    y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
-    triangles = [None if ridge > 0 else _whitening(v, weights) for v in values]
-    x = np.empty((len(values), values[0].shape[1], values[0].shape[0]))
-    for i, (v, triangle) in enumerate(zip(values, triangles, strict=True)):
-        width = TRANSPOSED if triangle is None else BLOCK
-        for first in range(0, v.shape[1], width):
-            block = v[:, first : first + width]
-            x[i, first : first + width] = (block if triangle is None else _lower_solve(triangle, block)).T
-    if all(triangle is None for triangle in triangles):
-        return Design(x, y, ridge)
-    sides = [np.eye(len(values[0]))] * len(values) if targets is None else targets
-    y = np.stack([s if t is None else _lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
-    given = None if targets is None else tuple(targets)
-    # in the new coordinates a column's leverage is w‖x‖²; weighted by it once more, short columns that no direction
-    # depends on do not outweigh the others
-    lengths = np.sqrt(sum(np.einsum("dp,dp->p", v, v) for v in values))
-    plain = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0) if weights is None else weights
-    home = (plain * np.sqrt(np.einsum("ipd,ipd->p", x, x))) ** 2
-    return Design(x, np.ascontiguousarray(y), ridge, tuple(values), given, tuple(triangles), home)
-
-
-def whitened_at(design: Design, weights: Array) -> Design:
-    """The same program in the coordinates in which M(weights) is the identity."""
-    if design.values is None:
-        targets = None if design.y is None else list(design.y)
-        return build_design([x.T for x in design.x], targets, design.ridge, weights)
-    return build_design(design.values, design.targets, design.ridge, weights)
-
-
-def _whitening(values: Array, weights: Array | None) -> Array | None:
-    """T (lower triangular) with X √W = T·(orthonormal rows), or None where X needs none."""
-    D, P = values.shape
-    if weights is None:
-        eigenvalues = dsyevd(values @ values.T, compute_v=0)[0]
-        if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:
-            return None
-        lengths = np.linalg.norm(values, axis=0)
-        weights = np.divide(1.0, lengths, out=np.zeros(P), where=lengths > 0)
-    triangle = row_triangle(values, np.sqrt(weights))
-    rank = numerical_rank(spectrum(triangle), P)
-    if rank < D:
-        raise RankError(
-            f"X has {D} rows but rank {rank}, so its columns cannot span the target. "
-            f"Pass k={rank} to `select` for its {rank}-dimensional row space, drop dependent rows, or use a ridge."
-        )
-    return triangle.T
-
-
 def _identities(shape: tuple[int, int, int]) -> Array:
     """The identity for each point."""
     return np.repeat(np.eye(shape[2])[None], shape[0], axis=0)
 
 
-def _lower_solve(triangle: Array, right: Array) -> Array:
+def lower_solve(triangle: Array, right: Array) -> Array:
+    """T⁻¹ right for a lower triangular T."""
     return solve_triangular(triangle, right, lower=True, check_finite=False)

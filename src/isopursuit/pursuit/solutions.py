@@ -13,16 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.pursuit.design import Design, Evaluation
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.evaluation import Evaluation
+from isopursuit.pursuit.settings import (
+    CHOICE_RATE,
+    DETERMINED,
+    MOST_POLYTOPE,
+    RANK_ROUNDING,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, of unit size, at which M, known to 1e-7, fixes weights
-LARGEST = 60_000_000  # entries of A beyond which the solver's own weights are returned as they are
-
-
-SPEED = 2e8  # entries of A times its rank a second: its singular vectors, and a few factorizations of parts of it
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class Polytope:
 def too_many(design: Design, columns: int) -> bool:
     """Whether so many tight columns are more than can be described."""
     n, _, D = design.shape
-    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > LARGEST
+    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > MOST_POLYTOPE
 
 
 def choice_seconds(design: Design, columns: int) -> float:
     """About how long it takes to describe so many tight columns, and to choose among the solutions."""
     n, _, D = design.shape
     rows = n * (D * (D + 1) // 2)
-    return rows * columns * min(rows, columns) / SPEED
+    return rows * columns * min(rows, columns) / CHOICE_RATE
 
 
 def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
@@ -63,7 +64,7 @@ def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polyto
         products = (x[:, :, :, None] * u[:, :, None, :]).reshape(*x.shape[:2], -1)
     raw = products.transpose(0, 2, 1).reshape(-1, len(columns))
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
-    rank = int((s > 1e-11 * s[0]).sum())
+    rank = int((s > RANK_ROUNDING * s[0]).sum())
     A = vt[:rank]
     return Polytope(columns, A, A @ weights[columns], raw)
 
@@ -125,7 +126,7 @@ def _reduce(A: Array, w: Array) -> Array:
 
     R, order = qr(A, mode="r", pivoting=True)
     size = np.abs(np.diag(R))
-    rank = int((size > 1e-11 * size[0]).sum())
+    rank = int((size > RANK_ROUNDING * size[0]).sum())
     mix = solve_triangular(R[:rank, :rank], R[:rank, rank:])
     null = np.empty((A.shape[1], A.shape[1] - rank))
     null[order] = np.vstack([-mix, np.eye(A.shape[1] - rank)])
@@ -149,18 +150,28 @@ def _reduce(A: Array, w: Array) -> Array:
 def is_unique(P: Polytope, w: Array) -> bool:
     """Whether w is the only point of the polytope: no direction z ≠ 0 with A z = 0 and z ≥ 0 where w = 0.
 
-    Directions along which A z is below what a converged M leaves open count as well.
+    Directions along which A z is below what a converged M leaves open count as well. As the columns with weight are
+    independent, z is determined by its entries on the others, and those must lie in the null space of what A is
+    orthogonal to the columns with weight: a linear program with as many unknowns as there are columns without weight.
     """
     held = w > 0
     A = P.products / np.maximum(np.linalg.norm(P.products, axis=0), 1e-300)
     if not 0 < held.sum() <= len(A) or np.linalg.svd(A[:, held], compute_uv=False)[-1] < DETERMINED:
         return False
+    if held.all():
+        return True
     _, s, vt = np.linalg.svd(A, full_matrices=False)
     A = vt[s >= DETERMINED]
-    if held.all() or len(A) == A.shape[1]:
+    if len(A) == A.shape[1]:
         return True
+    from scipy.linalg import qr
     from scipy.optimize import linprog
 
-    free = [(None, None) if h else (0.0, 1.0) for h in held]
-    found = linprog(-(~held).astype(float), A_eq=A, b_eq=np.zeros(len(A)), bounds=free)
+    Q, R, _ = qr(A[:, held], pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(R))
+    rank = int((sizes > RANK_ROUNDING * sizes[0]).sum())
+    others = Q[:, rank:].T @ A[:, ~held]
+    if len(others) == 0:
+        return False
+    found = linprog(-np.ones(others.shape[1]), A_eq=others, b_eq=np.zeros(len(others)), bounds=(0.0, 1.0))
     return bool(found.status == 0 and found.fun is not None and -found.fun < 1e-7)

@@ -18,6 +18,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from isopursuit.results import relative_gaps
+
 STEPS = 30  # of the interior point; what needs more is left to the ordinary solver
 BETWEEN = 3  # steps between two looks at which problems are done
 FLOOR = 0.1  # the share of the gap aimed at that the barrier alone may leave
@@ -41,7 +43,7 @@ class Judged:
     @property
     def gap(self) -> Tensor:
         """Relative to the primal value."""
-        return (self.primal - self.dual).clamp_min(0.0) / self.primal
+        return relative_gaps(self.primal, self.dual)
 
     def replaced(self, other: Judged, gap: float) -> Judged:
         """Each problem's answer from `other` where its gap is no larger, or at most this."""
@@ -154,7 +156,7 @@ class _Point:
         # B = W Xᵀ M⁻¹ is feasible, M⁻¹ / max √q is dual feasible
         self.primal = (w * self.q.sqrt()).sum(1)
         self.dual = self.trace / self.q.amax(1).sqrt()
-        self.gap = 1 - self.dual / self.primal
+        self.gap: Tensor = relative_gaps(self.primal, self.dual)
 
     def judged(self) -> Judged:
         """The certificate, at weights rescaled to Σw = tr M⁻¹."""

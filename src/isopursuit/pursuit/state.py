@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from isopursuit.errors import FileError, ParameterError
 from isopursuit.normalize import log_lengths
 from isopursuit.outputs import write_whole
-from isopursuit.sources.columns import FINGERPRINT
+from isopursuit.sources.settings import FINGERPRINT
 
 if TYPE_CHECKING:
-    from isopursuit.pursuit.streamed import Stream
+    from isopursuit.pursuit.streamed import StreamedColumns
 
 VERSION = 1  # of the state file
+FORMER = {"penalty": "ridge"}  # names in state files of earlier versions
 CURVE = np.array([0.25, 0.5, 1.0, 2.0, 4.0])  # lengths at which a normalization is recognized
 # what a saved state was for where it is not for this run
 OTHER = {
@@ -29,7 +30,7 @@ OTHER = {
 }
 
 
-def belongs(stream: Stream) -> dict[str, Any]:
+def belongs(stream: StreamedColumns) -> dict[str, Any]:
     """By what a state is known to belong to a run: the columns, and what is asked of them."""
     columns, transform = stream.columns, stream.columns.transform
     few = columns.take(np.unique(np.linspace(0, columns.shape[1] - 1, FINGERPRINT).astype(np.intp)))
@@ -43,11 +44,11 @@ def belongs(stream: Stream) -> dict[str, Any]:
         "c": np.array("none" if transform.c is None else repr(transform.c)),
         "normalization": curve,
         "target": np.eye(columns.shape[0]) if stream.target is None else stream.target,
-        "ridge": np.array(stream.ridge),
+        "penalty": np.array(stream.penalty),
     }
 
 
-def save_state(path: Path, stream: Stream) -> str:
+def save_state(path: Path, stream: StreamedColumns) -> str:
     """Save the weights so far, whole or not at all; why that failed, or nothing."""
     held = np.asarray(stream.weights > 0)
     content = io.BytesIO()
@@ -67,7 +68,7 @@ def save_state(path: Path, stream: Stream) -> str:
     return ""
 
 
-def load_state(path: Path, stream: Stream) -> dict[str, NDArray[Any]] | None:
+def load_state(path: Path, stream: StreamedColumns) -> dict[str, NDArray[Any]] | None:
     """A saved state, None where there is none; refused where it belongs to other columns or to other settings."""
     if not path.exists():
         return None
@@ -76,19 +77,21 @@ def load_state(path: Path, stream: Stream) -> dict[str, NDArray[Any]] | None:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             if "version" not in stored or stored["version"] != VERSION:
                 raise ValueError(f"it is not of version {VERSION}, the one that this isopursuit reads")
-            kept = {name: stored[name] for name in (*ours, "indices", "weights", "log_scale", "passes")}
+            former = {name: FORMER.get(name, name) if name not in stored else name for name in ours}
+            names = former | {name: name for name in ("indices", "weights", "log_scale", "passes")}
+            kept = {name: stored[there] for name, there in names.items()}
     except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
         raise _not_a_state(path, str(error).partition("\n")[0]) from None
     for name, value in ours.items():
         if not _same(kept[name], value):
-            told = OTHER.get(name, f"{name}={kept[name]}, not for {name}={value}")
-            raise ParameterError(f"{path} was saved for {told}. Name another file, or remove it.")
+            other = OTHER.get(name, f"{name}={kept[name]}, not for {name}={value}")
+            raise ParameterError(f"{path} was saved for {other}. Name another file, or remove it.")
     indices, weights = kept["indices"], kept["weights"]
     whole = indices.ndim == 1 and indices.dtype.kind in "iu" and weights.shape == indices.shape
     if not whole or len(indices) == 0 or len(np.unique(indices)) < len(indices):
         raise _not_a_state(path, "its columns and weights do not match")
     if not 0 <= indices.min() <= indices.max() < stream.columns.shape[1]:
-        raise _not_a_state(path, "it names columns that there are not")
+        raise _not_a_state(path, "it names columns that do not exist")
     numbers = [weights, kept["log_scale"], kept["passes"]]
     if any(one.dtype.kind not in "iuf" or not np.isfinite(one).all() for one in numbers) or (weights <= 0).any():
         raise _not_a_state(path, "its weights are not numbers above 0")

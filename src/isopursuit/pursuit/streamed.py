@@ -1,16 +1,15 @@
-"""The pursuit over a source of columns: a few are solved, a pass brings home what violates most, and again.
+"""The pursuit over a source of columns: a few are solved, a pass loads those that violate most, and again.
 
 The first few are a sample, or the longest normalized columns of all, where columns outnumber D² by far.
-Each pass brings the columns of largest σ (sources/tasks.py). Once f(w) − lower bound < σ² for all that stayed behind,
+Each pass loads the columns of largest σ (sources/tasks.py). Once f(w) − lower bound < σ² for all that were not loaded,
 no optimal solution uses any of those, and the rest is an ordinary problem in memory. Its dual point ν satisfies
-‖νᵀx_p‖ ≤ √q_p + √((f(w) − dual) x_pᵀM⁻¹x_p) < 1 on every column left behind as well, by the same inequality, so that
+‖νᵀx_p‖ ≤ √q_p + √((f(w) − dual) x_pᵀM⁻¹x_p) < 1 on every column not loaded as well, by the same inequality, so that
 its certificate holds over all columns without one more pass.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,37 +19,37 @@ from numpy.typing import NDArray
 from isopursuit.errors import RangeError, RankError
 from isopursuit.matrix import length_notes
 from isopursuit.outputs import check_writable
-from isopursuit.pursuit.design import Design, Evaluation, build_design
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.evaluation import Evaluation
+from isopursuit.pursuit.inputs import Options, as_weights
+from isopursuit.pursuit.progress import Watch
+from isopursuit.pursuit.settings import (
+    LARGEST_LOG_LENGTH,
+    MEMORY,
+    MOST_MEMORY,
+    SAMPLE_GAP,
+    SPAN_PASSES,
+    SPANNING,
+    START_GAP,
+)
+from isopursuit.pursuit.starts import solve_as_if_equally_long, starting_columns
 from isopursuit.pursuit.state import load_state, save_state
+from isopursuit.pursuit.whitening import build_design
 from isopursuit.pursuit.working_set import (
-    PursuitProgress,
-    Watch,
-    descend_on,
-    many_rows,
     solve,
     solve_by_parts,
 )
-from isopursuit.results import Effort
+from isopursuit.results import Effort, relative_gap
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-MEMORY = 2**29  # bytes that columns brought home may take, by default
-MORE = 2**31  # and that they may where many rows need many columns
-SPANNING = 1.25  # times D(D + 1): so many columns of random directions have a multiple of the identity in their hull
-COARSE = 1e-3  # the gap that a sample is solved to
-FINE = 1e-7  # and the longest columns, as if they were equally long
-FEW_ROWS = 16  # below which the kernel solves any sample at once
-LEAST = 1e-100  # a length below this is none
-WIDEST = 250.0  # logarithm of a normalized length, relative to the sample's longest, that float64 can still carry
-REPAIRS = 4  # passes that may look for directions which the sample lacks
-
 
 @dataclass(frozen=True)
-class Home:
-    """What came home of a source: every column that may be in an optimal solution, or at least the working set.
+class Resident:
+    """The resident columns of a source: every one that may be in an optimal solution, or at least the working set.
 
     Attributes
     ----------
@@ -81,8 +80,8 @@ class Home:
     notes: tuple[str, ...]
 
 
-class Stream:
-    """A source as a field of the solver's loop."""
+class StreamedColumns:
+    """A source's columns for the solver's loop: a few are resident, a pass screens all."""
 
     share = 0.1
 
@@ -90,20 +89,20 @@ class Stream:
         self,
         columns: Columns,
         target: Array | None,
-        ridge: float,
+        penalty: float,
         memory: int | None,
         watch: Watch,
         state: Path | None,
         weights: Array | None,
     ) -> None:
-        self.columns, self.target, self.ridge, self.watch = columns, target, ridge, watch
+        self.columns, self.target, self.penalty, self.watch = columns, target, penalty, watch
         self.state = state
         D = columns.shape[0]
-        # two piles; stored, transformed, in the kernel twice, and once more on the way: six numbers for each entry
+        # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
         many = SPANNING * D * (D + 1)
-        memory = int(np.clip(48 * D * many, MEMORY, MORE)) if memory is None else memory
+        memory = int(np.clip(48 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
-        self.band = 2 * COARSE
+        self.band = 2 * SAMPLE_GAP
         self.seconds: list[float] = []
         self.lower, self.reach = -np.inf, np.inf
         self.dual = np.zeros((D, D))
@@ -133,11 +132,10 @@ class Stream:
         """
         D = self.columns.shape[0]
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
-        many = min(int(SPANNING * D * (D + 1)), 2 * self.room)
-        wide = self.target is None and D >= FEW_ROWS and self.columns.shape[1] > 4 * many
-        self.hold(np.union1d(self.columns.sample(many if wide else 2 * self.room), given))
+        many = starting_columns(D, self.columns.shape[1], 2 * self.room) if self.target is None else 0
+        self.hold(np.union1d(self.columns.sample(many or 2 * self.room), given))
         self.scale()
-        if wide:
+        if many:
             longest = self.ask(Screen(np.eye(D), None, self.columns.transform, many, band=-np.inf))
             self.join(longest, np.isin(self.indices, given))
         self.span()
@@ -145,15 +143,12 @@ class Stream:
             self.weights = weights[self.indices] * np.exp(self.columns.transform.log_scale)
             if self.design.evaluate(self.weights) is not None:
                 return
-        self.weights = self.design.start()
-        if wide:
-            lengths = np.linalg.norm(self.design.x[0], axis=1)
-            unit = self.at_hand(replace(self.design, x=self.design.x / np.maximum(lengths, LEAST)[:, None]))
-            descend_on(unit, self.weights, FINE, self.watch, warm=False)
-            self.band = 100 * FINE
-            self.weights = np.divide(self.weights, lengths**2, out=self.weights, where=lengths > LEAST)
+        if many:
+            self.weights = solve_as_if_equally_long(self.design, self.watch, self.on_device)
+            self.band = 100 * START_GAP
         else:
-            solve(self.design, self.weights, COARSE, self.watch, warm=False, nested=True)
+            self.weights = self.design.start()
+            solve(self.design, self.weights, SAMPLE_GAP, self.watch, warm=False, nested=True)
 
     def restore(self, kept: dict[str, Array]) -> None:
         """Begin with a saved state."""
@@ -165,35 +160,35 @@ class Stream:
         self.notes += (f"continued from {self.state}, after {int(kept['passes'])} passes.",)
 
     def hold(self, indices: Indices) -> None:
-        """These columns make up the part at hand."""
+        """Make these columns the resident ones."""
         self.indices, self.stored = indices, self.columns.take(indices)
 
     def build(self) -> None:
-        """The program on the part at hand."""
+        """The program on the resident columns."""
         self.values = self.columns.transform.columns(self.stored)
-        design = build_design([self.values], None if self.target is None else [self.target], self.ridge)
-        self.design = self.at_hand(design)
+        design = build_design([self.values], None if self.target is None else [self.target], self.penalty)
+        self.design = self.on_device(design)
 
-    def at_hand(self, design: Design) -> Design:
+    def on_device(self, design: Design) -> Design:
         """The program with its columns where the source multiplies them, if it does."""
-        hand = getattr(self.columns.source, "hand", None)
-        return design if hand is None else replace(design, hand=hand(design.x[0]))
+        products = getattr(self.columns.source, "products", None)
+        return design if products is None else replace(design, products=products(design.x[0]))
 
     def scale(self) -> None:
         """One factor for all columns keeps the sample's longest near 1, whatever c."""
         transform = self.columns.transform
         z = transform.apply(self.stored)
         longest = transform.factors(np.sqrt(np.einsum("dp,dp->p", z, z)))[1]
-        if transform.c is not None and 5.0 < abs(longest) < np.inf and self.ridge == 0:
+        if transform.c is not None and 5.0 < abs(longest) < np.inf and self.penalty == 0:
             self.columns = replace(self.columns, transform=replace(transform, log_scale=longest))
 
     def span(self) -> None:
-        """Bring in columns until those at hand span all dimensions; refuse where none do."""
-        for _ in range(REPAIRS):
+        """Load columns until the resident ones span all dimensions; raise RankError where none do."""
+        for _ in range(SPAN_PASSES):
             try:
                 self.build()
             except RankError:
-                # with a trifle of the identity in M, what sticks out of the span has the largest σ
+                # with a small multiple of the identity in M, columns outside the span have the largest σ
                 z = self.values
                 M = z @ z.T / max(float(np.einsum("dp,dp->", z, z)), 1e-300)
                 K = np.asarray(np.linalg.inv(M + 1e-6 * np.eye(len(M))), dtype=np.float64)
@@ -224,7 +219,7 @@ class Stream:
         K, F = self.design.screening(evaluation)
         found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach, self.band))
         self.found = found
-        if found.longest - self.columns.transform.log_scale > WIDEST:
+        if found.longest - self.columns.transform.log_scale > LARGEST_LOG_LENGTH:
             raise RangeError(
                 "Normalized lengths span more than float64 can hold: some columns are e^"
                 f"{found.longest - self.columns.transform.log_scale:.0f} times longer than any of a sample. Rescale "
@@ -253,17 +248,17 @@ class Stream:
         return self.design, self.weights
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
-        """By parts in turn, where the solver for many rows does not do: there are many columns at hand."""
-        if many_rows(part) and descend_on(part, weights, tol, watch, warm=True) <= 0.3 * self.gap:
+        """By the solver for many rows where that is enough, else by parts: many columns are resident."""
+        if part.many_rows and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
             return False
         return solve(part, weights, tol, watch, warm=True, nested=True)
 
     def settle(self, weights: Array) -> None:
-        """The part's weights are the field's."""
+        """The part's weights become those of the set."""
         self.weights = weights
 
     def join(self, found: Screened, keep: NDArray[np.bool_]) -> None:
-        """Those of the part at hand that are to be kept, and what came home.
+        """Replace the resident columns by those to be kept and those that a pass found.
 
         Columns a little below 1 come too. Those of largest σ lie where K errs, which is to one side: alone they would
         let the next K err to all others. A sample of the columns near 1 holds it on every side (Clarkson's idea for
@@ -293,13 +288,12 @@ class Stream:
     @property
     def gap(self) -> float:
         """Over all columns, as far as passes have proved it."""
-        primal = self.evaluation.primal
-        return max(primal - self.lower, 0.0) / primal if primal > 0 else 0.0
+        return relative_gap(self.evaluation.primal, self.lower)
 
     # ------------------------------------------------------------------------------------------------- the end
 
-    def home(self) -> Home:
-        """What came home, with every column that may matter where those are few enough."""
+    def resident(self) -> Resident:
+        """The resident columns, with every column that may matter where those are few enough."""
         evaluation = self.design.evaluate(self.weights) or self.evaluation
         found = self.found
         if found is not None and self.settled:
@@ -323,7 +317,7 @@ class Stream:
             notes += length_notes(found.zero, found.short)
         if self.unsaved:
             notes += (f"the state was not saved: {self.unsaved} The run went on without it.",)
-        return Home(
+        return Resident(
             indices=self.indices,
             values=self.values,
             weights=self.weights,
@@ -342,7 +336,7 @@ class Stream:
         )
 
     def listed(self) -> Indices:
-        """One more pass, for the columns that no proof excludes: they are too many to come home."""
+        """One more pass, for the columns that no proof excludes: they are too many to load."""
         K, F = self.design.screening(self.evaluation)
         began = time.perf_counter()
         found: list[Indices] = self.columns.source.fold(Listed(Screen(K, F, self.columns.transform, 1, self.reach)))
@@ -350,20 +344,12 @@ class Stream:
         return np.concatenate(found)
 
 
-def pursue_columns(
-    columns: Columns,
-    target: Array | None,
-    ridge: float,
-    tol: float,
-    memory: int | None,
-    callback: Callable[[PursuitProgress], bool | None] | None,
-    deadline: float,
-    state: str | Path | None,
-    weights: Array | None,
-) -> Home:
-    """Minimize f over a source to a relative gap of tol, or until all that matters has come home."""
-    watch = Watch(callback, deadline)
-    stream = Stream(columns, target, ridge, memory, watch, None if state is None else Path(state), weights)
-    solve_by_parts(stream, tol, watch)
+def load_columns(columns: Columns, target: Array | None, penalty: float, options: Options) -> Resident:
+    """Minimize f over a source to the relative gap asked for, or until every column that matters is resident."""
+    watch = Watch(options.callback, options.deadline)
+    weights = as_weights(options.weights, columns.shape[1])
+    state = None if options.state is None else Path(options.state)
+    stream = StreamedColumns(columns, target, penalty, options.memory, watch, state, weights)
+    solve_by_parts(stream, options.tol, watch)
     watch.check()
-    return stream.home()
+    return stream.resident()

@@ -6,8 +6,8 @@ With K = M⁻¹ and R = K Y Yᵀ K, so that q_p = x_pᵀR x_p, the curvature H o
 
 two products of the columns with D × D matrices: H itself, as many rows as columns, is never formed. Those products are
 in single precision, as a direction needs no more; weights and what is judged are in double. Where more columns are
-tied than can be told apart (H is singular), the term ρ w̄/w_p beside H_pp keeps the step from moving weight about for
-nothing; it falls with the gap. What this does not finish (optima with nearly D(D+1)/2 columns, where H is nearly
+tied than can be distinguished (H is singular), the term ρ w̄/w_p beside H_pp keeps the step from moving weight
+without effect; it falls with the gap. What this does not finish (optima with nearly D(D+1)/2 columns, where H is nearly
 singular for good) is left to the kernel.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -24,29 +25,42 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from isopursuit.pursuit import _sweep
+from isopursuit.pursuit.settings import (
+    CONJUGATE_STEPS,
+    LEAST_RESIDUAL,
+    MULTIPLIED_AT_ONCE,
+    NEAR_COUNT,
+    NEAR_EXCESS,
+    NEAR_SHARE,
+    SAMPLE_PER_ROW,
+    SINGLE_GAP,
+    STALE_TURNS,
+    STRIPS,
+    SWEEP_GAP,
+    SWEEPS,
+    SWEPT_AT_ONCE,
+    TURNS,
+)
+from isopursuit.results import relative_gap
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-TURNS = 40
-FAR = 0.1  # the gap above which sweeps do more than Newton
-ROUGH = 1e-3  # the gap above which single precision judges well enough
-SWEEPS = 2  # between two evaluations
-SAMPLE = 20  # columns for each row that a cold start begins with, where the columns are fewer than D²
-BLOCK = 64  # columns swept together
-STRIPS = 4  # that a symmetric matrix is cut into, so that little more than its lower triangle is computed
-CHUNK = 1024  # columns multiplied at once, so that the product stays in cache
-SHARE = 3e-4  # of the gap over all columns, what the columns near 1 are solved to
-AROUND = 10.0  # columns within so many times the largest excess of √q over 1 are near
-CROWD = 1.5  # and at most so many times as many as have weight or √q > 1
-CONJUGATE = 60  # steps of conjugate gradients at most
-TIGHTEST = 1e-3  # their relative residual at the least: single precision holds no more
-PATIENCE = 4  # turns that may pass without the gap falling to half
+
+def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float) -> tuple[float, float]:
+    """Primal and dual value of f: `judge` of _program.pyx, from sums that were computed elsewhere.
+
+    B = W Xᵀ M⁻¹ Y is feasible, with Σ‖B_p‖ = `norms`; ν = M⁻¹Y / ρ is dual feasible where no ‖YᵀM⁻¹x_p‖ is above
+    `rho`, with `trace` = tr(YᵀM⁻¹Y) and `squares` = ‖M⁻¹Y‖².
+    """
+    if ridge > 0:
+        rho = max(rho, 1.0)
+    return 2 * norms + ridge * squares, 2 * trace / rho - ridge * squares / rho**2 if rho > 0 else 0.0
 
 
-class Hand(Protocol):
-    """Columns at hand, on a host or a device, with the two products that the solver needs.
+class ColumnProducts(Protocol):
+    """The two products of the columns that the solver needs, computed on a host or a device.
 
     `rough` asks for single precision.
     """
@@ -59,12 +73,12 @@ class Hand(Protocol):
         """x_pᵀ S x_p of every column."""
         ...
 
-    def take(self, columns: Indices) -> Hand:
+    def take(self, columns: Indices) -> ColumnProducts:
         """Some of the columns."""
         ...
 
 
-class HostHand:
+class HostProducts:
     """Columns (m, D) in memory."""
 
     def __init__(self, x: Array, single: Single | None = None) -> None:
@@ -85,9 +99,9 @@ class HostHand:
         x = self.values(rough)
         total = np.zeros((x.shape[1],) * 2, dtype=x.dtype)
         weights = u.astype(x.dtype)
-        for first in range(0, len(x), CHUNK):
-            block = x[first : first + CHUNK]
-            other = block * weights[first : first + CHUNK, None]
+        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
+            block = x[first : first + MULTIPLIED_AT_ONCE]
+            other = block * weights[first : first + MULTIPLIED_AT_ONCE, None]
             for strip in self.strips:
                 total[strip, : strip.stop] += block[:, strip].T @ other[:, : strip.stop]
         lower = np.tril(total).astype(np.float64)
@@ -100,16 +114,39 @@ class HostHand:
         L[np.diag_indices_from(L)] /= 2
         L = L.astype(x.dtype)
         found = np.zeros(len(x))
-        for first in range(0, len(x), CHUNK):
-            block = x[first : first + CHUNK]
+        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
+            block = x[first : first + MULTIPLIED_AT_ONCE]
             for strip in self.strips:
                 product = block[:, : strip.stop] @ L[strip, : strip.stop].T
-                found[first : first + CHUNK] += np.einsum("pd,pd->p", product, block[:, strip])
+                found[first : first + MULTIPLIED_AT_ONCE] += np.einsum("pd,pd->p", product, block[:, strip])
         return 2 * found
 
-    def take(self, columns: Indices) -> HostHand:
+    def take(self, columns: Indices) -> HostProducts:
         """A copy of some."""
-        return HostHand(self.x[columns], None if self.single is None else self.single[columns])
+        return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
+
+
+@dataclass(frozen=True)
+class Program:
+    """The columns x (m, D) of one point, the target y (None for the identity), and what is added to M's diagonal.
+
+    `products` multiplies the same columns, wherever that is fast.
+    """
+
+    products: ColumnProducts
+    x: Array
+    y: Array | None
+    ridge: float
+
+    @cached_property
+    def outer(self) -> Array:
+        """C = Y Yᵀ."""
+        return np.eye(self.x.shape[1]) if self.y is None else self.y @ self.y.T
+
+    def at(self, weights: Array) -> Point | None:
+        """The program at weights on all columns; None where M is singular."""
+        held = np.flatnonzero(weights)
+        return Point.at(self.products.take(held).moments(weights[held]), weights, self.outer, self.ridge)
 
 
 @dataclass(frozen=True)
@@ -119,6 +156,7 @@ class Point:
     weights: Array
     K: Array
     R: Array
+    C: Array
     value: float
     ridge: float
 
@@ -135,114 +173,100 @@ class Point:
             return None
         s = np.sqrt(trace / total) if ridge == 0 else 1.0
         K /= s
-        return cls(weights * s, K, K @ C @ K, total * s + trace / s, ridge)
+        return cls(weights * s, K, K @ C @ K, C, total * s + trace / s, ridge)
 
     def gap(self, q: Array, w: Array) -> float:
-        """Relative, over the columns that q is of, w being their weights."""
-        squares = float(np.trace(self.R))
-        mass, norms = float(w.sum()), float(w @ np.sqrt(q))
-        rho = float(np.sqrt(q.max()))
-        trace = self.value - mass
-        if self.ridge > 0:
-            rho = max(rho, 1.0)
-        primal = 2 * norms + self.ridge * squares
-        dual = 2 * trace / rho - self.ridge * squares / rho**2
-        return max(primal - dual, 0.0) / primal
+        """The relative gap over the columns whose q and weights are given."""
+        norms, trace = float(w @ np.sqrt(q)), self.value - float(w.sum())
+        return relative_gap(*bounds(norms, trace, float(np.trace(self.R)), float(np.sqrt(q.max())), self.ridge))
 
 
 def descend(
-    hand: Hand,
-    x: Array,
-    y: Array | None,
-    ridge: float,
+    program: Program,
     w: Array,
     tol: float,
     watch: Callable[[float], bool] | None,
+    *,
     warm: bool,
     deadline: float = np.inf,
 ) -> float:
-    """Improve the weights w of the columns x (m, D) in place to a relative gap of tol; the gap that was reached.
+    """Improve the weights w in place to a relative gap of tol; the gap that was reached.
 
-    `hand` multiplies the same columns, wherever that is fast. `watch` is told the gap and may end it. At the deadline,
-    by `time.perf_counter`, a sweep or a step is left unfinished.
+    `watch` receives the gap and may end it. At the deadline, by `time.perf_counter`, a sweep or a step is left
+    unfinished.
     """
-    m, D = x.shape
-    C = np.eye(D) if y is None else y @ y.T
+    m, D = program.x.shape
 
     def stop(gap: float) -> bool:
         return watch is not None and watch(gap)
 
     if not warm and m <= D * D:
-        _begin(x, y, C, ridge, w, deadline)
+        _begin(program, w, deadline)
     best = gap = np.inf
     stale = 0
-    point = _evaluated(hand, w, C, ridge)
+    point = program.at(w)
     goal = 0.0  # of the columns near 1; at 0 all columns are looked at
     near = np.arange(0)
-    part = hand
+    part = program.products
     for _ in range(TURNS):
         if point is None:
             return np.inf
         w[:] = point.weights
         if goal == 0:
-            q = hand.forms(point.R)
+            q = program.products.forms(point.R)
             gap = point.gap(q, w)
             if gap <= tol or stop(gap):
                 return gap
-            goal = max(0.9 * tol, SHARE * gap)
+            goal = max(0.9 * tol, NEAR_SHARE * gap)
             near = _near(q, w)
-            part, q = hand.take(near), q[near]
+            part, q = program.products.take(near), q[near]
         else:
-            q = part.forms(point.R, rough=bool(best > ROUGH))
+            q = part.forms(point.R, rough=bool(best > SINGLE_GAP))
             gap = point.gap(q, w[near])
             if gap <= goal:
                 goal = 0.0
                 continue
         stale = 0 if gap < 0.5 * best else stale + 1
         best = min(best, gap)
-        if stale > PATIENCE or stop(gap):
+        if stale > STALE_TURNS or stop(gap):
             break
-        if gap > FAR:
+        if gap > SWEEP_GAP:
             columns = near[(w[near] > 0) | (q > 1)]
-            w[columns] = _swept(x[columns], y, point.K, w[columns], deadline)
-            point = _evaluated(hand, w, C, ridge)
+            w[columns] = _swept(program.x[columns], program.y, point.K, w[columns], deadline)
+            point = program.at(w)
         else:
             new = _near(q, w[near])
             if len(new) < 0.8 * len(near):
                 near, q, part = near[new], q[new], part.take(new)
-            residual = max(min(0.1, np.sqrt(gap)), 0.3 * goal / gap, TIGHTEST)
-            point = _stepped(part, near, q, point, C, residual, gap, deadline)
+            residual = max(min(0.1, np.sqrt(gap)), 0.3 * goal / gap, LEAST_RESIDUAL)
+            point = _stepped(part, near, q, point, residual, gap, deadline)
     return gap
 
 
-def _evaluated(hand: Hand, w: Array, C: Array, ridge: float) -> Point | None:
-    held = np.flatnonzero(w)
-    return Point.at(hand.take(held).moments(w[held]), w, C, ridge)
-
-
-def _begin(x: Array, y: Array | None, C: Array, ridge: float, w: Array, deadline: float) -> None:
+def _begin(program: Program, w: Array, deadline: float) -> None:
     """Weights from sweeps over a sample of the columns, spread evenly, in the place of weights on all of them."""
-    m, D = x.shape
-    sample = np.flatnonzero(np.arange(m) % max(m // (SAMPLE * D), 1) == 0)
-    point = Point.at(HostHand(x[sample]).moments(w[sample]), w[sample], C, ridge)
+    m, D = program.x.shape
+    sample = np.flatnonzero(np.arange(m) % max(m // (SAMPLE_PER_ROW * D), 1) == 0)
+    x = program.x[sample]
+    point = Point.at(HostProducts(x).moments(w[sample]), w[sample], program.outer, program.ridge)
     if point is not None:
         w[:] = 0.0
-        w[sample] = _swept(x[sample], y, point.K, point.weights, deadline)
+        w[sample] = _swept(x, program.y, point.K, point.weights, deadline)
 
 
 def _near(q: Array, w: Array) -> Indices:
     """The columns with weight, and those whose √q is near 1 compared with the largest."""
     excess = max(float(np.sqrt(q.max())) - 1, 1e-9)
     held = np.asarray(w > 0)
-    most = int(CROWD * np.count_nonzero(held | (q > 1)))
-    bar = max(1 - AROUND * excess, 0.0) ** 2
+    most = int(NEAR_COUNT * np.count_nonzero(held | (q > 1)))
+    bar = max(1 - NEAR_EXCESS * excess, 0.0) ** 2
     if most < len(q):
         bar = max(bar, min(float(np.partition(q, len(q) - most)[len(q) - most]), 1.0))
     return np.flatnonzero(held | (q >= bar))
 
 
 def _swept(x: Array, y: Array | None, inverse: Array, weights: Array, deadline: float) -> Array:
-    """The weights after a few sweeps of exact coordinate steps, BLOCK columns at a time.
+    """The weights after a few sweeps of exact coordinate steps, SWEPT_AT_ONCE columns at a time.
 
     Within a block the products of its columns with K, and of those with each other, follow by Sherman and Morrison.
     """
@@ -252,10 +276,10 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array, deadline: 
     w = weights.copy()
     columns = np.arange(len(w))
     for _ in range(SWEEPS):
-        for first in range(0, len(columns), BLOCK):
+        for first in range(0, len(columns), SWEPT_AT_ONCE):
             if time.perf_counter() > deadline:
                 return w
-            some = columns[first : first + BLOCK]
+            some = columns[first : first + SWEPT_AT_ONCE]
             block, v = single[some], w[some]
             V: Single = block @ K
             U = V if right is None else V @ right
@@ -268,7 +292,7 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array, deadline: 
 
 
 def _stepped(
-    part: Hand, near: Indices, q: Array, point: Point, C: Array, residual: float, gap: float, deadline: float
+    part: ColumnProducts, near: Indices, q: Array, point: Point, residual: float, gap: float, deadline: float
 ) -> Point | None:
     """A step of Newton's method on the columns near 1, cut off at zero, and halved until f falls."""
     w = point.weights
@@ -290,7 +314,7 @@ def _stepped(
     while t > 1e-3 and time.perf_counter() <= deadline:
         trial = np.zeros_like(w)
         trial[near[free]] = np.maximum(v + t * step, 0.0)
-        new = Point.at(part.moments(trial[near[free]]), trial, C, point.ridge)
+        new = Point.at(part.moments(trial[near[free]]), trial, point.C, point.ridge)
         if new is not None and new.value <= point.value * (1 + 1e-13):
             return new
         t /= 2
@@ -307,7 +331,7 @@ def _conjugate_gradients(
     p = z
     rz = float(r @ z)
     goal = residual**2 * rz
-    for _ in range(CONJUGATE):
+    for _ in range(CONJUGATE_STEPS):
         if time.perf_counter() > deadline:
             break
         Hp = curvature(p)

@@ -16,35 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import RankError
-from isopursuit.pursuit.design import Design, Evaluation
-from isopursuit.pursuit.truncated import SAMPLE, descend
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.evaluation import Evaluation
+from isopursuit.pursuit.progress import PursuitProgress, Watch
+from isopursuit.pursuit.settings import (
+    FEWEST_JOINING,
+    INTERRUPTIBLE,
+    KERNEL_COLUMNS,
+    KERNEL_ROUNDS,
+    REDUCED,
+    SCREENINGS,
+    SOLVER_RATE,
+    STALE_SCREENINGS,
+    UPDATES,
+)
+from isopursuit.pursuit.starts import plain_start, quick_start, start_from_longest, starting_columns
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Status = Literal["optimal", "stalled", "stopped"]
-
-SMALL = 4096  # columns up to which the kernel takes the whole problem
-WATCHED = 100_000  # entries from which a solve may take long enough to be interrupted
-MANY_ROWS = 128  # from which the solver for many rows is the first to try (truncated.py)
-ENOUGH = 1500  # columns up to which the kernel is as fast
-SPEED = 2e7  # entries a second, at least, that a solver gets through
-ROUNDS = 300  # rounds of sweeps the kernel may take on one working set
-PASSES = 100  # screenings of all columns
-UPDATES = 3  # multiplicative updates of weights whose coefficients converged before they did
-PATIENCE = 12  # screenings without progress before giving up
-
-
-@dataclass(frozen=True)
-class PursuitProgress:
-    """Where a pursuit stands: elapsed time, the gap over the columns at hand, how many those are, screenings so far.
-
-    `bytes` is what the passes over a source have read.
-    """
-
-    seconds: float
-    gap: float
-    columns: int
-    passes: int
-    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,33 +46,6 @@ class Solved:
     status: Status
 
 
-class Watch:
-    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
-
-    It stops the solver at the deadline, by `time.perf_counter`.
-    """
-
-    def __init__(self, callback: Callable[[PursuitProgress], bool | None] | None, deadline: float = np.inf) -> None:
-        self.callback, self.deadline = callback, deadline
-        self.began = time.perf_counter()
-        self.columns = self.passes = self.bytes = 0
-        self.stopped = False
-        self.error: BaseException | None = None
-
-    def __call__(self, gap: float) -> bool:
-        """Tell the callback; True stops the kernel."""
-        now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes, self.bytes)
-        asked = self.callback is not None and bool(self.callback(now))
-        self.stopped = asked or self.stopped or time.perf_counter() > self.deadline
-        return self.stopped
-
-    def check(self) -> bool:
-        """Raise what the callback raised; whether it asked to stop."""
-        if self.error is not None:
-            raise self.error
-        return self.stopped
-
-
 def pursue(
     design: Design,
     tol: float,
@@ -91,10 +54,14 @@ def pursue(
     deadline: float = np.inf,
 ) -> Solved:
     """Minimize f to a relative gap of tol, from the given weights if any."""
-    w = _quick_start(design) if weights is None and design.x.size / SPEED > deadline - time.perf_counter() else None
-    w = _starting(design, weights) if w is None else w
+    w = (
+        quick_start(design)
+        if weights is None and design.x.size / SOLVER_RATE > deadline - time.perf_counter()
+        else None
+    )
+    w = plain_start(design, weights) if w is None else w
     # a watch on large problems lets Ctrl-C through even without a callback
-    watched = callback is not None or deadline < np.inf or design.x.size > WATCHED
+    watched = callback is not None or deadline < np.inf or design.x.size > INTERRUPTIBLE
     watch = Watch(callback, deadline) if watched else None
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
@@ -115,32 +82,11 @@ def pursue(
     if evaluation is None:
         raise RankError(
             "X's columns are too nearly dependent for float64: no weights make their second moments regular. "
-            "Drop or rescale rows, or use a ridge."
+            "Drop or rescale rows, or use penalty > 0."
         )
     if stopped:
         return Solved(evaluation, independent, "stopped")
     return Solved(evaluation, independent, "optimal" if evaluation.gap <= tol else "stalled")
-
-
-def _quick_start(design: Design) -> Array | None:
-    """Weights on a few columns, spread evenly, where there is no time for more; None where they do not span."""
-    n, P, D = design.shape
-    w = design.start()
-    w[np.arange(P) % max(P // (SAMPLE * n * D), 1) > 0] = 0.0
-    few = np.flatnonzero(w)
-    return None if design.take(few).evaluate(w[few]) is None else w
-
-
-def _starting(design: Design, weights: Array | None) -> Array:
-    """The caller's weights where they make M regular, blended with the plain start where not."""
-    plain = design.start()
-    if weights is None:
-        return plain
-    w = weights.copy()
-    if design.evaluate(w) is None:
-        total = float(w.sum())
-        w = 0.9 * w * (float(plain.sum()) / total if total > 0 else 0.0) + 0.1 * plain
-    return w
 
 
 def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> bool:
@@ -150,31 +96,28 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
     if watch is not None and time.perf_counter() > watch.deadline:
         watch.stopped = True
         return False
-    if many_rows(design):
-        if descend_on(design, w, tol, watch, warm=warm) <= tol:
+    n, P, D = design.shape
+    many = starting_columns(D, P) if n == 1 and design.unit_target and not warm else 0
+    start = start_from_longest(design, many, watch) if many else None
+    if start is not None:
+        w[:] = start
+        warm = True
+    if design.many_rows:
+        if design.descend(w, tol, watch, warm=warm) <= tol:
             return False
         warm = True
     if watch is not None and watch.stopped:
         return False
-    if len(w) > SMALL:
-        return solve_by_parts(Whole(design, w, warm=warm), tol, watch, nested=nested)
-    return design.solve(w, tol, ROUNDS, watch)
+    if len(w) > KERNEL_COLUMNS:
+        resident = ResidentColumns(design, w, warm=warm)
+        independent = solve_by_parts(resident, tol, watch, nested=nested)
+        w[:] = 0.0
+        w[resident.remaining] = resident.w
+        return independent
+    return design.solve(w, tol, KERNEL_ROUNDS, watch)
 
 
-def many_rows(design: Design) -> bool:
-    """Whether products of all columns are cheaper than steps on one at a time."""
-    n, m, D = design.shape
-    return n == 1 and m > ENOUGH and D >= MANY_ROWS
-
-
-def descend_on(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
-    """Improve w in place by the solver for many rows; the gap that it reached."""
-    y = None if design.aim is None else design.aim[0]
-    deadline = np.inf if watch is None else watch.deadline
-    return descend(design.at_hand, design.x[0], y, design.ridge + design.prox, w, tol, watch, warm, deadline)
-
-
-class Field(Protocol):
+class ScreenedColumns(Protocol):
     """Weights on all columns, in memory or not, of which a few are solved at a time."""
 
     @property
@@ -192,7 +135,7 @@ class Field(Protocol):
         ...
 
     def part(self) -> tuple[Design, Array]:
-        """The columns with weight and those most wanted, and weights to start from."""
+        """The columns with weight and those that violate most, and weights to start from."""
         ...
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
@@ -200,11 +143,11 @@ class Field(Protocol):
         ...
 
     def settle(self, weights: Array) -> None:
-        """The part's weights become those of the field."""
+        """The part's weights become those of the columns."""
         ...
 
 
-def solve_by_parts(field: Field, tol: float, watch: Watch | None, *, nested: bool = False) -> bool:
+def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch | None, *, nested: bool = False) -> bool:
     """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns.
 
     A part that is large itself is solved by parts in turn; only the outer passes are counted.
@@ -212,33 +155,36 @@ def solve_by_parts(field: Field, tol: float, watch: Watch | None, *, nested: boo
     independent = False
     best = np.inf
     stale = 0
-    for passes in range(PASSES):
-        gap = field.screen()
+    for passes in range(SCREENINGS):
+        gap = columns.screen()
         if gap is None:
             break
         stale = 0 if gap < 0.9 * best else stale + 1
         best = min(best, gap)
-        if gap <= tol or stale > PATIENCE or field.settled or (watch is not None and watch.check()):
+        if gap <= tol or stale > STALE_SCREENINGS or columns.settled or (watch is not None and watch.check()):
             break
-        part, v = field.part()
+        part, v = columns.part()
         if watch is not None and not nested:
             watch.passes = passes + 1
-        independent = field.improve(part, v, max(0.3 * tol, field.share * gap), watch)
-        field.settle(v)
+        independent = columns.improve(part, v, max(0.3 * tol, columns.share * gap), watch)
+        columns.settle(v)
         if watch is not None and watch.check():
             break
     return independent
 
 
-class Whole:
-    """All columns in memory."""
+class ResidentColumns:
+    """All columns are resident. Those that a proof excludes from every optimal solution are no longer screened."""
 
     settled = False
 
     def __init__(self, design: Design, w: Array, *, warm: bool) -> None:
-        self.design, self.w, self.warm = design, w, warm
+        self.design: Design = design
+        self.w: Array = w.copy()
+        self.warm = warm
         D = design.shape[2]
-        self.room = max(512, D * (D + 1) // 2)
+        self.room = max(FEWEST_JOINING, D * (D + 1) // 2)
+        self.remaining: Indices = np.arange(len(w))
         self.evaluation: Evaluation | None = None
         self.columns = np.arange(0)
 
@@ -250,13 +196,22 @@ class Whole:
     def screen(self) -> float | None:
         """The gap over all columns."""
         self.evaluation = self.design.evaluate(self.w)
-        return None if self.evaluation is None else self.evaluation.gap
+        if self.evaluation is None:
+            return None
+        gap = self.evaluation.gap
+        possible = self.w > 0
+        possible[self.evaluation.tied] = True
+        kept = np.flatnonzero(possible)
+        if len(kept) < REDUCED * len(self.w):
+            self.design, self.evaluation = self.design.take(kept), self.evaluation.take(kept)
+            self.w, self.remaining = self.w[kept], self.remaining[kept]
+        return gap
 
     def part(self) -> tuple[Design, Array]:
         """The columns with weight, and the worst violators."""
         assert self.evaluation is not None
         keep, self.warm = self.warm, True
-        self.columns = _most_wanted(self.evaluation, max(256, self.room // 2) if keep else self.room, keep)
+        self.columns = _worst_violators(self.evaluation, self.room // 2 if keep else self.room, keep)
         part = self.design.take(self.columns)
         v = self.w[self.columns] if keep else part.start()
         if part.evaluate(v) is None:  # the first guess does not span: take every column once
@@ -268,7 +223,7 @@ class Whole:
         """In one call of the kernel."""
         if watch is not None:
             watch.columns = len(weights)
-        return part.solve(weights, tol, ROUNDS, watch)
+        return part.solve(weights, tol, KERNEL_ROUNDS, watch)
 
     def settle(self, weights: Array) -> None:
         """Weights on the part's columns, zero elsewhere."""
@@ -276,7 +231,7 @@ class Whole:
         self.w[self.columns] = weights
 
 
-def _most_wanted(evaluation: Evaluation, room: int, keep: bool) -> NDArray[np.intp]:
+def _worst_violators(evaluation: Evaluation, room: int, keep: bool) -> NDArray[np.intp]:
     """The columns with weight (if they are to be kept) and, of the others, the `room` with the largest q > 1."""
     q = evaluation.q
     held = evaluation.weights > 0 if keep else np.zeros(len(q), dtype=bool)

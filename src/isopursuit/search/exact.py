@@ -17,7 +17,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
 from isopursuit.parameters import as_exponent, as_gap
-from isopursuit.pursuit.streamed import MEMORY
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute
 from isopursuit.search.driver import Stage, run

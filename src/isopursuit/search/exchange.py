@@ -14,7 +14,7 @@ import numpy as np
 from isopursuit._types import Label
 from isopursuit.clock import Clock
 from isopursuit.parameters import as_count, as_exponent
-from isopursuit.pursuit.streamed import MEMORY
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.driver import Stage, run
 from isopursuit.search.incumbent import Incumbent

@@ -30,7 +30,8 @@ from isopursuit.rank import spectrum
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import Interruptible, OutOfTimeError, alive, beside, pieces
 from isopursuit.search.settings import TIE
-from isopursuit.sources.tasks import Pile, Transform
+from isopursuit.sources.tasks import Transform
+from isopursuit.sources.topk import TopK
 
 TINY = 1e-300  # a threshold that everything passes
 SLACK = 1e-9  # of thresholds, for rounding
@@ -227,11 +228,11 @@ class SwapCandidates:
         diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
         return cls(np.concatenate([B, g @ B]), diagonals, least, most, transform, excluded, room)
 
-    def __call__(self, block: Any, first: int) -> Pile:
+    def __call__(self, block: Any, first: int) -> TopK:
         """Those of one block."""
         keys = np.concatenate([self.keys(z, first + start) for start, z in pieces(block, self.transform)])
         which = np.flatnonzero(keys > 1 - SLACK)
-        return Pile.pick(block, first, which, keys[which], self.room, self.bar)
+        return TopK.pick(block, first, which, keys[which], self.room, self.bar)
 
     def keys(self, z: Any, first: int) -> Array:
         """The largest β/least of every column, 0 for those too long or excluded."""
@@ -249,10 +250,10 @@ class SwapCandidates:
         squares = on_host(xp.einsum("dp,dp->p", z, z))
         return np.where(alive(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
 
-    def merge(self, one: Pile, other: Pile) -> Pile:
+    def merge(self, one: TopK, other: TopK) -> TopK:
         """Both."""
         return one.joined(other)
 
-    def after(self, answer: Pile) -> SwapCandidates:
+    def after(self, answer: TopK) -> SwapCandidates:
         """Columns below all that fill the room need not come along."""
         return replace(self, bar=max(self.bar, answer.bar))

@@ -28,7 +28,8 @@ from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.settings import COPY_SPEED, RESIDENT
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
-from isopursuit.sources.tasks import Pile, Task, Transform
+from isopursuit.sources.tasks import Task, Transform
+from isopursuit.sources.topk import TopK
 
 CallerNumbers = NewType("CallerNumbers", Indices)  # column numbers of the caller's matrix; made by `Pool.to_caller`
 
@@ -128,7 +129,7 @@ class Pool:
         self.pass_seconds += (time.perf_counter() - began,)
         return answer
 
-    def loaded(self, found: Pile) -> tuple[Indices, Array]:
+    def loaded(self, found: TopK) -> tuple[Indices, Array]:
         """The columns that a pass returned: positions, ascending, and columns (k, m), without the excluded ones."""
         positions = np.concatenate([part[0] for part in found.parts])
         values = np.concatenate([part[2] for part in found.parts]).T.astype(np.float64)

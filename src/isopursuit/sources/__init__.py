@@ -1,1 +1,1 @@
-"""Columns wherever they live: arrays, files, devices, clusters. A pass screens them all; a few come home."""
+"""Columns wherever they are stored: arrays, files, devices, clusters. A pass screens all; a few are loaded."""

@@ -10,7 +10,7 @@ from scipy.linalg.cython_blas cimport dgemm, sgemm
 import numpy as np
 
 cdef enum:
-    WIDTH = 256  # columns at once
+    WIDTH = 256  # columns multiplied at once, so that the buffer stays in cache (guess)
 
 ctypedef fused real:
     float
@@ -90,7 +90,7 @@ def measure(const real[:, :] x, a, b, A, const real[:, ::1] F, const real[:, ::1
     cdef bint upright = x.strides[0] == sizeof(real), plain = a is None and A is None
     out = np.empty((3, m))
     cdef double[:, ::1] view = out
-    # BLAS sees a C-ordered matrix as its transpose: what stands on the left must be handed over transposed
+    # BLAS sees a C-ordered matrix as its transpose: the left factor must be passed transposed
     cdef const double[::1] a_view = np.ones(raw) if a is None else a
     cdef const double[::1] b_view = np.zeros(raw) if b is None else b
     cdef const double[:, ::1] A_view

@@ -16,15 +16,11 @@ from numpy.typing import NDArray
 from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeError
 from isopursuit.files import npy_header
 from isopursuit.sources.columns import Source, precision
+from isopursuit.sources.settings import BLOCK_BYTES, FINGERPRINT, LEAST_BLOCK, NEIGHBOUR_BYTES, SPARSE
 from isopursuit.sources.tasks import Task
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
-
-BLOCK = 16 * 2**20  # bytes that one thread reads and screens at a time
-NEIGHBOURS = 2**16  # bytes between two columns that are cheaper read than skipped
-SPARSE = 4  # a slice of a map is read from its file unless the file holds this many times its bytes in between
-COMPARED = 16  # columns by which a map and its file are known to hold the same
 
 
 class Blocks(Source, Protocol):
@@ -40,14 +36,14 @@ class Blocks(Source, Protocol):
 
 
 @on_one_blas_thread
-def fold_blocks(source: Blocks, task: Task, threads: int | None) -> Any:
+def fold_blocks(source: Blocks, task: Task, workers: int | None) -> Any:
     """One pass on a thread pool: one thread reads while another computes; answers merge in the order of columns."""
 
     @on_one_blas_thread
     def one(asked: Task, first: int, last: int) -> Any:
         return asked(source.read(first, last), first)
 
-    count = threads or processors()
+    count = workers or processors()
     answer: Any = None
     waiting: list[Future[Any]] = []
     with ThreadPoolExecutor(count) as pool:
@@ -75,9 +71,9 @@ def processors() -> int:
 
 
 def even_spans(source: Source) -> Iterator[tuple[int, int]]:
-    """All columns, BLOCK bytes at a time."""
+    """All columns, BLOCK_BYTES bytes at a time."""
     D, P = source.shape
-    width = max(BLOCK // (D * source.dtype.itemsize), 256)
+    width = max(BLOCK_BYTES // (D * source.dtype.itemsize), LEAST_BLOCK)
     return ((first, min(first + width, P)) for first in range(0, P, width))
 
 
@@ -87,10 +83,10 @@ class ArraySource:
 
     values: NDArray[Any]
     dtype: np.dtype[Any]
-    threads: int | None = None
+    workers: int | None = None
 
     @classmethod
-    def of(cls, x: NDArray[Any], rows: bool, threads: int | None) -> Source:
+    def of(cls, x: NDArray[Any], rows: bool, workers: int | None) -> Source:
         """A memory map is read as a file, so that its pages do not add up in memory, unless its file holds other data.
 
         A copy-on-write map does where it was written to, and a map's file may have been replaced or removed.
@@ -101,8 +97,8 @@ class ArraySource:
             raise NonFiniteError("The array is masked, with missing entries. Fill them, or drop those columns.")
         kind = precision(x.dtype, "The array")
         values = x.T if rows else x
-        file = FileSource.mapped(values, kind, threads) if isinstance(values, np.memmap) else None
-        return file or cls(np.asarray(values), kind, threads)
+        file = FileSource.mapped(values, kind, workers) if isinstance(values, np.memmap) else None
+        return file or cls(np.asarray(values), kind, workers)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,7 +111,7 @@ class ArraySource:
 
     def fold(self, task: Task) -> Any:
         """One pass."""
-        return fold_blocks(self, task, self.threads)
+        return fold_blocks(self, task, self.workers)
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Blocks of equal size."""
@@ -139,10 +135,10 @@ class FileSource:
     shape: tuple[int, int]
     strides: tuple[int, int]
     dtype: np.dtype[Any]
-    threads: int | None = None
+    workers: int | None = None
 
     @classmethod
-    def npy(cls, path: Path, rows: bool, threads: int | None) -> FileSource:
+    def npy(cls, path: Path, rows: bool, workers: int | None) -> FileSource:
         """A .npy file."""
         shape, fortran, stored, offset = npy_header(path)
         if len(shape) != 2:
@@ -151,10 +147,10 @@ class FileSource:
         down, along = (size, one * size) if fortran else (other * size, size)
         if rows:
             one, other, down, along = other, one, along, down
-        return cls(path, offset, stored, (one, other), (down, along), precision(stored, path.name), threads)
+        return cls(path, offset, stored, (one, other), (down, along), precision(stored, path.name), workers)
 
     @classmethod
-    def mapped(cls, x: np.memmap[Any, Any], kind: np.dtype[Any], threads: int | None) -> FileSource | None:
+    def mapped(cls, x: np.memmap[Any, Any], kind: np.dtype[Any], workers: int | None) -> FileSource | None:
         """The file under a memory map, or under a slice of one; None where the array itself must be read."""
         whole = x if isinstance(x.base, mmap.mmap) else x.base
         if x.mode == "c" or x.size == 0 or not isinstance(x.filename, str | Path):
@@ -167,8 +163,8 @@ class FileSource:
         if x.mode != "r":
             x.flush()
         offset = x.offset + x.ctypes.data - whole.ctypes.data
-        found = cls(Path(x.filename), offset, x.dtype, x.shape, (x.strides[0], x.strides[1]), kind, threads)
-        few: NDArray[np.intp] = np.unique(np.linspace(0, x.shape[1] - 1, COMPARED).astype(np.intp))
+        found = cls(Path(x.filename), offset, x.dtype, x.shape, (x.strides[0], x.strides[1]), kind, workers)
+        few: NDArray[np.intp] = np.unique(np.linspace(0, x.shape[1] - 1, FINGERPRINT).astype(np.intp))
         try:
             same = all(found.raw(p, p + 1).tobytes() == x[:, p].tobytes() for p in few.tolist())
         except FileError:
@@ -211,7 +207,7 @@ class FileSource:
 
     def fold(self, task: Task) -> Any:
         """One pass."""
-        return fold_blocks(self, task, self.threads)
+        return fold_blocks(self, task, self.workers)
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Blocks of equal size."""
@@ -220,7 +216,7 @@ class FileSource:
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These columns, float64; near ones are read together."""
         D, _ = self.shape
-        near = NEIGHBOURS // (self.stored.itemsize * (D if self.upright else 1))
+        near = NEIGHBOUR_BYTES // (self.stored.itemsize * (D if self.upright else 1))
         return take_runs(self, indices, near)
 
 
@@ -229,7 +225,7 @@ def take_runs(source: Blocks, indices: NDArray[np.intp], near: int) -> Array:
     D, _ = source.shape
     values = np.empty((D, len(indices)))
     order = np.argsort(indices, kind="stable")
-    widest = max(BLOCK // (D * source.dtype.itemsize), 256)
+    widest = max(BLOCK_BYTES // (D * source.dtype.itemsize), LEAST_BLOCK)
     begin = 0
     while begin < len(order):
         first = int(indices[order[begin]])

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from isopursuit.errors import ShapeError
 from isopursuit.sources.arrays import Blocks
 from isopursuit.sources.columns import Columns, precision
+from isopursuit.sources.settings import QUOTA
 from isopursuit.sources.tasks import Screen, Task
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
-
-GENEROUS = 4  # times its share of the room that a block may send
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class DaskSource:
         """One pass: every block answers where it is, and answers merge pairwise."""
         delayed = _delayed()
         if isinstance(task, Screen):
-            task = replace(task, quota=GENEROUS * task.room / self.shape[1])
+            task = replace(task, quota=QUOTA * task.room / self.shape[1])
         ask = delayed(_answer, pure=False)
         merge = delayed(_merged, pure=False)
         shared = delayed(task, traverse=False)

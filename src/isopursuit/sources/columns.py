@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
-from isopursuit.sources.tasks import LARGEST, POSITIONS, Moments, Screen, Screened, Summed, Task, Transform
+from isopursuit.renamed import renamed_keywords
+from isopursuit.sources.moments import Moments, Summed
+from isopursuit.sources.settings import DEPENDENT, FINGERPRINT, RUN, SHOWN
+from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
 Vectors = Literal["columns", "rows"]
-
-RUN = 64  # neighbouring columns that a sample takes at once
-FINGERPRINT = 16  # columns by which a source is recognized
-DEPENDENT = 1e-14  # eigenvalues of a correlation matrix below this, relative to the largest, are rounding
 
 
 class Source(Protocol):
@@ -83,7 +82,7 @@ class Columns:
         """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""
         values = self.source.take(np.asarray(indices, dtype=np.intp))
         if not np.isfinite(values).all():
-            where = np.argwhere(~np.isfinite(values))[:POSITIONS]
+            where = np.argwhere(~np.isfinite(values))[:SHOWN]
             _refuse(tuple((int(i), int(indices[j]), float(values[i, j])) for i, j in where), None)
         return values
 
@@ -157,9 +156,10 @@ class Columns:
         return summed, origin, scale
 
 
+@renamed_keywords(threads="workers")
 @on_one_blas_thread
 def as_source(
-    x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, threads: int | None = None
+    x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, workers: int | None = None
 ) -> Columns:
     """Columns wherever they live, for `isometry_pursuit`, `basis_pursuit` and `select`.
 
@@ -175,8 +175,8 @@ def as_source(
         Mean 0 and variance 1 in every dimension, computed on the fly after one pass for the moments.
     k : int, optional
         Work in the leading k-dimensional row space, computed on the fly after one pass for Σ x xᵀ.
-    threads : int, optional
-        For arrays and files; one a processor if not given.
+    workers : int, optional
+        Number of threads for arrays and files; by default one for each processor.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def as_source(
     """
     if vectors not in ("columns", "rows"):
         raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
-    columns = x if isinstance(x, Columns) else _opened(_source(x, vectors == "rows", threads))
+    columns = x if isinstance(x, Columns) else _opened(_source(x, vectors == "rows", workers))
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
@@ -233,15 +233,15 @@ def refuse_labels(labels: object) -> None:
         )
 
 
-def _source(x: Any, rows: bool, threads: int | None) -> Source:
+def _source(x: Any, rows: bool, workers: int | None) -> Source:
     if isinstance(x, str | Path):
         if Path(x).suffix.lower() == ".npy":
             from isopursuit.sources.arrays import FileSource
 
-            return FileSource.npy(Path(x), rows, threads)
+            return FileSource.npy(Path(x), rows, workers)
         from isopursuit.sources.vectors import VectorFiles
 
-        return VectorFiles.of(x, threads)
+        return VectorFiles.of(x, workers)
     library = type(x).__module__.partition(".")[0]
     if library == "torch":
         from isopursuit.sources.tensors import TensorSource
@@ -254,7 +254,7 @@ def _source(x: Any, rows: bool, threads: int | None) -> Source:
     if isinstance(x, np.ndarray):
         from isopursuit.sources.arrays import ArraySource
 
-        return ArraySource.of(x, rows, threads)
+        return ArraySource.of(x, rows, workers)
     if hasattr(x, "fold") and hasattr(x, "take") and hasattr(x, "shape"):
         return x
     raise DataTypeError(
@@ -274,8 +274,8 @@ def _refuse(bad: tuple[tuple[int, int, float], ...], columns: int | None) -> Non
     some = ", ".join(f"({i}, {j}): {value}" for i, j, value in bad)
     if all(np.isfinite(value) for _, _, value in bad):
         raise RangeError(
-            f"Columns such as {some.partition(',')[0]}… have lengths beyond {LARGEST:g}, whose squares leave float64. "
-            "Rescale the data."
+            f"Columns such as {some.partition(',')[0]}… have lengths beyond {LARGEST:g}, whose squares overflow "
+            "float64. Rescale the data."
         )
     many = "some" if columns is None else str(columns)
     raise NonFiniteError(

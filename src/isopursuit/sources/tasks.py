@@ -6,8 +6,8 @@ with M = Σ w x xᵀ, K = M⁻¹ and F = Yᵀ K (F = K for isometry pursuit), on
     √q = s‖F z‖,        leverage k = s² zᵀK z,        σ = (√q − 1)/√k.
 
 σ² is what an exact coordinate step on the column takes off f where σ > 0; where σ < 0 the column is in no optimal
-solution once f(w) − min f < σ² (design.py, `Evaluation.tied`). So the columns of largest σ are those to bring home,
-and the largest σ left behind says whether anything that matters was.
+solution once f(w) − min f < σ² (design.py, `Evaluation.tied`). So the columns of largest σ are loaded,
+and the largest σ of the others says whether any column that matters was not.
 
 **Rounding.** With u the unit roundoff of the block's precision, z rounded once, F rounded once and a sum of D
 products in any order, |fl(F z) − F z| ≤ γ |F||z| componentwise, γ = (D+2)u / (1 − (D+2)u). Lengths, s and sums of
@@ -24,19 +24,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.matrix import namespace, on_host
+from isopursuit.matrix import EPS, LARGEST, namespace, on_host
 from isopursuit.normalize import Normalization, log_lengths
 from isopursuit.sources import _screen
+from isopursuit.sources.settings import LARGEST_SINGLE, LEAST_QUOTA, SHOWN, UNDECIDED
+from isopursuit.sources.topk import TopK, true
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-LARGEST = 1e140  # lengths whose squares leave float64
-SINGLE = 1e30  # lengths beyond this, or below its inverse, are no matter for float32
-UNDECIDED = 100.0  # √q within so many times η of 1 is computed again in float64
-EPS = float(np.finfo(np.float64).eps)
-LEAST = 256  # columns that may come along from any block
-POSITIONS = 5  # of entries that are not finite, told in a message
+
 
 
 class Task(Protocol):
@@ -91,62 +88,8 @@ class Transform:
 
 
 @dataclass(frozen=True)
-class Pile:
-    """Columns on their way home, at most `room` of them in the end: those of the largest keys.
-
-    `parts` are (numbers, keys, values), (m,), (m,) and (m, D₀); `left` is the largest key of a column left behind.
-    """
-
-    room: int
-    parts: tuple[tuple[Indices, Array, NDArray[Any]], ...]
-    left: float = -np.inf
-
-    @classmethod
-    def pick(cls, block: Any, first: int, which: Any, keys: Any, room: int, bar: float) -> Pile:
-        """Of the columns `which` of a block (all where None) the largest keys above the bar; they come home here."""
-        above = true(keys > bar)
-        left = bar if len(above) < len(keys) else -np.inf
-        if len(above) > room:
-            kept, left = best(keys[above], room)
-            above = above[kept]
-        some = above if which is None else which[above]
-        values = block.rows(some) if hasattr(block, "rows") else np.ascontiguousarray(block[:, some].T)
-        return cls(room, ((first + on_host(some), on_host(keys[above]), values),), left)
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return sum(len(keys) for _, keys, _ in self.parts)
-
-    @property
-    def bar(self) -> float:
-        """What a key must exceed to matter, as far as is known cheaply."""
-        full = len(self.parts) == 1 and self.count >= self.room
-        return float(self.parts[0][1].min(initial=np.inf)) if full else -np.inf
-
-    def joined(self, other: Pile) -> Pile:
-        """Both; columns are let go once there are twice as many as there is room for."""
-        both = Pile(self.room, self.parts + other.parts, max(self.left, other.left))
-        return both.trimmed() if both.count > 2 * self.room else both
-
-    def trimmed(self) -> Pile:
-        """One part, of no more columns than there is room for."""
-        if len(self.parts) == 1 and self.count <= self.room:
-            return self
-        indices = np.concatenate([part[0] for part in self.parts])
-        keys = np.concatenate([part[1] for part in self.parts])
-        kept, left = (np.arange(len(keys)), -np.inf) if len(keys) <= self.room else best(keys, self.room)
-        values = np.empty((len(kept), self.parts[0][2].shape[1]), dtype=self.parts[0][2].dtype)
-        starts = np.cumsum([0, *(len(part[1]) for part in self.parts)])
-        places = np.searchsorted(kept, starts)
-        for (_, _, part), start, a, b in zip(self.parts, starts, places, places[1:], strict=False):
-            values[a:b] = part[kept[a:b] - start]
-        return Pile(self.room, ((indices[kept], keys[kept], values),), max(self.left, left))
-
-
-@dataclass(frozen=True)
 class Screened:
-    """What one pass found: bounds over all columns, and the columns that come home.
+    """What one pass found: bounds over all columns, and the columns to load.
 
     Attributes
     ----------
@@ -158,10 +101,10 @@ class Screened:
         How many columns have σ ≥ −reach.
     longest : float
         The largest logarithm of a normalized length.
-    wanted : Pile
-        The columns of largest σ; no column left behind has σ above `wanted.left`.
-    drawn : Pile
-        Columns drawn by lot among those with √q > 1 − band.
+    wanted : TopK
+        The columns of largest σ; no other column has σ above `wanted.left`.
+    drawn : TopK
+        Columns drawn at random among those with √q > 1 − band.
     bad : tuple
         (row, column, value) of the first entries that are not finite, and `spoiled` how many columns have such.
     """
@@ -172,8 +115,8 @@ class Screened:
     top: float
     near: int
     longest: float
-    wanted: Pile
-    drawn: Pile
+    wanted: TopK
+    drawn: TopK
     bad: tuple[tuple[int, int, float], ...] = ()
     spoiled: int = 0
 
@@ -182,10 +125,10 @@ class Screened:
 class Screen:
     """One pass at the inverse K: the question of this module.
 
-    `room` is how many columns of the largest σ come home, and how many drawn by lot where √q > 1 − band: the largest σ
-    point where K errs now, the others everywhere it may err next. `reach` is the √(f − lower bound) known before the
-    pass. Columns below the bars stay behind, and of a block at most the share `quota` comes along (a cluster would else
-    send everything).
+    `room` is how many columns of the largest σ are loaded, and how many drawn at random where √q > 1 − band: the
+    largest σ are where K errs now, the others everywhere it may err next. `reach` is the √(f − lower bound) known
+    before the pass. Columns below the bars are not loaded, and of a block at most the share `quota` is (a cluster would
+    otherwise send everything).
     """
 
     K: Array
@@ -205,10 +148,10 @@ class Screen:
         _, root, sigma, longest = self.judged(block, squares, fz, zkz)
         gone = true(squares <= LARGEST**-2)
         short = int(self.transform.apply(np.asarray(block[:, gone], dtype=np.float64)).any(axis=0).sum())
-        room = min(self.room, max(LEAST, int(self.quota * len(sigma))))
-        wanted = Pile.pick(block, first, None, sigma, room, self.bars[0])
+        room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
+        wanted = TopK.pick(block, first, None, sigma, room, self.bars[0])
         near = true((root > 1 - self.band) & (sigma > -np.inf))
-        drawn = Pile.pick(block, first, near, lots(first + near), room, self.bars[1])
+        drawn = TopK.pick(block, first, near, lots(first + near), room, self.bars[1])
         return Screened(
             columns=block.shape[1],
             zero=len(gone) - short,
@@ -233,7 +176,7 @@ class Screen:
         eta = spread * t
         if kind.bits < 64:
             unsure = (root > 1 - eta) & (root < 1 + UNDECIDED * eta)
-            unsure |= (lengths > SINGLE) | ((lengths < 1 / SINGLE) & (s > 0))
+            unsure |= (lengths > LARGEST_SINGLE) | ((lengths < 1 / LARGEST_SINGLE) & (s > 0))
             again = true(unsure)
             if len(again):
                 _, fz, zkz = self.measured(doubled(block, again))
@@ -256,12 +199,12 @@ class Screen:
             longest=max(one.longest, other.longest),
             wanted=one.wanted.joined(other.wanted),
             drawn=one.drawn.joined(other.drawn),
-            bad=(one.bad + other.bad)[:POSITIONS],
+            bad=(one.bad + other.bad)[:SHOWN],
             spoiled=one.spoiled + other.spoiled,
         )
 
     def after(self, answer: Screened) -> Screen:
-        """Columns below all that fill the room already need not come along."""
+        """Columns below the smallest of those that fill the room need not be copied."""
         return replace(self, bars=(max(self.bars[0], answer.wanted.bar), max(self.bars[1], answer.drawn.bar)))
 
     def measured(self, block: Any) -> Any:
@@ -288,11 +231,11 @@ class Screen:
 
     def _spoiled(self, block: NDArray[Any], first: int, squares: Array) -> Screened:
         columns = np.flatnonzero(~(squares <= LARGEST**2))
-        where = np.argwhere(~np.isfinite(block[:, columns[:1000]]))[:POSITIONS]
+        where = np.argwhere(~np.isfinite(block[:, columns[:1000]]))[:SHOWN]
         if len(where) == 0:
             where = np.argwhere(np.abs(block[:, columns[:1000]]) > 0)[:1]
         bad = tuple((int(i), int(first + columns[j]), float(block[i, columns[j]])) for i, j in where)
-        nothing = Pile.pick(block, first, np.arange(0), np.zeros(0), self.room, -np.inf)
+        nothing = TopK.pick(block, first, np.arange(0), np.zeros(0), self.room, -np.inf)
         return Screened(
             columns=block.shape[1],
             zero=0,
@@ -332,72 +275,15 @@ def _absolute_norm(F: Array) -> float:
     return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
 
 
-def true(mask: Any) -> Any:
-    """Where a mask, an array or a tensor, holds."""
-    return np.flatnonzero(mask) if isinstance(mask, np.ndarray) else mask.nonzero()[:, 0]
-
-
 def doubled(block: Any, columns: Any) -> Any:
     """Some columns of a block in float64, where the block is."""
     return np.asarray(block[:, columns], dtype=np.float64) if isinstance(block, np.ndarray) else block.doubled(columns)
 
 
-def best(keys: Any, room: int) -> tuple[Any, float]:
-    """Where the `room` largest of more are, ascending, and the largest of the others."""
-    if isinstance(keys, np.ndarray):
-        order = np.argpartition(-keys, room)
-        return np.sort(order[:room]), float(keys[order[room]])
-    values, order = keys.topk(room + 1)
-    return order[:room].sort().values, float(values[room])
-
-
 def lots(numbers: Any) -> Any:
-    """A column's lot in [0, 1): a hash of its number (splitmix64), so that it does not depend on blocks."""
+    """A pseudo-random number in [0, 1) for each column: a hash of its index (splitmix64), whatever the blocks."""
     z = numbers * -0x61C8864680B583EB  # products wrap around, in int64
     z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
     z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
     z = z ^ ((z >> 31) & (2**33 - 1))
     return z / 2.0**64 + 0.5
-
-
-@dataclass(frozen=True)
-class Moments:
-    """How many columns, the sum of z and the sum of z zᵀ, for z = s∘(x − x₀), an x₀ near the mean and a scale s."""
-
-    origin: Array
-    scale: Array
-
-    def __call__(self, block: Any, first: int) -> Summed:
-        """The block's own sums."""
-        D, m = block.shape
-        total, gram = np.zeros(D), np.zeros((D, D))
-        for start in range(0, m, 8192):
-            z = np.asarray(block[:, start : start + 8192], dtype=np.float64) - self.origin[:, None]
-            z *= self.scale[:, None]
-            total += z.sum(axis=1)
-            gram += z @ z.T
-        bad = ()
-        if not (np.isfinite(total).all() and np.isfinite(gram).all()):
-            where = np.argwhere(~np.isfinite(np.asarray(block[:, :])))[:POSITIONS]
-            bad = tuple((int(i), int(first + j), float(block[i, j])) for i, j in where) or ((0, first, LARGEST),)
-        return Summed(m, total, gram, bad)
-
-    def merge(self, one: Summed, other: Summed) -> Summed:
-        """Sums add up."""
-        with np.errstate(invalid="ignore"):
-            total, gram = one.total + other.total, one.gram + other.gram
-        return Summed(one.columns + other.columns, total, gram, (one.bad + other.bad)[:POSITIONS])
-
-    def after(self, answer: Summed) -> Moments:
-        """The same."""
-        return self
-
-
-@dataclass(frozen=True)
-class Summed:
-    """What `Moments` adds up."""
-
-    columns: int
-    total: Array
-    gram: Array
-    bad: tuple[tuple[int, int, float], ...] = ()

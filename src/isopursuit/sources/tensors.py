@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import ShapeError
 from isopursuit.sources.columns import precision
+from isopursuit.sources.settings import DEVICE_BLOCK_BYTES, LEAST_BLOCK
 from isopursuit.sources.tasks import Task
 
 Array = NDArray[np.float64]
-
-BLOCK = {"cpu": 2**28, "cuda": 2**31}  # bytes of columns screened at once
 
 
 class Block:
@@ -34,7 +33,7 @@ class Block:
         return found.cpu().numpy() if found.ndim else found.item()
 
     def rows(self, columns: Any) -> NDArray[Any]:
-        """Some columns, (m, D₀), at home."""
+        """Some columns, (m, D₀), on the host."""
         return self.tensor[:, columns].T.contiguous().cpu().numpy()
 
     def doubled(self, columns: Any) -> Block:
@@ -97,7 +96,10 @@ class TensorSource:
         torch.set_float32_matmul_precision("highest")  # the bound on rounding counts on it
         try:
             D, P = self.shape
-            width = max(BLOCK.get(self.tensor.device.type, 2**28) // (D * self.dtype.itemsize), 256)
+            width = max(
+                DEVICE_BLOCK_BYTES.get(self.tensor.device.type, DEVICE_BLOCK_BYTES["cpu"]) // (D * self.dtype.itemsize),
+                LEAST_BLOCK,
+            )
             for first in range(0, P, width):
                 block = Block(self.tensor[:, first : first + width].to(kind), self.dtype)
                 found = (task if answer is None else task.after(answer))(block, first)
@@ -106,9 +108,9 @@ class TensorSource:
             torch.set_float32_matmul_precision(before)
         return answer
 
-    def hand(self, x: Array) -> DeviceHand | None:
+    def products(self, x: Array) -> DeviceProducts | None:
         """Columns (m, D) of a program, multiplied on this device, where it is not the host."""
-        return None if self.tensor.device.type == "cpu" else DeviceHand.of(x, self.tensor.device)
+        return None if self.tensor.device.type == "cpu" else DeviceProducts.of(x, self.tensor.device)
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These columns, float64, on the host."""
@@ -118,15 +120,15 @@ class TensorSource:
         return self.tensor[:, where].double().cpu().numpy()
 
 
-class DeviceHand:
+class DeviceProducts:
     """Columns (m, D) on a device in both precisions, with the products that the solver for many rows needs."""
 
     def __init__(self, x: Any, single: Any) -> None:
         self.x, self.single = x, single
 
     @classmethod
-    def of(cls, x: Array, device: Any) -> DeviceHand:
-        """A copy of columns at home."""
+    def of(cls, x: Array, device: Any) -> DeviceProducts:
+        """A copy of columns that are on the host."""
         import torch
 
         there = torch.from_numpy(x).to(device)
@@ -142,12 +144,12 @@ class DeviceHand:
         x = self.single if rough else self.x
         return ((x @ self._there(S, x)) * x).sum(1).double().cpu().numpy()
 
-    def take(self, columns: NDArray[np.intp]) -> DeviceHand:
+    def take(self, columns: NDArray[np.intp]) -> DeviceProducts:
         """Some of the columns."""
         import torch
 
         where = torch.from_numpy(columns).to(self.x.device)
-        return DeviceHand(self.x[where], self.single[where])
+        return DeviceProducts(self.x[where], self.single[where])
 
     def _there(self, values: Array, like: Any) -> Any:
         import torch

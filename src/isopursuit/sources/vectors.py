@@ -39,11 +39,11 @@ class VectorFiles:
     listed: bool
     dimensions: int
     dtype: np.dtype[Any]
-    threads: int | None = None
+    workers: int | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, pattern: str | Path, threads: int | None = None) -> VectorFiles:
+    def of(cls, pattern: str | Path, workers: int | None = None) -> VectorFiles:
         """The files that a pattern names, in order of their names."""
         exact = Path(pattern)
         matching = sorted(glob.glob(str(pattern), recursive=True))
@@ -77,7 +77,7 @@ class VectorFiles:
             for why, names in (("not numeric", left_out), ("files without rows", empty))
             if names
         )
-        return cls(tuple(groups), columns, listed, size, kind, threads, notes)
+        return cls(tuple(groups), columns, listed, size, kind, workers, notes)
 
     @cached_property
     def starts(self) -> list[int]:
@@ -104,7 +104,7 @@ class VectorFiles:
 
     def fold(self, task: Task) -> Any:
         """One pass, a row group at a time."""
-        return fold_blocks(self, task, self.threads)
+        return fold_blocks(self, task, self.workers)
 
     def take(self, indices: NDArray[np.intp]) -> Array:
         """These vectors as columns, float64; each group is read once."""

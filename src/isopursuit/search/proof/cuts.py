@@ -31,7 +31,8 @@ from isopursuit.backend import namespace, on_host
 from isopursuit.loss.envelope import Relaxation
 from isopursuit.loss.penalty import loss_below
 from isopursuit.search.passes import alive, beside, pieces
-from isopursuit.sources.tasks import Pile, Transform
+from isopursuit.sources.tasks import Transform
+from isopursuit.sources.topk import TopK
 
 ROUNDING = 1e-12  # of a cut, relative to its terms
 HUGE = 1e150  # a squared length that is as bad as any above it
@@ -131,9 +132,9 @@ class FilterResult:
     """
 
     least: Array
-    kept: Pile
+    kept: TopK
     survivors: int
-    lowest: Pile
+    lowest: TopK
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,8 @@ class ColumnFilter:
         bound, score = np.concatenate(bounds), np.concatenate(last)
         stay = np.flatnonzero(bound < self.limit)
         low = np.flatnonzero(score < np.inf)
-        kept = Pile.pick(block, first, stay, -bound[stay], self.room, self.bars[0])
-        lowest = Pile.pick(block, first, low, -score[low], self.lowest, self.bars[1])
+        kept = TopK.pick(block, first, stay, -bound[stay], self.room, self.bars[0])
+        lowest = TopK.pick(block, first, low, -score[low], self.lowest, self.bars[1])
         return FilterResult(least, kept, len(stay), lowest)
 
     def merge(self, one: FilterResult, other: FilterResult) -> FilterResult:

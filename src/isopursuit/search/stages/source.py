@@ -23,7 +23,8 @@ from isopursuit.search.settings import BYTES_PER_ENTRY, CROWD, GREEDY_SHARE, RES
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.swaps import lower_than, swap_descent
 from isopursuit.search.volume import large_volume
-from isopursuit.sources.tasks import Pile, Transform
+from isopursuit.sources.tasks import Transform
+from isopursuit.sources.topk import TopK
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class SwapPasses:
             here = pool.at_hand(subset)
             excluded = np.union1d(pool.excluded, subset)
             task = SwapCandidates.into(here, free, pool.c, incumbent.log_loss, pool.columns.transform, excluded, room)
-            found: Pile | None = pool.ask(task, clock)
+            found: TopK | None = pool.ask(task, clock)
             if found is None:
                 return False
             found = found.trimmed()

@@ -1,0 +1,75 @@
+"""What weights prove: f and its bounds at some weights, and the certificate of coefficients and a dual point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.matrix import EPS
+from isopursuit.pursuit.settings import TIED_ROUNDING, TIGHT
+from isopursuit.results import Certificate, relative_gap
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Coefficients on the support (n, |S|, r) and their norms, a dual point (n, D, r), and what they prove.
+
+    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values,
+    also where rounding puts the dual one above.
+    """
+
+    support: NDArray[np.intp]
+    B: Array
+    norms: Array
+    nu: Array
+    certificate: Certificate
+    error: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """f at some weights: M⁻¹, q and leverage xᵀM⁻¹x of every column, and bounds dual ≤ min f ≤ primal."""
+
+    weights: Array
+    inverse: Array
+    q: Array
+    leverage: Array
+    primal: float
+    dual: float
+    value: float
+
+    @property
+    def gap(self) -> float:
+        """Relative to the primal value."""
+        return relative_gap(self.primal, self.dual)
+
+    @property
+    def minimized(self) -> bool:
+        """Whether f itself is near its least value, so that weights mean something, not only the coefficients."""
+        return self.value - self.dual <= 1e-6 * self.value or self.gap > 1e-6
+
+    def take(self, columns: NDArray[np.intp]) -> Evaluation:
+        """The same on some of the columns, which include those with weight; the bounds stay those over all."""
+        return replace(self, weights=self.weights[columns], q=self.q[columns], leverage=self.leverage[columns])
+
+    @cached_property
+    def tied(self) -> NDArray[np.intp]:
+        """The columns that no proof excludes from the support of an optimal solution.
+
+        With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
+        ‖ν*ᵀx_p‖ ≤ 1), so that by Cauchy and Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A weight needs
+        q*_p = 1.
+        """
+        slack = max(self.value - self.dual, 4 * EPS * self.value)
+        return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0)) >= 1.0 - TIED_ROUNDING)
+
+    @property
+    def tight(self) -> NDArray[np.intp]:
+        """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
+        tied = self.tied
+        return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]

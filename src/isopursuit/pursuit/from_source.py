@@ -1,0 +1,81 @@
+"""The pursuit of a source: from its resident columns to the answer over all columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError, RangeError
+from isopursuit.pursuit.answers import Caller
+from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
+from isopursuit.pursuit.strategies import solve_design
+from isopursuit.pursuit.streamed import Resident, load_columns
+from isopursuit.results import Certificate, Pursuit
+from isopursuit.sources.columns import Columns
+
+Array = NDArray[np.float64]
+
+
+def pursue_source(columns: Columns, target: Array | None, penalty: float, options: Options) -> Pursuit:
+    """Stream until every column that matters is resident, then solve those as any other matrix."""
+    if target is not None and not target.any():
+        raise ParameterError("Y is zero, so that no column is needed.")
+    P = columns.shape[1]
+    resident = load_columns(columns, target, penalty, options)
+    if abs(resident.log_scale) > LARGEST_LOG_SCALE:
+        raise RangeError(
+            f"At c={columns.transform.c:g} the longest normalized column has length e^{resident.log_scale:.4g}, so "
+            "that the objective overflows float64. Use a smaller c, or rescale the columns to a median length of 1."
+        )
+    scale = math.exp(-resident.log_scale)
+    if not resident.complete:
+        return _partly_loaded(resident, penalty, options.tol, scale, P)
+    caller = Caller(notes=resident.notes, columns=math.exp(resident.log_scale))
+    found = solve_design(resident.design, resident.weights, caller, options)
+    weights = np.zeros(P)
+    weights[resident.indices] = found.weights
+    # the new dual point is feasible on the columns not loaded if it proves as much as the one that excluded them
+    unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale
+    feasible = resident.value - found.certificate.dual / unit <= resident.slack
+    if not feasible:  # then its bound does not hold either
+        dual = min(resident.lower * unit, found.certificate.primal)
+        found = replace(found, certificate=replace(found.certificate, dual=dual))
+        if found.status == "optimal" and found.certificate.gap > options.tol:
+            found = replace(found, status="stalled")
+    return replace(
+        found,
+        weights=weights,
+        tied=resident.indices[found.tied],
+        dual=found.dual if feasible else scale * resident.dual,
+        effort=resident.effort,
+    )
+
+
+def _partly_loaded(resident: Resident, penalty: float, tol: float, scale: float, P: int) -> Pursuit:
+    """The answer where more columns may be in an optimal solution than fit in memory."""
+    design, evaluation = resident.design, resident.evaluation
+    support = np.flatnonzero(evaluation.weights)
+    unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale
+    proof = design.certified(evaluation, support)
+    objective = scale if penalty == 0 else 1.0
+    dual = min(resident.lower * unit, objective * proof.certificate.primal)
+    certificate = Certificate(objective * proof.certificate.primal, dual, proof.certificate.residual)
+    weights = np.zeros(P)
+    weights[resident.indices[proof.support]] = scale * proof.norms
+    return Pursuit(
+        weights=weights,
+        tied=resident.tied,
+        unique=False,
+        solution="interior",
+        certificate=certificate,
+        dual=scale * resident.dual,
+        penalty=penalty,
+        status="optimal" if certificate.gap <= tol else "stopped" if resident.stopped else "stalled",
+        notes=resident.notes,
+        support_coefficients=scale * proof.B[0][np.argsort(resident.indices[proof.support])],
+        effort=resident.effort,
+    )

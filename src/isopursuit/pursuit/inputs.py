@@ -1,0 +1,78 @@
+"""What the caller asks of a pursuit, validated once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.matrix import LARGEST, as_deadline, as_matrix
+from isopursuit.pursuit.progress import PursuitProgress
+
+Array = NDArray[np.float64]
+Callback = Callable[[PursuitProgress], bool | None]
+Solution = Literal["minimum-norm", "vertex"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to pursue: the gap to reach, which solution, where to start, and when to stop.
+
+    `deadline` is by `time.perf_counter`. `state` and `memory` concern sources.
+    """
+
+    tol: float = 1e-10
+    solution: Solution = "minimum-norm"
+    weights: ArrayLike | None = None
+    callback: Callback | None = None
+    deadline: float = np.inf
+    state: str | Path | None = None
+    memory: int | None = None
+
+
+def as_options(tol: float, solution: Solution, time_limit: float | None, **others: Any) -> Options:
+    """The options, refused where they are out of range; the time limit begins now."""
+    if not isinstance(tol, Real) or not 0 < tol < 1:
+        raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
+    if solution not in ("minimum-norm", "vertex"):
+        raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")
+    return Options(tol, solution, deadline=as_deadline(time_limit), **others)
+
+
+def as_penalty(penalty: float) -> float:
+    """λ ≥ 0."""
+    if not isinstance(penalty, Real) or not 0 <= penalty < LARGEST:
+        raise ParameterError(f"penalty={penalty!r} must be a number ≥ 0.")
+    return float(penalty)
+
+
+def as_targets(Y: Any, n: int, many: bool, D: int) -> list[Array] | None:
+    """One target (D, r) for each of n points; None for the identity."""
+    if Y is None:
+        return None
+    parts: list[Any] = list(Y) if many else [Y]
+    if len(parts) != n:
+        raise ShapeError(f"There are {n} matrices but {len(parts)} targets. Pass one target for each.")
+    targets = [as_matrix(part, wide=False).values for part in parts]
+    if any(target.shape != (D, targets[0].shape[1]) for target in targets):
+        raise ShapeError(f"Y must have {D} rows, as X has; got shapes {[t.shape for t in targets]}.")
+    return targets
+
+
+def as_weights(weights: ArrayLike | None, P: int) -> Array | None:
+    """P weights to start from, or None."""
+    if weights is None:
+        return None
+    try:
+        w = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"weights must be {P} numbers ≥ 0, one for each column of X.") from None
+    if w.shape != (P,) or not np.isfinite(w).all() or (w < 0).any():
+        raise ParameterError(f"weights must be {P} finite numbers ≥ 0, one for each column of X; got shape {w.shape}.")
+    return w

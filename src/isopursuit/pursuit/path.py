@@ -1,0 +1,97 @@
+"""The lasso path: one penalty after the other, each solved from the solution before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import ParameterError
+from isopursuit.matrix import LARGEST, Label, Matrix, as_points
+from isopursuit.pursuit.inputs import Callback, as_options, as_targets
+from isopursuit.pursuit.problems import Problem
+from isopursuit.renamed import renamed_keywords
+from isopursuit.results import Pursuit
+from isopursuit.threads import on_one_blas_thread
+
+Array = NDArray[np.float64]
+
+
+@renamed_keywords(ridges="penalties")
+@on_one_blas_thread
+def lasso_path(
+    X: Any,
+    Y: Any = None,
+    *,
+    penalties: Sequence[float] | int = 20,
+    smallest: float = 1e-3,
+    tol: float = 1e-8,
+    labels: Sequence[Label] | None = None,
+    callback: Callback | None = None,
+    time_limit: float | None = None,
+) -> tuple[Pursuit, ...]:
+    """The multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ for falling λ, each solved from the one before.
+
+    Parameters
+    ----------
+    X, Y, tol, labels, callback
+        As in `basis_pursuit`. Pass `symmetric_normalize(X, c)` for the lasso variant of isometry pursuit.
+    penalties : sequence of float, or int
+        The values of λ, or how many: then they fall geometrically from the largest useful one (at which no column
+        is picked) to `smallest` times that.
+    time_limit : float, optional
+        Seconds after which the path ends with the λ reached.
+
+    Returns
+    -------
+    tuple of Pursuit
+        One for each λ, largest first, as far as there was time; `penalty` holds λ. The support grows from nothing to
+        that of basis pursuit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = lasso_path(np.eye(2), penalties=[2.0, 0.5])
+    >>> [len(found.support) for found in path]
+    [0, 2]
+    """
+    options = as_options(tol, "minimum-norm", time_limit, callback=callback)
+    matrices, many = as_points(X, labels)
+    targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
+    grid = _grid(penalties, smallest, matrices, targets)
+    problem = Problem.of(matrices, many, targets, grid[0], options.deadline)
+    path: list[Pursuit] = []
+    for penalty in grid:
+        found = problem.with_penalty(penalty).pursue(options)
+        path.append(found)
+        options = replace(options, weights=found.weights if len(found.support) else None)
+        if found.status == "stopped" or time.perf_counter() > options.deadline:
+            break
+    return tuple(path)
+
+
+def _grid(
+    penalties: Sequence[float] | int, smallest: float, matrices: list[Matrix], targets: list[Array] | None
+) -> list[float]:
+    """The values of λ, largest first."""
+    if isinstance(penalties, Integral):
+        if penalties < 1 or not 0 < smallest < 1:
+            raise ParameterError(f"Need penalties ≥ 1 and 0 < smallest < 1; got {penalties!r} and {smallest}.")
+        products = np.stack(
+            [m.values.T if targets is None else m.values.T @ targets[i] for i, m in enumerate(matrices)]
+        )
+        largest = float(np.sqrt(np.einsum("ipr,ipr->p", products, products).max()))
+        grid = largest * np.geomspace(1.0, smallest, int(penalties))
+    else:
+        try:
+            grid = np.sort(np.asarray(penalties, dtype=np.float64).reshape(-1))[::-1]
+        except (TypeError, ValueError):
+            raise ParameterError(f"penalties={penalties!r} must be positive numbers, or how many of them.") from None
+    if not (len(grid) and (grid > 0).all() and (grid < LARGEST).all()):
+        raise ParameterError("penalties must be positive numbers. For λ = 0 use basis_pursuit.")
+    return grid.tolist()

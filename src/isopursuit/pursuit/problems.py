@@ -1,0 +1,153 @@
+"""A pursuit as it is solved: columns in an order that depends on nothing but the columns, entries near 1."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import RangeError
+from isopursuit.matrix import Matrix, direction_rank, name_columns
+from isopursuit.normalize import Normalization, length_range, normalize, workable
+from isopursuit.pursuit.answers import Caller
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.inputs import Options, as_weights
+from isopursuit.pursuit.settings import (
+    COPIES,
+    COPY_RATE,
+    FEW_ORDERS,
+    LARGEST_LOG_SCALE,
+    TRANSPOSED_AT_ONCE,
+    WHITENED_AT_ONCE,
+)
+from isopursuit.pursuit.strategies import solve_design
+from isopursuit.pursuit.whitening import build_design
+from isopursuit.results import Pursuit
+
+Array = NDArray[np.float64]
+
+HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, and about half the bits (splitmix64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A program as it is solved: columns in an order that depends on nothing but the columns, entries near 1.
+
+    Powers of two as factors leave every digit as it was.
+    """
+
+    design: Design
+    caller: Caller
+
+    @classmethod
+    def of(
+        cls,
+        matrices: list[Matrix],
+        many: bool,
+        targets: list[Array] | None,
+        penalty: float,
+        deadline: float = np.inf,
+        log_scale: float = 0.0,
+    ) -> Problem:
+        """The program for one matrix or several, whose columns are the caller's times e^(−log_scale).
+
+        Where there is no time for copies the columns stay in the order they came in: no answer to such a program is
+        finished.
+        """
+        values = [m.values for m in matrices]
+        labels, notes = matrices[0].labels, matrices[0].notes
+        reach = 1.0 if targets is None else _power_of_two(targets)
+        aims = targets if targets is None or reach == 1 else [t / reach for t in targets]
+        size = _power_of_two(values)
+        duration = COPIES * sum(v.nbytes for v in values) / COPY_RATE
+        if duration > deadline - time.perf_counter() and 2**-60 < size < 2**60:
+            caller = Caller(labels, notes, many, math.exp(log_scale), reach)
+            return cls(build_design(values, aims, penalty / reach), caller)
+        order, copies = _canonical_order(values)
+        scaled = [_reordered(v, order, size) for v in values]
+        caller = Caller(labels, notes, many, math.exp(log_scale) * size, reach, order, copies)
+        return cls(build_design(scaled, aims, penalty / size / reach), caller)
+
+    def with_penalty(self, penalty: float) -> Problem:
+        """The same columns and target with another λ > 0, where λ was above 0 before."""
+        unit = self.caller.columns * self.caller.target
+        return replace(self, design=replace(self.design, penalty=penalty / unit))
+
+    def pursue(self, options: Options) -> Pursuit:
+        """The answer, in the caller's order and units."""
+        given = as_weights(options.weights, self.design.shape[1])
+        given = given if given is None or self.caller.order is None else given[self.caller.order]
+        start = None if given is None else given / self.caller.coefficients
+        return solve_design(self.design, start, self.caller, options)
+
+
+def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    """An order of the columns by a hash of their entries, so that no answer depends on the order they came in.
+
+    Where some columns are identical, they are also numbered, in that order, such that identical ones have one number.
+    """
+    P = values[0].shape[1]
+    keys = np.zeros(P, dtype=np.uint64)
+    factors = HASH ** np.arange(1, 2 * len(values) * len(values[0]), 2, dtype=np.uint64)
+    for i, v in enumerate(values):
+        own = factors[i * len(v) : (i + 1) * len(v), None]
+        for first in range(0, P, WHITENED_AT_ONCE):
+            bits = (v[:, first : first + WHITENED_AT_ONCE] + 0.0).view(np.uint64)  # 0.0 makes −0 equal to 0
+            bits = (bits ^ (bits >> SHIFT)) * HASH
+            keys[first : first + WHITENED_AT_ONCE] += ((bits ^ (bits >> SHIFT)) * own).sum(axis=0, dtype=np.uint64)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    copy = np.append(False, keys[1:] == keys[:-1])
+    if not copy.any():
+        return order, None
+    again = np.flatnonzero(copy)  # of equal hash, which almost certainly means equal
+    copy[again] = np.all([(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values], axis=0)
+    return order, np.cumsum(~copy) - 1
+
+
+def _reordered(values: Array, order: NDArray[np.intp], size: float) -> Array:
+    """The columns in this order, divided by `size`, each contiguous in memory as the kernels need them."""
+    x = np.empty(values.shape[::-1])
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    for first in range(0, len(x), TRANSPOSED_AT_ONCE):
+        block = values[:, first : first + TRANSPOSED_AT_ONCE].T
+        x[places[first : first + TRANSPOSED_AT_ONCE]] = block if size == 1 else block / size
+    return x.T
+
+
+def _power_of_two(values: list[Array]) -> float:
+    """The power of two next above every entry's size; 1 where all are zero."""
+    return math.ldexp(1.0, math.frexp(max(float(max(v.max(), -v.min())) for v in values))[1])
+
+
+def normalized_problem(
+    matrices: list[Matrix], many: bool, c: float, normalization: Normalization, penalty: float, deadline: float
+) -> tuple[Problem, float]:
+    """The program on normalized columns times e^(−log_scale), one factor for all points."""
+    normalized = [normalize(m.values, c, normalization) for m in matrices]
+    log_scale = max(one.log_scale for one in normalized) if penalty == 0 else 0.0
+    values = [
+        one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
+        for one in normalized
+    ]
+    carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
+    points = [replace(m, values=v) for m, v in zip(matrices, values, strict=True)]
+    return Problem.of(points, many, None, penalty, deadline, carried), log_scale
+
+
+def range_error(matrix: Matrix, normalization: Normalization, c: float) -> RangeError | None:
+    """The error for lengths beyond float64, or None where the columns are dependent whatever their lengths."""
+    values = matrix.values
+    orders, fell = length_range(np.linalg.norm(values, axis=0), c, normalization)
+    if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < len(values):
+        return None
+    which = f" {len(fell)} columns underflow to zero ({name_columns(fell, matrix.labels)})." if len(fell) else ""
+    return RangeError(
+        f"At c={c:g} the normalized lengths span {orders:.3g} orders of magnitude, more than float64 can hold, and the "
+        f"columns that remain do not span all {len(values)} dimensions.{which} "
+        f"What works: {workable(values, normalization, c)}."
+    )

@@ -1,0 +1,50 @@
+"""How far a pursuit is, and what stops it: the caller's callback and the deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class PursuitProgress:
+    """Where a pursuit stands: elapsed time, the gap over the columns being solved, their number, screenings so far.
+
+    `bytes` is what the passes over a source have read.
+    """
+
+    seconds: float
+    gap: float
+    columns: int
+    passes: int
+    bytes: int = 0
+
+
+class Watch:
+    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
+
+    It stops the solver at the deadline, by `time.perf_counter`.
+    """
+
+    def __init__(self, callback: Callable[[PursuitProgress], bool | None] | None, deadline: float = np.inf) -> None:
+        self.callback, self.deadline = callback, deadline
+        self.began = time.perf_counter()
+        self.columns = self.passes = self.bytes = 0
+        self.stopped = False
+        self.error: BaseException | None = None
+
+    def __call__(self, gap: float) -> bool:
+        """Report to the callback; True stops the kernel."""
+        now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes, self.bytes)
+        asked = self.callback is not None and bool(self.callback(now))
+        self.stopped = asked or self.stopped or time.perf_counter() > self.deadline
+        return self.stopped
+
+    def check(self) -> bool:
+        """Raise what the callback raised; whether it asked to stop."""
+        if self.error is not None:
+            raise self.error
+        return self.stopped

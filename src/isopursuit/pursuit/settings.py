@@ -1,0 +1,101 @@
+"""The pursuit's constants: what each is, in which unit, and how its value was chosen.
+
+"Derived" means that the value follows from float64 or from the mathematics, "measured" names the measurement, and
+"guess" means that the value works in the tests and benchmarks, and that no measurement of alternatives is kept.
+Constants that concern a single Cython kernel stand at the top of that kernel.
+
+Time limits: no part of the pursuit has a share of the limit. Every step is allowed to begin if, by its estimated
+duration, it ends before the deadline; the rates below are what durations are estimated from. They are lower bounds
+for a slow machine, so that estimates err towards not beginning.
+"""
+
+from __future__ import annotations
+
+# ------------------------------------------------------------------------------------------------ rates, for deadlines
+
+COPY_RATE = 4e8  # bytes a second at which matrices are copied (guess, low on purpose)
+COPIES = 8  # copies of X that ordering, scaling and transposing its columns amount to (counted)
+SOLVER_RATE = 2e7  # entries of X a second that a cold start gets through (guess, low on purpose)
+CHOICE_RATE = 2e8  # entries of the polytope's matrix times its rank, a second, that its SVD takes (guess)
+
+# ------------------------------------------------------------------------------------------------ memory
+
+MEMORY = 2**29  # bytes that a source's resident columns may take by default (guess)
+MOST_MEMORY = 2**31  # bytes that they may take where many rows need many columns (guess)
+WHITENED_AT_ONCE = 8192  # columns hashed or whitened at once: they stay in cache (guess)
+TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
+MULTIPLIED_AT_ONCE = 1024  # columns multiplied at once in truncated.py, so that the product stays in cache (guess)
+SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
+STRIPS = 4  # strips of a symmetric matrix, of which only the lower triangle is computed: 5/8 of the work (derived)
+MOST_POLYTOPE = 60_000_000  # entries of the polytope's matrix (480 MB); beyond, no solution is chosen (derived)
+
+# ------------------------------------------------------------------------------------------------ which solver
+
+KERNEL_COLUMNS = 4096  # columns up to which the kernel takes the whole problem (guess)
+MANY_ROWS = 128  # rows from which the solver for many rows is tried first (guess)
+MANY_ROWS_COLUMNS = 1500  # columns up to which the kernel is as fast even then (guess)
+INTERRUPTIBLE = 100_000  # entries of X from which a solve may take long enough to be interrupted (guess)
+
+# ------------------------------------------------------------------------------------------------ the working set
+
+KERNEL_ROUNDS = 300  # rounds of sweeps that the kernel may take on one working set (guess)
+SCREENINGS = 100  # screenings of all columns at most (guess)
+UPDATES = 3  # multiplicative updates of weights whose coefficients converged before the weights did (guess)
+STALE_SCREENINGS = 12  # screenings in which the gap does not fall to nine tenths before giving up (guess)
+FEWEST_JOINING = 512  # columns that join a cold working set at least; D(D+1)/2 where that is more (guess)
+REDUCED = 0.5  # share of the columns that a proof must exclude before the others are copied (guess)
+SPANNING = 1.25  # times D(D+1), twice the dimension of x xᵀ: from there on random points surround one (Wendel)
+WIDE = 4  # times that number of columns from which a start from the longest ones pays (guess)
+WIDE_ROWS = 16  # rows below which the kernel solves any sample at once, so that it does not pay (guess)
+START_GAP = 1e-7  # the gap to which the longest columns are solved, as if they were equally long (guess)
+SHORTEST = 1e-100  # columns shorter than this count as zero when they are divided by their length (derived)
+
+# ------------------------------------------------------------------------------------------------ sources
+
+SAMPLE_GAP = 1e-3  # the gap to which a sample is solved: other columns change the optimum by more (guess)
+LARGEST_LOG_LENGTH = 250.0  # logarithm of a normalized length relative to the sample's longest: squares stay finite
+SPAN_PASSES = 4  # passes that look for directions which the sample lacks (guess)
+
+# ------------------------------------------------------------------------------------------------ many rows
+
+TURNS = 40  # sweeps or Newton steps at most (guess)
+SWEEP_GAP = 0.1  # the gap above which sweeps lower f more than Newton steps do (guess)
+SINGLE_GAP = 1e-3  # the gap above which single precision judges well enough (derived: its eps is 1e-7)
+SWEEPS = 2  # sweeps between two evaluations (guess)
+SAMPLE_PER_ROW = 20  # columns for each row in the sample that a cold start takes (guess)
+NEAR_SHARE = 3e-4  # share of the gap over all columns to which the columns near √q = 1 are solved (guess)
+NEAR_EXCESS = 10.0  # columns within so many times the largest excess of √q over 1 are near (guess)
+NEAR_COUNT = 1.5  # at most so many times as many columns are near as have weight or √q > 1 (guess)
+CONJUGATE_STEPS = 60  # steps of conjugate gradients at most (guess)
+LEAST_RESIDUAL = 1e-3  # the relative residual at which conjugate gradients stop: single precision holds no more
+STALE_TURNS = 4  # turns in which the gap does not fall to half before giving up (guess)
+
+# ------------------------------------------------------------------------------------------------ the certificate
+
+WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ relative to the largest, above which rows are used as they are
+REFINED_RESIDUAL = 1e-11  # relative residuals above this are removed by least squares before certifying (guess)
+NEAR_TIGHT = 1e-6  # 1 − q relative to the largest q, below which a column may help to meet the constraint (guess)
+TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is distributed (guess)
+TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in a tied column (guess: 5e3 eps)
+NEGLIGIBLE_WEIGHT = 1e-13  # share of all weight below which a column's own may be rounding (guess: 500 eps)
+IDENTIFIED_GAP = 1e-8  # gaps above this leave open which columns are tied, so that no solution is chosen (guess)
+UNDECIDED_SHARE = 1e-6  # share of the objective that an untied column carries at most after proximal steps (documented)
+
+# ------------------------------------------------------------------------------------------------ solutions
+
+DETERMINED = 1e-4  # least singular value of the x_p u_pᵀ, of unit size, at which M, known to 1e-7, fixes weights
+RANK_ROUNDING = 1e-11  # singular values and pivots below this, relative to the largest, count as zero (guess: 5e4 eps)
+
+# ------------------------------------------------------------------------------------------------ hard problems
+
+LARGEST_LOG_SCALE = 600.0  # logarithm of a common factor of the columns that objectives can carry (below 709)
+FEW_ORDERS = 8.0  # a range of lengths, in orders of magnitude, that float64 holds with ease (guess: half of 16)
+REWHITENINGS = 3  # changes of coordinates tried where rounding keeps the gap open (guess)
+FIRST_PROX = 1e-3  # μ of the first proximal step, relative to the largest useful λ (guess)
+LEAST_PROX = 1e-6  # μ of the last one: smaller ones amplify rounding (guess)
+PROX_STEPS = 40  # proximal steps at most (guess)
+PROX_GAP = 1e-13  # the gap to which each proximal step is solved, where rounding allows (guess: 500 eps)
+INEXACT_PROX_GAP = 1e-9  # the gap of a proximal step above which no more are taken (guess)
+FULL_RANK = (
+    1e-7  # least singular value of a target, relative to the largest, that leaves M regular: M has its square (guess)
+)

@@ -1,0 +1,86 @@
+"""Two ways to solve a program, and which to try first: its weights directly, or proximal steps on its dual."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import RankError
+from isopursuit.pursuit.answers import Caller, judged, nothing
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.settings import (
+    FIRST_PROX,
+    FULL_RANK,
+    INEXACT_PROX_GAP,
+    LEAST_PROX,
+    PROX_GAP,
+    PROX_STEPS,
+    REWHITENINGS,
+)
+from isopursuit.pursuit.whitening import whitened_at
+from isopursuit.pursuit.working_set import Solved, pursue
+from isopursuit.results import Pursuit
+
+Array = NDArray[np.float64]
+
+
+def solve_design(design: Design, weights: Array | None, caller: Caller, options: Options) -> Pursuit:
+    """Solve the design, pick the solution asked for, and let the certificate judge; weights are in its units."""
+    if design.idle:
+        return nothing(design, caller)
+    deficient = design.deficient(FULL_RANK) and design.penalty < FIRST_PROX * design.largest_pull
+    best: Pursuit | None = None
+    for method in (_proximal, _direct) if deficient else (_direct, _proximal):
+        part, solved = method(design, weights, options)
+        found = judged(part, solved, caller, options)
+        if (
+            best is None
+            or (found.status == "optimal" and best.status != "optimal")
+            or (best.status == "stalled" and found.certificate.gap < best.certificate.gap)
+        ):
+            best = found
+        # a program that was solved in the design's coordinates and not in the caller's is beyond float64
+        solvable = found.status == "optimal" or not (deficient or design.penalty > 0 or solved.status == "stalled")
+        if solved.status == "stopped" or (solvable and solved.evaluation.minimized):
+            break
+    assert best is not None
+    return best
+
+
+def _direct(design: Design, weights: Array | None, options: Options) -> tuple[Design, Solved]:
+    """Solve for the weights themselves, in other coordinates where rounding keeps the gap open."""
+    solved = pursue(design, options.tol, weights, options.callback, options.deadline)
+    for _ in range(REWHITENINGS if design.penalty == 0 else 0):
+        if solved.status != "stalled" or solved.evaluation.gap > 0.99:
+            break
+        try:
+            design = whitened_at(design, solved.evaluation.weights)
+        except RankError:  # the weights themselves are singular
+            break
+        solved = pursue(design, options.tol, solved.evaluation.weights, options.callback, options.deadline)
+    return design, solved
+
+
+def _proximal(design: Design, weights: Array | None, options: Options) -> tuple[Design, Solved]:
+    """Proximal steps on the dual, each from the solution of the one before (design.py), until rounding stops them."""
+    prox = FIRST_PROX * design.largest_pull
+    least = LEAST_PROX / FIRST_PROX * prox
+    center: Array | float = 0.0
+    best: tuple[float, Design, Solved] | None = None
+    idle = 0
+    for _ in range(PROX_STEPS):
+        part = design.step(center, prox)
+        solved = pursue(part, PROX_GAP, weights, options.callback, options.deadline)
+        support = np.flatnonzero(solved.evaluation.weights)
+        error = part.certified(solved.evaluation, support).error
+        previous = np.inf if best is None else best[0]
+        if best is None or error < best[0]:
+            best = error, part, solved
+        if error > 0.1 * previous:
+            prox, idle = max(0.1 * prox, least), idle + 1
+        if error <= PROX_GAP or solved.status == "stopped" or idle > 3 or solved.evaluation.gap > INEXACT_PROX_GAP:
+            break
+        center, weights = part.slope(solved.evaluation), solved.evaluation.weights
+    assert best is not None
+    return best[1], best[2]
