@@ -5,7 +5,6 @@ CSV, Parquet and Arrow are read by polars (extra `files`). Arrays are never unpi
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from isopursuit.errors import (
     NonFiniteError,
     ParameterError,
     ShapeError,
+    did_you_mean,
     optional,
     printable,
 )
@@ -137,10 +137,10 @@ def read_table(
 
 def _neighbours(path: Path) -> str:
     try:
-        near = difflib.get_close_matches(path.name, [other.name for other in islice(path.parent.iterdir(), 1000)], n=3)
+        hint = did_you_mean(path.name, [other.name for other in islice(path.parent.iterdir(), 1000)])
     except OSError:
-        return " Its folder does not exist either."
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+        hint = "Its folder does not exist either."
+    return f" {hint}" if hint else ""
 
 
 def is_there(path: Path) -> bool:
@@ -309,9 +309,7 @@ def _check_known(asked: Iterable[str], known: Sequence[str]) -> None:
     names = set(known)
     missing = next((name for name in asked if name not in names), None)
     if missing is not None:
-        plain = {other.casefold(): other for other in known}
-        near = [plain[found] for found in difflib.get_close_matches(str(missing).casefold(), plain, n=3)]
-        hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"It has {', '.join(known[:8])}."
+        hint = did_you_mean(str(missing), known) or f"It has {', '.join(known[:8])}."
         raise LabelError(f"The file has no column {missing!r}. {hint}")
 
 

@@ -23,10 +23,10 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
     pieces = {
         "count": f"{len(rows):,}",
         "environments": "; and with ".join(
-            ", ".join(f"{name} {value}" for name, value in one.items() if isinstance(value, str) and name != "jobs")
+            ", ".join(f"{name} {value}" for name, value in one.items() if isinstance(value, str) and name != "workers")
             for one in environments
         ),
-        "jobs": " or ".join(f"{one['jobs']} at a time" for one in environments),
+        "workers": " or ".join(f"{one['workers']} at a time" for one in environments),
         "tie": f"{tables.TIE:g}",
         "reached": f"{tables.REACHED:g}",
         "draws": str(DRAWS),
