@@ -48,7 +48,7 @@ LAYER_NORM = 1e-12  # the model's own guard against a zero variance
 
 
 def embed(texts: Sequence[str]) -> Array:
-    """Unit-length embeddings (n, 384) of texts: the mean over tokens of the last layer, as the model was trained for."""
+    """Unit-length embeddings (n, 384) of texts: the mean over tokens of the last layer, as in training."""
     weights, tokenizer = _model()
     means = np.stack([_last_layer(weights, tokenizer.encode(text).ids).mean(axis=0) for text in texts])
     return means / np.linalg.norm(means, axis=1, keepdims=True)

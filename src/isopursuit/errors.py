@@ -95,7 +95,7 @@ class FileError(IsoPursuitError, OSError):
 
 
 class GeometryError(InputError):
-    """Atoms stand in a line or in one place, so that an angle or a torsion has no gradient there."""
+    """Atoms are in a line or in one place, so that an angle or a torsion has no gradient there."""
 
 
 class PackageError(IsoPursuitError, ImportError):

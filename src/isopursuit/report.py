@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 NUMBERED = 16  # columns: the cells of a larger Gram matrix are colours without numbers (as many as fit a page's width)
 DRAWN = 64  # columns: a larger Gram matrix is a picture instead of a table (a guess)
-PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions the report tells
+PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions the report names
 
 
 def write_report(

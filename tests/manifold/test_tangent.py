@@ -82,11 +82,14 @@ def test_gaussian_weights_of_nearest_neighbours_reach_to_the_farthest():
 def test_all_points_in_threads_and_with_progress():
     points = bent_sheet(700, 20, np.random.default_rng(1))
     seen = []
-    spaces = tangent_spaces(points, D=2, neighbours=30, jobs=2, callback=lambda *now: seen.append(now))
+    spaces = tangent_spaces(points, D=2, neighbours=30, workers=2, callback=lambda *now: seen.append(now))
     alone = tangent_spaces(points, D=2, neighbours=30)
     np.testing.assert_array_equal(spaces.bases, alone.bases)
     assert len(spaces.bases) == 700
     assert seen[-1] == (700, 700)
+    with pytest.warns(FutureWarning, match="workers="):
+        old = tangent_spaces(points, D=2, neighbours=30, jobs=2)
+    np.testing.assert_array_equal(old.bases, alone.bases)
 
 
 def test_rotating_the_data_rotates_the_tangent_spaces():
@@ -158,7 +161,7 @@ def test_copies_of_one_point_are_refused_by_number():
         ({"neighbours": 9, "weights": lambda d: -d}, "≥ 0"),
         ({"neighbours": 9, "method": "magic"}, "approximate"),
         ({"radius": 1.0, "method": "approximate"}, "neighbours="),
-        ({"neighbours": 9, "jobs": 0}, "jobs=0"),
+        ({"neighbours": 9, "workers": 0}, "workers=0"),
         ({"neighbours": 9, "at": [100]}, "0 to 99"),
     ],
 )

@@ -133,19 +133,16 @@ def _show_selection(picked: ip.Selection, notes: list[str]) -> None:
 
 def _picture(picked: ip.Selection, kind: str) -> bytes:
     """Inner products and singular values of the picked columns."""
-    from io import BytesIO
-
     from matplotlib.figure import Figure
 
     from isopursuit.plots import plot_gram, plot_singular_values
+    from isopursuit.plots.axes import rendered
 
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     plot_gram(picked, ax=left)
     plot_singular_values(picked, ax=right)
-    drawn = BytesIO()
-    figure.savefig(drawn, format=kind, dpi=120)
-    return drawn.getvalue()
+    return rendered(figure, kind, dpi=120)
 
 
 def _report(picked: ip.Selection, candidates: Candidates, search: Searching, watch: SearchWatch) -> str:

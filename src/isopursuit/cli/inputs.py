@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
-from isopursuit.files import is_there, read_table
+from isopursuit.files import read_table
+from isopursuit.files.paths import is_there
 from isopursuit.sources.columns import as_source
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from string import Template
 
 from isopursuit.experiments import figures, tables
 from isopursuit.experiments.plan import DRAWS, FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, installed, is_ethanol
+from isopursuit.experiments.rows import REACHED, TIE, Rows, printed_rows
 from isopursuit.experiments.store import Store
-from isopursuit.experiments.tables import Rows
 
 
 def account(store: Store, folder: Path, name: str = "reproduction") -> str:
@@ -27,8 +27,8 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
             for one in environments
         ),
         "workers": " or ".join(f"{one['workers']} at a time" for one in environments),
-        "tie": f"{tables.TIE:g}",
-        "reached": f"{tables.REACHED:g}",
+        "tie": f"{TIE:g}",
+        "reached": f"{REACHED:g}",
         "draws": str(DRAWS),
         "further": ", ".join(map(str, SWEPT_FURTHER)),
         "few": str(FEW),
@@ -51,7 +51,7 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
 
 def _agreement(rows: Rows) -> str:
     lines: list[str] = []
-    for name, printed in tables.printed_rows(rows):
+    for name, printed in printed_rows(rows):
         ours = tables.table_1_row(rows, name)
         if ours is None:
             continue

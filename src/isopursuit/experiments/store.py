@@ -64,7 +64,7 @@ class Record:
     draws : tuple of float
         The log-losses of all random draws; infinite for those that do not span.
     turns : tuple of str
-        For torsions, the bonds that the picked ones tell of.
+        For torsions, the bonds about which the picked ones turn.
     """
 
     loss: float | None = None

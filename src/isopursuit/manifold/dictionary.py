@@ -210,7 +210,7 @@ def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:
 
 
 def _as_functions(functions: Functions) -> tuple[dict[Label, Function], bool]:
-    """By label, and whether one callable alone stands for all of them."""
+    """By label, and whether one callable computes all of them."""
     if callable(functions):
         return {0: functions}, True
     if isinstance(functions, Mapping):

@@ -123,7 +123,7 @@ def angle_gradients(positions: ArrayLike, angles: ArrayLike) -> Array:
     Raises
     ------
     GeometryError
-        Where the three atoms stand in a line, so that there is none; see `sines`.
+        Where the three atoms are in a line, so that there is none; see `sines`.
     """
     r, rows = _arguments(positions, angles, 3)
     _refuse_lines(r, rows)
@@ -142,7 +142,7 @@ def torsion_gradients(positions: ArrayLike, torsions: ArrayLike) -> Array:
     Raises
     ------
     GeometryError
-        Where i–j–k or j–k–l stand in a line, so that there is none; see `sines`.
+        Where i–j–k or j–k–l are in a line, so that there is none; see `sines`.
     """
     r, rows = _arguments(positions, torsions, 4)
     _refuse_lines(r, rows)
@@ -186,8 +186,8 @@ def _refuse_lines(r: Array, rows: Atoms, frames: Atoms | None = None) -> None:
         atoms = "–".join(map(str, corners[corner].tolist()))
         number = frame if frames is None else frames[frame]
         raise GeometryError(
-            f"In frame {number} atoms {atoms} stand in a line (sine {sine.min():.0e}): angles and torsions "
-            "along them have no gradient there. Leave the frame or the function out; `sines` tells which are safe."
+            f"In frame {number} atoms {atoms} are in a line (sine {sine.min():.0e}): angles and torsions "
+            "along them have no gradient there. Leave the frame or the function out; `sines` says which are safe."
         )
 
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours and neighbours within a radius, by whatever is fastest for the data at hand."""
+"""Nearest neighbours and neighbours within a radius, by a k-d tree, matrix products or pynndescent."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from isopursuit.errors import ParameterError, optional
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -32,7 +34,14 @@ def new_axes(ax: Axes | None) -> Axes:
     return optional("matplotlib.pyplot", "plot", "Drawing").subplots(layout="constrained")[1]
 
 
-def something(values: Sequence[Any] | NDArray[Any], what: str) -> None:
+def rendered(figure: Figure, kind: str, **options: Any) -> bytes:
+    """The content of the file, such as "png" or "svg", that the figure would be saved in."""
+    stream = BytesIO()
+    figure.savefig(stream, format=kind, **options)
+    return stream.getvalue()
+
+
+def refuse_empty(values: Sequence[Any] | NDArray[Any], what: str) -> None:
     """Refuse to draw nothing."""
     if len(values) == 0:
         raise ParameterError(f"There are no {what} to draw: pass at least one.")

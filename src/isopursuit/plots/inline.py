@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from isopursuit.plots.axes import rendered
 from isopursuit.views import escape
 
 if TYPE_CHECKING:
@@ -25,14 +25,12 @@ def inline_svg(draw: Callable[[Axes], object], caption: str, prefix: str) -> str
     settings: Any = dict.fromkeys(inks, INK)
     settings |= {"svg.fonttype": "none", "svg.hashsalt": "isopursuit", "axes.titlesize": "medium", "font.size": 9}
     settings |= {"axes.facecolor": "none", "legend.framealpha": 0.0, "legend.fontsize": "small"}
-    stream = io.StringIO()
     with rc_context(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks: the page's has it
         figure = Figure(figsize=(4.6, 3.6), layout="constrained", facecolor="none")
         draw(figure.subplots())
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(stream, format="svg", metadata=nothing)
-    svg = stream.getvalue()
+        svg = rendered(figure, "svg", metadata=nothing).decode()
     svg = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     # text cannot hold < or >, so that what these change is never a label
     return re.sub(r"<[^>]+>", lambda tag: _fit(tag[0], caption, prefix), svg)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix, row_space
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, short_names, something, whole_ticks
+from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, refuse_empty, short_names, whole_ticks
 from isopursuit.pointwise import PointwiseSelection
 from isopursuit.results import name_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-DRAWN = 500  # tangent spaces whose spectra are drawn
+DRAWN = 500  # tangent spaces whose spectra are drawn (a guess; more lines hide each other)
 
 
 def plot_manifold(
@@ -90,7 +90,7 @@ def plot_coordinates(
     x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"Coordinates must be two lists of one length; got shapes {x.shape} and {y.shape}.")
-    something(x, "points")
+    refuse_empty(x, "points")
     ax = new_axes(ax)
     x, y = (_wrapped(x), _wrapped(y)) if cyclic else (x, y)
     if colours is None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeError
-from isopursuit.files import npy_header
+from isopursuit.files.arrays import npy_header
 from isopursuit.sources.columns import Source, precision
 from isopursuit.sources.tasks import Task
 from isopursuit.threads import on_one_blas_thread

@@ -1,22 +1,16 @@
-"""Tables from files: CSV, TSV, Parquet, Arrow, .npy and .npz become numbers with names, or a one-line refusal.
-
-CSV, Parquet and Arrow are read by polars (extra `files`). Arrays are never unpickled.
-"""
+"""Reading a table: whatever the file's format, columns become numbers, and what is left out is noted."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.delimited import Columns, read_delimited
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -29,62 +23,14 @@ from isopursuit.errors import (
     optional,
     printable,
 )
-from isopursuit.matrix import EPS, SHOWN, Label, Matrix, name_columns, row_triangle
-
-Array = NDArray[np.float64]
+from isopursuit.files.arrays import load_array
+from isopursuit.files.delimited import Columns, read_delimited
+from isopursuit.files.paths import check_file, one_line
+from isopursuit.files.table import Table
+from isopursuit.matrix import SHOWN, name_columns
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
 PANDAS_INDEX = "__index_level_0__"  # the name under which pandas writes an index that has none
-
-
-@dataclass(frozen=True)
-class Table:
-    """Numbers with names: `values` (rows, columns), the columns' names, each row's label, remarks for the user."""
-
-    values: Array
-    columns: tuple[str, ...]
-    rows: tuple[Label, ...]
-    notes: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()  # where each row stands in the file, if some were left out
-    shift: Array | None = None  # |mean| / spread of each column before standardization
-
-    def standardized(self) -> Table:
-        """Columns with mean 0 and variance 1; constant ones are left out with a note."""
-        # a power of two brings each column's largest entry to size 1, where squares neither overflow nor underflow
-        values = np.ldexp(self.values, -np.frexp(np.abs(self.values).max(axis=0))[1])
-        constant = np.ptp(values, axis=0) == 0
-        notes = self.notes
-        if constant.any():
-            names = name_columns(np.flatnonzero(constant).tolist(), self.columns)
-            notes += (f"left out, constant: {names}.",)
-        values = values[:, ~constant]
-        if values.shape[1] == 0:
-            raise ShapeError("Every column is constant, so there is nothing to standardize.")
-        columns = tuple(name for name, same in zip(self.columns, constant, strict=True) if not same)
-        mean, spread = values.mean(axis=0), values.std(axis=0)
-        shift = np.abs(mean) / spread
-        return replace(self, values=(values - mean) / spread, columns=columns, notes=notes, shift=shift)
-
-    def samples(self) -> Matrix:
-        """Rows as candidates: X is columns × rows, as in the paper's diversification."""
-        shift = None if self.shift is None else np.linalg.norm(self.shift)
-        return Matrix(np.ascontiguousarray(self.values.T), self.rows, self.notes, _rounding(self.values.T, shift))
-
-    def features(self) -> Matrix:
-        """Columns as candidates.
-
-        Their lengths are divided by √rows, so that a standardized column has length 1; where there are more rows than
-        columns, the rows are rotated into as many coordinates as there are columns, which changes no inner product.
-        """
-        n, P = self.values.shape
-        scaled = self.values / np.sqrt(n)
-        values = row_triangle(scaled.T) if n > P else scaled
-        return Matrix(values, self.columns, self.notes, _rounding(scaled, self.shift))
-
-
-def _rounding(values: Array, shift: Any) -> Array | None:
-    """What centring leaves of rounding in each column, as in `Matrix`."""
-    return None if shift is None else EPS * (np.linalg.norm(values, axis=0) + 2 * shift)
 
 
 def read_table(
@@ -128,104 +74,11 @@ def read_table(
     if header is not None and kind not in TEXT:
         raise ParameterError(f"header= is for text files; {path.name} has no header line. Leave it out.")
     if kind in (".npy", ".npz"):
-        table = _from_array(_load_array(path), path)
+        table = _from_array(load_array(path), path)
         if label is not None:
             raise LabelError(f"{path.name} is an array without names, so it has no label column {label!r}.")
         return _without_missing(_chosen(table, columns), drop_missing)
     return _without_missing(_from_columns(_load_columns(path, kind, header), columns, label), drop_missing)
-
-
-def _neighbours(path: Path) -> str:
-    try:
-        hint = did_you_mean(path.name, [other.name for other in islice(path.parent.iterdir(), 1000)])
-    except OSError:
-        hint = "Its folder does not exist either."
-    return f" {hint}" if hint else ""
-
-
-def is_there(path: Path) -> bool:
-    """Whether a file or folder of this name can be seen."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
-def check_file(path: Path) -> None:
-    """Refuse what is not a file."""
-    try:
-        if path.is_dir():
-            raise FileError(f"{path} is a folder. Name a file in it.")
-        if path.is_file():
-            return
-        if path.exists():
-            raise FileError(f"{path} is neither a file nor a folder. Save the data to a file first.")
-    except IsoPursuitError:
-        raise
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from None
-    raise FileError(f"There is no file {path}.{_neighbours(path)}")
-
-
-def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether in Fortran order, type and the offset of the data of a .npy file that is as long as it says."""
-    check_file(path)
-    try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            if version not in ((1, 0), (2, 0), (3, 0)):
-                raise FileError(f"its version is {version[0]}.{version[1]}, and those known are 1.0, 2.0 and 3.0")
-            # version 3 differs from 2 in the names of fields alone
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, stored = read(file)
-            offset, size = file.tell(), path.stat().st_size
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a header becomes one line
-        raise FileError(
-            f"{path.name} is not a .npy file that can be read: {_one_line(error)}. Save it again."
-        ) from None
-    if stored.hasobject:
-        raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
-    if any(isinstance(length, bool) or length < 0 for length in shape):
-        raise FileError(f"{path.name} is not readable, it is damaged: its header says shape {shape}. Save it again.")
-    expected = offset + math.prod(shape) * stored.itemsize
-    if size < expected:
-        raise FileError(
-            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. "
-            "Save it again."
-        )
-    return shape, fortran, stored, offset
-
-
-def _load_array(path: Path) -> NDArray[Any]:
-    if path.suffix.lower() == ".npy":
-        npy_header(path)
-    try:
-        with path.open("rb") as file:
-            loaded: Any = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return cast("NDArray[Any]", loaded)
-            matrices = [name for name in loaded.files if loaded[name].ndim == 2]
-            if len(matrices) != 1:
-                found = ", ".join(loaded.files) or "none"
-                raise FileError(f"{path.name} must hold exactly one matrix; it holds the arrays {found}.")
-            return loaded[matrices[0]]
-    except IsoPursuitError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        pickled = "pickle" in str(error)
-        hint = " It holds Python objects, which are never unpickled; save plain numbers." if pickled else ""
-        raise FileError(f"{path.name} is not a readable {path.suffix} file: {_one_line(error)}.{hint}") from None
-
-
-def _from_array(array: NDArray[Any], path: Path) -> Table:
-    if array.ndim != 2:
-        raise ShapeError(f"{path.name} holds an array of {array.ndim} dimensions {array.shape}; expected a table.")
-    if array.dtype.kind not in "biuf":
-        raise DataTypeError(f"{path.name} holds {array.dtype}, not real numbers.")
-    if array.size == 0:
-        raise ShapeError(f"{path.name} is empty: it has {array.shape[0]} rows and {array.shape[1]} columns.")
-    columns = tuple(f"column {j}" for j in range(array.shape[1]))
-    return Table(array.astype(np.float64), columns, tuple(f"row {i}" for i in range(array.shape[0])))
 
 
 def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
@@ -248,8 +101,19 @@ def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
         # whatever polars says of a broken file becomes one line; it panics outside of Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {_one_line(error)}.") from None
+        raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {one_line(error)}.") from None
     raise FileError(f"{path.name}: {kind} files are not known. Use .csv, .tsv, .parquet, .arrow, .npy or .npz.")
+
+
+def _from_array(array: NDArray[Any], path: Path) -> Table:
+    if array.ndim != 2:
+        raise ShapeError(f"{path.name} holds an array of {array.ndim} dimensions {array.shape}; expected a table.")
+    if array.dtype.kind not in "biuf":
+        raise DataTypeError(f"{path.name} holds {array.dtype}, not real numbers.")
+    if array.size == 0:
+        raise ShapeError(f"{path.name} is empty: it has {array.shape[0]} rows and {array.shape[1]} columns.")
+    columns = tuple(f"column {j}" for j in range(array.shape[1]))
+    return Table(array.astype(np.float64), columns, tuple(f"row {i}" for i in range(array.shape[0])))
 
 
 def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | None) -> Table:
@@ -262,10 +126,10 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     asked, notes = _asked(columns, read.names)
     if label is not None:
         _check_known([label], read.names)
-    wanted = [name for name in asked if name != label]
-    numeric = [name for name in wanted if known[name].dtype.is_numeric() or known[name].dtype == pl.Boolean]
+    used = [name for name in asked if name != label]
+    numeric = [name for name in used if known[name].dtype.is_numeric() or known[name].dtype == pl.Boolean]
     some = set(numeric)
-    text = [name for name in wanted if name not in some]
+    text = [name for name in used if name not in some]
     if columns is not None and text:
         example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing")
         raise DataTypeError(f"Column {text[0]!r} is not numeric: it holds {example!r}. Choose other columns.")
@@ -287,7 +151,7 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     if label is not None:
         rows = [str(value) for value in known[label]]
     if read.index is not None:
-        notes += (read.told if label is None else "left out, the index, which has no name.",)
+        notes += (read.index_note if label is None else "left out, the index, which has no name.",)
     if len(set(rows)) < height:
         rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
     return Table(values, tuple(numeric), tuple(rows), notes)
@@ -342,7 +206,3 @@ def _without_missing(table: Table, drop: bool) -> Table:
         "(the first row below the header is row 0). "
         "Use --drop-missing (drop_missing=True) to leave those rows out, or choose other columns."
     )
-
-
-def _one_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
