@@ -1,7 +1,7 @@
 """The report: one self-contained HTML file about one selection, made for reading (extra `report`).
 
 It loads nothing from anywhere: its Content-Security-Policy allows inline styles, images inside the file, and the one
-script whose hash it names. Pictures are drawn if matplotlib is installed. The page is the template data/report.html.
+script whose hash it names. Pictures are drawn if matplotlib is installed. The template is data/report.html.jinja.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _template() -> Any:
     environment.filters |= {"number": number, "percent": percent, "fixed": fixed, "shade": shade}
     environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key}
     environment.tests["finite"] = math.isfinite
-    return environment.from_string(_asset("report.html"))
+    return environment.from_string(_asset("report.html.jinja"))
 
 
 def _asset(name: str) -> str:

@@ -92,7 +92,7 @@ def select(
         from isopursuit.cli.inputs import Input
 
         table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
-        search = commands.Searching(c, method, must_include or [], must_exclude or [], time_limit, gap)
+        search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
         commands.select(table, search, commands.Outputs(as_json, output, report, plot))
 
 

@@ -27,7 +27,7 @@ FAR_FROM_IDEAL = 100  # a loss above this multiple of the ideal one gets a note 
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchOptions:
     """How to search, as the options of the same names say."""
 
     c: float
@@ -51,14 +51,14 @@ class Outputs:
 # ---------------------------------------------------------------------------------------------------- select
 
 
-def select(table: Input, search: Searching, outputs: Outputs) -> None:
+def select(table: Input, search: SearchOptions, outputs: Outputs) -> None:
     """Pick rows or columns of a table in memory, or rows of files that are streamed."""
     as_time_limit(search.time_limit)  # refused before any file is read
     check_outputs(table.file, output=outputs.output, report=outputs.report, plot=outputs.plot)
     (_select_streamed if table.is_streamed() else _select_in_memory)(table, search, outputs)
 
 
-def _select_streamed(table: Input, search: Searching, outputs: Outputs) -> None:
+def _select_streamed(table: Input, search: SearchOptions, outputs: Outputs) -> None:
     with table.stream(report=outputs.report) as source, SearchWatch(search.time_limit, None) as watch:
         picked = ip.select(
             source,
@@ -73,12 +73,12 @@ def _select_streamed(table: Input, search: Searching, outputs: Outputs) -> None:
     _give_selection(picked, {**table.origin, **picked.as_dict()}, outputs)
 
 
-def _select_in_memory(table: Input, search: Searching, outputs: Outputs) -> None:
+def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> None:
     candidates = table.read()
     matrix = candidates.matrix
     include, exclude = candidates.labels(search.include, search.exclude)
     draft = None if outputs.output is None else Draft(outputs.output, candidates)
-    with candidates.in_messages(), SearchWatch(search.time_limit, matrix.labels, draft) as watch:
+    with candidates.rows_in_errors(), SearchWatch(search.time_limit, matrix.labels, draft) as watch:
         picked = ip.select(
             replace(matrix, notes=()),
             table.k,
@@ -145,7 +145,7 @@ def _picture(picked: ip.Selection, kind: str) -> bytes:
     return rendered(figure, kind, dpi=120)
 
 
-def _report(picked: ip.Selection, candidates: Candidates, search: Searching, watch: SearchWatch) -> str:
+def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions, watch: SearchWatch) -> str:
     import shlex
     import sys
 
@@ -181,7 +181,7 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
     else:
         candidates = table.read()
         matrix, k = candidates.matrix, table.k
-        with candidates.in_messages(), interrupts.polled():
+        with candidates.rows_in_errors(), interrupts.polled():
             reduced = matrix if k is None or k >= len(matrix.values) else in_row_space(matrix, k)
             new = reduced.notes[len(matrix.notes) :]
             found = ip.isometry_pursuit(replace(reduced, notes=new), c, callback=PursuitWatch())
@@ -220,7 +220,7 @@ def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
     rows: list[_Compared] = []
     for method in COMPARED:
         began = time.perf_counter()
-        with candidates.in_messages(), SearchWatch(time_limit, given.labels) as watch:
+        with candidates.rows_in_errors(), SearchWatch(time_limit, given.labels) as watch:
             interrupts.known = partial(_known, rows, method, watch)
             picked = ip.select(given, table.k, c, method=method, time_limit=time_limit, callback=watch)
         answer = candidates.answer(picked.as_dict())

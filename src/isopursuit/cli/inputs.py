@@ -150,7 +150,7 @@ class Candidates:
         return sorted(found)
 
     @contextmanager
-    def in_messages(self) -> Generator[None]:
+    def rows_in_errors(self) -> Generator[None]:
         """Where candidates are rows, say so in the library's errors, which speak of the columns of X."""
         try:
             yield

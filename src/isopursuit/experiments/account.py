@@ -8,7 +8,7 @@ from string import Template
 
 from isopursuit.experiments import figures, tables
 from isopursuit.experiments.plan import DRAWS, FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, installed, is_ethanol
-from isopursuit.experiments.rows import REACHED, TIE, Rows, printed_rows
+from isopursuit.experiments.rows import REACHED, TIE, Rows, Table, printed_rows
 from isopursuit.experiments.store import Store
 
 
@@ -67,6 +67,18 @@ def _agreement(rows: Rows) -> str:
     return "\n".join(lines)
 
 
+def _counterexamples(against: list[tables.Check]) -> Table:
+    norms = ("its norm", "least norm inside the tied set")
+    heads = ("data", "D × P", "replicate", "best subset", *norms, "columns not tied")
+    cells: list[tuple[str, ...]] = []
+    for check in against:
+        out = sorted(set(check.best) - set(check.tied))
+        within = "" if check.within is None else f"{check.within:.6f}"
+        best = (str(check.replicate), str(list(check.best)), f"{check.norm:.6f}")
+        cells.append((check.data, f"{check.D} × {check.P}", *best, within, str(out)))
+    return Table("", heads, tuple(cells))
+
+
 def _conjecture(rows: Rows) -> str:
     found = list(tables.checks(rows))
     against = [check for check in found if not check.inside]
@@ -81,16 +93,7 @@ def _conjecture(rows: Rows) -> str:
         + f" on {' and '.join(f'{data} {D} × {P}' for data, D, P in sorted(failing))}"
         + (", and it holds on every replicate of the other sizes." if failing < sizes else "."),
         "",
-        "| data | D × P | replicate | best subset | its norm | least norm inside the tied set | columns not tied |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for check in against:
-        out = sorted(set(check.best) - set(check.tied))
-        within = "" if check.within is None else f"{check.within:.6f}"
-        size = f"{check.D} × {check.P}"
-        cells = (check.data, size, check.replicate, list(check.best), f"{check.norm:.6f}", within, out)
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines += [
+        _counterexamples(against).markdown(),
         "",
         "The first of them again:",
         "",
