@@ -1,44 +1,37 @@
-"""Keywords that have a new name: the old one still works, and warns."""
+"""Former names of keywords and attributes: they still work, and a FutureWarning names the new one."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for a function whose keywords `names` (old="new") were renamed.
+def warn_renamed(owner: str, old: str, new: str, stacklevel: int = 2) -> None:
+    """Warn that `old` of `owner` is called `new` now; stacklevel counts from the function that calls this one."""
+    text = f"{owner}: {old} is called {new} now. Use {new}; {old} will be removed in a later version."
+    warnings.warn(text, FutureWarning, stacklevel=stacklevel + 1)
 
-    Examples
-    --------
-    >>> @renamed(jobs="workers")
-    ... def run(*, workers=1):
-    ...     return workers
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     run(jobs=2)
-    2
-    >>> print(caught[0].message)
-    run(jobs=) is now called workers=; the old name will be removed.
-    """
+
+def renamed_keywords(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator for functions whose keyword `old` became `new`, given as ``old="new"``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
-        def call(*args: P.args, **given: P.kwargs) -> R:
-            for old, new in names.items():
+        def accepting(*args: P.args, **kwargs: P.kwargs) -> R:
+            given: dict[str, Any] = kwargs
+            for old, new in new_names.items():
                 if old in given:
                     if new in given:
-                        raise TypeError(f"{function.__name__}() got {new}= and also {old}=, its old name.")
-                    message = f"{function.__name__}({old}=) is now called {new}=; the old name will be removed."
-                    warnings.warn(message, FutureWarning, stacklevel=2)
+                        raise TypeError(f"{function.__name__}() got both {new} and its former name {old}.")
+                    warn_renamed(f"{function.__name__}()", old, new)
                     given[new] = given.pop(old)
-            return function(*args, **given)
+            return function(*args, **kwargs)
 
-        return call
+        return accepting
 
     return decorate

@@ -13,7 +13,7 @@ from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import neighbour_search
 from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
 from isopursuit.matrix import as_matrix
-from isopursuit.renamed import renamed
+from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
@@ -85,7 +85,7 @@ class TangentSpaces:
         )
 
 
-@renamed(jobs="workers")
+@renamed_keywords(jobs="workers")
 @on_one_blas_thread
 def tangent_spaces(
     points: ArrayLike,
