@@ -1,4 +1,4 @@
-"""Former names of keywords and attributes: they still work, and a FutureWarning names the new one."""
+"""Arguments that have a new name: the old one still works, and warns."""
 
 from __future__ import annotations
 
@@ -11,27 +11,34 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def warn_renamed(owner: str, old: str, new: str, stacklevel: int = 2) -> None:
-    """Warn that `old` of `owner` is called `new` now; stacklevel counts from the function that calls this one."""
-    text = f"{owner}: {old} is called {new} now. Use {new}; {old} will be removed in a later version."
-    warnings.warn(text, FutureWarning, stacklevel=stacklevel + 1)
+def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function take keyword arguments by their old names, given as ``old="new"``.
 
-
-def renamed_keywords(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for functions whose keyword `old` became `new`, given as ``old="new"``."""
+    Examples
+    --------
+    >>> @renamed(jobs="workers")
+    ... def work(workers: int = 1) -> int:
+    ...     return workers
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     work(jobs=3)
+    3
+    >>> print(caught[0].message)
+    work: the argument jobs is now called workers.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
-        def accepting(*args: P.args, **kwargs: P.kwargs) -> R:
-            given: dict[str, Any] = kwargs
-            for old, new in new_names.items():
-                if old in given:
-                    if new in given:
-                        raise TypeError(f"{function.__name__}() got both {new} and its former name {old}.")
-                    warn_renamed(f"{function.__name__}()", old, new)
-                    given[new] = given.pop(old)
-            return function(*args, **kwargs)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            given: dict[str, Any] = dict(kwargs)
+            for old in names.keys() & given.keys():
+                new = names[old]
+                if new in given:
+                    raise TypeError(f"{function.__name__}: pass {new}, and not {old}, its old name, as well.")
+                message = f"{function.__name__}: the argument {old} is now called {new}."
+                warnings.warn(message, FutureWarning, stacklevel=2)
+                given[new] = given.pop(old)
+            return function(*args, **given)  # pyright: ignore[reportCallIssue]
 
-        return accepting
+        return call
 
     return decorate

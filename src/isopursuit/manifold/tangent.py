@@ -13,7 +13,7 @@ from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import neighbour_search
 from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
 from isopursuit.matrix import as_matrix
-from isopursuit.renamed import renamed_keywords
+from isopursuit.renamed import renamed
 from isopursuit.threads import on_one_blas_thread
 
 Array = NDArray[np.float64]
@@ -85,7 +85,7 @@ class TangentSpaces:
         )
 
 
-@renamed_keywords(jobs="workers")
+@renamed(jobs="workers")
 @on_one_blas_thread
 def tangent_spaces(
     points: ArrayLike,
@@ -124,7 +124,7 @@ def tangent_spaces(
     leading : int
         How many variances of each neighbourhood to keep; the dimension is sought among them.
     workers : int
-        How many threads.
+        Number of threads.
     callback : callable, optional
         Called with how many points are done and how many there are.
 
