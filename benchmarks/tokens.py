@@ -1,8 +1,8 @@
 """The MiniLM token dictionary, 384 × 30,522, scaled to median length 1: time to gap 1e-8 in products X Xᵀ; its words.
 
-    python benchmarks/tokens.py [--page docs/tokens.md]
+    python -m benchmarks.tokens [--page docs/tokens.md]
 
-Needs the extra `words`. The page lists the tokens that the pursuit gives weight to.
+Needs what tools/make_words.py needs. The page lists the tokens that the pursuit gives weight to.
 """
 
 import argparse
@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.embedding import token_matrix
+from tools.make_words import token_matrix
 
 KINDS = {
     "special, [CLS] or [unused…]": lambda word: word.startswith("[") and word.endswith("]"),
@@ -66,7 +66,7 @@ def page(found, words, told):
             f"they get. Of {len(words):,} tokens {len(found.support):,} have weight at the optimum.",
             "",
             told,
-            "`python benchmarks/tokens.py --page docs/tokens.md` wrote this page.",
+            "`python -m benchmarks.tokens --page docs/tokens.md` wrote this page.",
             "",
             "| kind of token | in the dictionary | with weight | share of all weight |",
             "|---|---|---|---|",

@@ -17,7 +17,7 @@ SITE = Path(__file__).parent / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 ROOMS = (
-    "batched datasets embedding errors estimators files plots report manifold.dictionary manifold.ethanol "
+    "batched datasets errors estimators files plots report manifold.dictionary manifold.ethanol "
     "manifold.internal manifold.molecules manifold.synthetic manifold.tangent manifold.trajectory"
 )
 SEEN = ("index", "tutorial", "explanation/geometry", "gallery/wine", "gallery/ethanol", "reference/selecting")

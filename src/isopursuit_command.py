@@ -2,7 +2,7 @@
 import, so that signals are handled from the first moment.
 
 Ctrl-C and termination end the process within a second, with exit status 130 or 143. A command that is running is sent a
-`KeyboardInterrupt` and has `GRACE` seconds to end by itself. If it does not (because a kernel runs, or a file is being
+`KeyboardInterrupt` and has `GRACE_SECONDS` to end by itself. If it does not (because a kernel runs, or a file is being
 read), or if a second signal comes, a thread prints what is known so far and ends the process.
 """
 
@@ -19,8 +19,8 @@ from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
-GRACE = 0.5  # seconds that a command has to end by itself
-FAREWELL = 0.3  # seconds that printing what is known may take, for example into a pipe that nobody reads
+GRACE_SECONDS = 0.5  # that a command has to end by itself; with PRINT_SECONDS it ends within one second
+PRINT_SECONDS = 0.3  # that printing what is known may take, for example into a pipe that nobody reads
 
 
 class Interrupts:
@@ -90,7 +90,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _watch(self, reader: socket.socket) -> None:
-        for wait in (None, GRACE):  # for the first signal, then for the second one
+        for wait in (None, GRACE_SECONDS):  # for the first signal, then for the second one
             reader.settimeout(wait)
             try:
                 number = 0
@@ -102,12 +102,12 @@ class Interrupts:
         self._end()
 
     def _end(self) -> NoReturn:
-        farewell = threading.Thread(target=self._farewell, daemon=True)
-        farewell.start()
-        farewell.join(FAREWELL)
+        last = threading.Thread(target=self._say_and_clean_up, daemon=True)
+        last.start()
+        last.join(PRINT_SECONDS)
         os._exit(self.status)
 
-    def _farewell(self) -> None:
+    def _say_and_clean_up(self) -> None:
         try:
             self.say()
             sys.stdout.flush()

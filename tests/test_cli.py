@@ -414,14 +414,28 @@ def test_without_typer_the_command_says_what_to_install():
     assert_one_line_error(told, "Install isopursuit[cli]")
 
 
+def test_without_jinja_a_report_is_refused_before_any_work_and_all_else_works(wine, tmp_path):
+    code = "import sys; sys.modules['jinja2'] = None; from isopursuit.cli import main; main()"
+    command = [sys.executable, "-c", code, "select", str(wine), "--standardize", "-k", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    command += ["--report", str(tmp_path / "r.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert_one_line_error(done, "--report needs jinja2. Install isopursuit[report]")
+
+
 @pytest.mark.long
 def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path):
     text = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path)).stdout
     assert "paper" in text
     assert "ours" in text
     assert (tmp_path / "reproduction.md").read_text(encoding="utf-8").startswith("# The paper's experiments")
-    again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report").stdout
-    assert again == text
+    again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report")
+    assert again.stdout == text
+    assert again.stderr == ""
+    old = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report", "--jobs", "1")
+    assert old.stdout == text
+    assert "--jobs is now called --workers" in old.stderr
 
 
 def test_reproduce_refuses_a_trajectory_that_is_not_ethanol(tmp_path):

@@ -371,7 +371,7 @@ def test_a_misspelled_column_or_file_finds_its_neighbours(tmp_path, frame):
     frame.write_csv(tmp_path / "table.csv")
     with pytest.raises(LabelError, match=r"no column 'wh'. Did you mean 'who'"):
         read_table(tmp_path / "table.csv", label="wh")
-    with pytest.raises(FileError, match=r"Did you mean table.csv"):
+    with pytest.raises(FileError, match=r"Did you mean 'table.csv'"):
         read_table(tmp_path / "tabel.csv")
     with pytest.raises(FileError, match="folder does not exist"):
         read_table(tmp_path / "nowhere" / "t.csv")

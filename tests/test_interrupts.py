@@ -63,7 +63,7 @@ def commands(table, folder):
         "report": ("select", table, "--time-limit", "600", "--report", folder / "r.html", "--plot", folder / "p.png"),
         "compare": ("compare", table, "--time-limit", "600"),
         "pursue": ("pursue", table, "-c", "1"),
-        "reproduce": ("reproduce", "all", "--out", folder, "--jobs", "1"),
+        "reproduce": ("reproduce", "all", "--out", folder, "--workers", "1"),
     }
 
 

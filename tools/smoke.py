@@ -4,11 +4,14 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
+from isopursuit.errors import PackageError
+from isopursuit.report import report_html
 
 
 def main() -> None:
@@ -25,6 +28,13 @@ def main() -> None:
     best = ip.select(X[:6], method="exact")
     assert best.search.optimal, best
     assert abs(best.loss - 7.0315) < 1e-4, best
+    for name in ("report.html.jinja", "report.css", "report.js"):
+        assert (files("isopursuit") / "data" / name).is_file(), name
+    try:
+        page = report_html(best, X[:6], title="Six wines")
+    except PackageError as error:
+        page = str(error)
+    assert ("<h1>Six wines" if find_spec("jinja2") else "Install isopursuit[report]") in page, page
     command = [sys.executable, "-m", "isopursuit.cli", "--version"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if find_spec("typer"):

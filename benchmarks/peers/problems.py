@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from isopursuit.datasets import load_iris, load_wine, load_words
-from isopursuit.embedding import token_matrix
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
-from isopursuit.matrix import row_space, unit_columns
+from isopursuit.rank import row_space, unit_columns
 
 SCALINGS = ("raw", "unit")
 SIZES = {  # data: k; where k is below the number of rows, the leading k-dimensional row space
@@ -62,6 +61,8 @@ def load(data: str) -> np.ndarray:
     if data == "ethanol":
         return torsion_matrices(load_ethanol(), np.array([0]), neighbours=1000).matrices[0]
     if data == "tokens":
+        from tools.make_words import token_matrix
+
         return token_matrix()[0]
     name, _, features = data.partition(", ")
     own = {"iris": load_iris, "words": load_words, "wine": load_wine}

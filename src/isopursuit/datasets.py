@@ -2,8 +2,8 @@
 
 Iris and Wine are from the UCI Machine Learning Repository (CC BY 4.0): R. A. Fisher, Iris (1936, doi 10.24432/C56C76)
 and S. Aeberhard, M. Forina, Wine (1991, doi 10.24432/C5PC7J), in the form that scikit-learn distributes. Words are the
-cosines of 61 words' embeddings (all-MiniLM-L6-v2, Apache-2.0) with seven axes of meaning; `python -m
-isopursuit.embedding` makes the file again.
+cosines of 61 words' embeddings (all-MiniLM-L6-v2, Apache-2.0) with seven axes of meaning,
+made by tools/make_words.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import ParameterError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ Every message says what came, what was expected and what to do. All are `IsoPurs
 are also `ValueError`, so that code which knows nothing of this package can still catch them.
 """
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +32,19 @@ def _shown(character: str) -> str:
     kind = unicodedata.category(character)
     obeyed = kind in ("Cc", "Cs", "Zl", "Zp") or (kind == "Cf" and character not in JOINERS)
     return character.encode("unicode_escape").decode("ascii") if obeyed else character
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known names nearest to one that is not known, as a question; empty if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("Heigt", ["weight", "height", "age"])
+    "Did you mean 'height' or 'weight'?"
+    """
+    plain = {other.casefold(): other for other in known}
+    near = [plain[found] for found in difflib.get_close_matches(name.casefold(), plain, n=3)]
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 class IsoPursuitError(Exception):
@@ -80,7 +95,7 @@ class FileError(IsoPursuitError, OSError):
 
 
 class GeometryError(InputError):
-    """Atoms stand in a line or in one place, so that an angle or a torsion has no gradient there."""
+    """Atoms are in a line or in one place, so that an angle or a torsion has no gradient there."""
 
 
 class PackageError(IsoPursuitError, ImportError):

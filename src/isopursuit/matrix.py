@@ -8,7 +8,6 @@ A matrix is validated here once. Behind the door functions pass `Matrix` objects
 from __future__ import annotations
 
 import difflib
-import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Label, Labels, Mask
-from isopursuit.clock import MIN_LIMIT, Clock
-from isopursuit.clock import as_time_limit as as_time_limit
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -31,14 +28,6 @@ from isopursuit.errors import (
     printable,
 )
 from isopursuit.rank import direction_rank, leading_directions
-
-# imported from here by modules that do not know the new places yet
-from isopursuit.backend import namespace as namespace, on_host as on_host  # isort: skip
-from isopursuit.parameters import as_count as as_count, as_exponent as as_exponent, as_gap as as_gap  # isort: skip
-from isopursuit.parameters import as_numbers as as_numbers, as_size as as_size, is_number as is_number  # isort: skip
-from isopursuit.rank import EPS as EPS, LOOSE as LOOSE, numerical_rank as numerical_rank  # isort: skip
-from isopursuit.rank import row_space as row_space, row_triangle as row_triangle, side_by_side as side_by_side  # isort: skip
-from isopursuit.rank import singular_values as singular_values, spectrum as spectrum, unit_columns as unit_columns  # isort: skip
 
 SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
 # the largest entry, and the inverse of the shortest column: sums of up to 1e27 squares of such numbers are within
@@ -320,13 +309,3 @@ def _check_labels(labels: Labels, P: int) -> None:
         repeated = [label for label in labels if label in seen or seen.add(label)]
         some = ", ".join(repr(label) for label in dict.fromkeys(repeated[:SHOWN]))
         raise LabelError(f"Labels must be unique, but these appear more than once: {some}. Rename or drop them.")
-
-
-def as_deadline(time_limit: float | None) -> float:
-    """`Clock.of(time_limit).deadline`, for modules that do not use the clock yet."""
-    return Clock.of(time_limit).deadline
-
-
-def left_until(deadline: float) -> float | None:
-    """`Clock.remaining_limit` of a deadline, for modules that do not use the clock yet."""
-    return None if deadline == np.inf else max(deadline - time.perf_counter(), MIN_LIMIT)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from isopursuit._types import Array
 from isopursuit.backend import namespace, on_host
 from isopursuit.errors import ParameterError
 from isopursuit.loss.penalty import log_penalty
@@ -20,7 +21,6 @@ from isopursuit.matrix import as_matrix
 from isopursuit.parameters import as_exponent
 from isopursuit.rank import singular_values
 
-Array = NDArray[np.float64]
 Normalization = str | Callable[[Array], Array]
 
 LARGEST_LOG = 709.0  # e^709 is the last power of e that float64 holds

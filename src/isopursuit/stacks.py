@@ -15,6 +15,7 @@ from isopursuit.matrix import LARGEST
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.settings import KERNEL_ROUNDS, REFINED_RESIDUAL, WELL_CONDITIONED
 from isopursuit.rank import EPS
+from isopursuit.results import relative_gaps
 
 BLOCK = 256  # problems that a thread takes at a time (guess)
 ENTRIES = 200_000  # of all problems of a block together, so that a block takes well below a second (guess)
@@ -118,7 +119,7 @@ class Judged:
     def replaced(self, other: Judged, tol: float) -> Judged:
         """The other's answer for each problem that it solves."""
         xp = namespace(self.weights)
-        better = other.regular & (other.primal - other.dual <= tol * other.primal)
+        better = other.regular & (relative_gaps(other.primal, other.dual) <= tol)
         pairs = [(getattr(other, one.name), getattr(self, one.name)) for one in fields(Judged)]
         return Judged(*(xp.where(better[:, None] if a.ndim == 2 else better, a, b) for a, b in pairs))
 

@@ -6,13 +6,12 @@ import html
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from isopursuit._types import Array
 
-ROWS = 20  # a notebook's table shows this many rows
-NUMBERED = 13  # a Gram matrix up to this size has its numbers in the cells
-DRAWN = 40  # a larger one is left to `plots.plot_gram`
+ROWS = 20  # rows of a notebook's table that are shown (a guess)
+NUMBERED = 13  # columns: the cells of a larger Gram matrix are colours without numbers (as many as fit a notebook)
+DRAWN = 40  # columns: a larger Gram matrix is left to `plots.plot_gram` (a guess)
 CELL = "padding:2px 8px;text-align:left"
 
 
@@ -63,7 +62,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], shown: int = RO
 
 
 def shade(value: float, extent: float) -> str:
-    """A background for a signed number: orange above 0, blue below, let through so that either theme's text reads.
+    """A background for a signed number: orange above 0, blue below, translucent so that either theme's text reads.
 
     Examples
     --------
@@ -91,8 +90,8 @@ def gram_table(gram: Array, labels: Sequence[object]) -> str:
         ]
         head = f'<th style="padding:0 8px 0 0;text-align:left;font-weight:normal;white-space:nowrap">{name}</th>'
         lines.append(f"<tr>{head if small else ''}{''.join(cells)}</tr>")
-    said = '<div style="margin-top:1em">inner products (ideal: 1 on the diagonal, 0 off it)</div>'
-    return f'{said}<table style="border-collapse:collapse">{"".join(lines)}</table>'
+    caption = '<div style="margin-top:1em">inner products (ideal: 1 on the diagonal, 0 off it)</div>'
+    return f'{caption}<table style="border-collapse:collapse">{"".join(lines)}</table>'
 
 
 def fixed(value: float) -> str:

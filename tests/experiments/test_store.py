@@ -48,7 +48,7 @@ def test_a_row_is_there_after_reopening_and_is_never_overwritten(tmp_path):
         assert store.records() == {TASK: record}
         assert store.done() == {TASK}
         (versions,) = store.environments()
-    assert {"isopursuit", "numpy", "scipy", "python", "jobs"} <= versions.keys()
+    assert {"isopursuit", "numpy", "scipy", "python", "workers"} <= versions.keys()
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
@@ -126,9 +126,9 @@ def test_a_folder_in_place_of_the_account_is_refused_before_any_row_is_computed(
     assert not (tmp_path / "reproduction.sqlite").exists()
 
 
-def test_jobs_must_be_positive(tmp_path):
+def test_workers_must_be_positive(tmp_path):
     with pytest.raises(ParameterError, match="at least 1"):
-        run_missing([TASK], Store(":memory:"), jobs=0)
+        run_missing([TASK], Store(":memory:"), workers=0)
 
 
 DYING = """
@@ -157,7 +157,7 @@ main()
 @pytest.mark.long
 def test_killed_five_times_the_store_equals_that_of_an_undisturbed_run(tmp_path):
     broken, whole = tmp_path / "broken", tmp_path / "whole"
-    wanted, total = ("words", "--replicates", "12", "--jobs", "2"), len(tasks("words", 12))
+    wanted, total = ("words", "--replicates", "12", "--workers", "2"), len(tasks("words", 12))
     rng = random.Random(4)
     expected = 0
     for death in range(5):
@@ -186,7 +186,7 @@ def test_differences_are_found():
 @pytest.mark.long
 def test_the_account_is_written_from_the_store_alone_and_always_the_same(tmp_path):
     store = Store(":memory:")
-    run_missing(tasks("words", 2), store, jobs=2)
+    run_missing(tasks("words", 2), store, workers=2)
     first, second = (account(store, tmp_path / name) for name in "ab")
     assert first == second
     assert "2 replicates instead of 25" in first
@@ -227,7 +227,7 @@ def test_a_report_without_a_store_says_what_to_do(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_terminated_run_does_not_wait_for_its_rows(tmp_path):
     process = subprocess.Popen(
-        command(tmp_path, "--jobs", "1"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(tmp_path, "--workers", "1"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     while not (tmp_path / "reproduction.sqlite").exists():
         time.sleep(0.1)

@@ -99,10 +99,10 @@ def test_nearly_straight_geometries_keep_their_digits(sine):
 
 def test_atoms_in_a_line_are_refused_by_name():
     line = np.array([[[0.0, 0, 0], [1, 1, 0], [2, 0, 0], [0, 3, 1]], [[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 3, 1]]])
-    with pytest.raises(GeometryError, match="In frame 1 atoms 0–1–2 stand in a line"):
+    with pytest.raises(GeometryError, match="In frame 1 atoms 0–1–2 are in a line"):
         angle_gradients(line, [[0, 3, 1], [0, 1, 2]])
     for function in (torsion_values, torsion_gradients):
-        with pytest.raises(GeometryError, match="In frame 1 atoms 0–1–2 stand in a line"):
+        with pytest.raises(GeometryError, match="In frame 1 atoms 0–1–2 are in a line"):
             function(line, [[3, 2, 1, 0]])
     assert angle_values(line, [[0, 1, 2]])[1] == np.pi
     rows = all_torsions(4)
@@ -115,7 +115,7 @@ def test_a_refused_frame_is_called_by_its_number_in_the_trajectory():
     ethanol = load_ethanol()
     positions = ethanol.positions[:50].copy()
     positions[40, 3] = 2 * positions[40, 0] - positions[40, 1]  # H3 behind C0, in line with C1
-    with pytest.raises(GeometryError, match=r"In frame 40 atoms .* stand in a line"):
+    with pytest.raises(GeometryError, match=r"In frame 40 atoms .* are in a line"):
         torsion_matrices(Trajectory(positions, ethanol.numbers), [7, 40], neighbours=20)
 
 

@@ -227,7 +227,7 @@ def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
 @pytest.mark.parametrize("kind", marked(SOURCES))
 @pytest.mark.parametrize("method", ["greedy", "exchange", "exact"])
 def test_standardized_and_projected_on_the_fly(method, kind, tmp_path):
-    from isopursuit.matrix import row_space
+    from isopursuit.rank import row_space
 
     rng = np.random.default_rng(5)
     X = (rng.normal(size=(4, 4)) @ rng.normal(size=(4, 300)) + 100 * rng.normal(size=(4, 1))).astype(np.float32)

@@ -157,7 +157,7 @@ def test_standardizing_and_projecting_on_the_fly(kind, tmp_path):
     source = SOURCES[kind](X, tmp_path)
     found = ip.isometry_pursuit(ip.as_source(source, standardize=True), memory=0)
     assert found.support.tolist() == ip.isometry_pursuit(plain).support.tolist()
-    from isopursuit.matrix import row_space
+    from isopursuit.rank import row_space
 
     found = ip.isometry_pursuit(ip.as_source(source, standardize=True, k=3), memory=0)
     expected = ip.isometry_pursuit(row_space(plain, 3))

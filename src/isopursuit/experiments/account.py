@@ -8,8 +8,8 @@ from string import Template
 
 from isopursuit.experiments import figures, tables
 from isopursuit.experiments.plan import DRAWS, FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, installed, is_ethanol
+from isopursuit.experiments.rows import REACHED, TIE, Rows, Table, printed_rows
 from isopursuit.experiments.store import Store
-from isopursuit.experiments.tables import Rows
 
 
 def account(store: Store, folder: Path, name: str = "reproduction") -> str:
@@ -23,12 +23,12 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
     pieces = {
         "count": f"{len(rows):,}",
         "environments": "; and with ".join(
-            ", ".join(f"{name} {value}" for name, value in one.items() if isinstance(value, str) and name != "jobs")
+            ", ".join(f"{name} {value}" for name, value in one.items() if isinstance(value, str) and name != "workers")
             for one in environments
         ),
-        "jobs": " or ".join(f"{one['jobs']} at a time" for one in environments),
-        "tie": f"{tables.TIE:g}",
-        "reached": f"{tables.REACHED:g}",
+        "workers": " or ".join(f"{one['workers']} at a time" for one in environments),
+        "tie": f"{TIE:g}",
+        "reached": f"{REACHED:g}",
         "draws": str(DRAWS),
         "further": ", ".join(map(str, SWEPT_FURTHER)),
         "few": str(FEW),
@@ -51,7 +51,7 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
 
 def _agreement(rows: Rows) -> str:
     lines: list[str] = []
-    for name, printed in tables.printed_rows(rows):
+    for name, printed in printed_rows(rows):
         ours = tables.table_1_row(rows, name)
         if ours is None:
             continue
@@ -65,6 +65,18 @@ def _agreement(rows: Rows) -> str:
         else:
             lines.append(f"- {name}: {', '.join(off)} differ." if off else f"- {name}: all printed digits agree.")
     return "\n".join(lines)
+
+
+def _counterexamples(against: list[tables.Check]) -> Table:
+    norms = ("its norm", "least norm inside the tied set")
+    heads = ("data", "D × P", "replicate", "best subset", *norms, "columns not tied")
+    cells: list[tuple[str, ...]] = []
+    for check in against:
+        out = sorted(set(check.best) - set(check.tied))
+        within = "" if check.within is None else f"{check.within:.6f}"
+        best = (str(check.replicate), str(list(check.best)), f"{check.norm:.6f}")
+        cells.append((check.data, f"{check.D} × {check.P}", *best, within, str(out)))
+    return Table("", heads, tuple(cells))
 
 
 def _conjecture(rows: Rows) -> str:
@@ -81,16 +93,7 @@ def _conjecture(rows: Rows) -> str:
         + f" on {' and '.join(f'{data} {D} × {P}' for data, D, P in sorted(failing))}"
         + (", and it holds on every replicate of the other sizes." if failing < sizes else "."),
         "",
-        "| data | D × P | replicate | best subset | its norm | least norm inside the tied set | columns not tied |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for check in against:
-        out = sorted(set(check.best) - set(check.tied))
-        within = "" if check.within is None else f"{check.within:.6f}"
-        size = f"{check.D} × {check.P}"
-        cells = (check.data, size, check.replicate, list(check.best), f"{check.norm:.6f}", within, out)
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines += [
+        _counterexamples(against).markdown(),
         "",
         "The first of them again:",
         "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
@@ -10,21 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isopursuit import plots
+from isopursuit._types import Array
 from isopursuit.errors import optional
 from isopursuit.experiments import paper
 from isopursuit.experiments.plan import dataset, kind
-from isopursuit.experiments.tables import Rows, losses, paired, printed_rows, series
+from isopursuit.experiments.rows import Rows, losses, paired, printed_rows, series
 from isopursuit.outputs import write_whole
-from isopursuit.plots.axes import BLUE, COLOURS, LINES, MARKERS, ORANGE
+from isopursuit.plots.axes import BLUE, COLOURS, LINES, MARKERS, ORANGE, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 STYLE: dict[Any, Any] = {"svg.hashsalt": "isopursuit", "font.size": 9, "axes.titlesize": 9, "legend.fontsize": 7}
 
 
@@ -40,9 +38,7 @@ def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
             figure = Figure(layout="constrained")
             if draw(rows, figure):
                 made[name] = folder / f"{name}.svg"
-                drawn = io.BytesIO()
-                figure.savefig(drawn, format="svg", metadata={"Date": None})
-                write_whole(made[name], drawn.getvalue())
+                write_whole(made[name], rendered(figure, "svg", metadata={"Date": None}))
     return made
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import IsoPursuitError, RankError, optional
 from isopursuit.experiments.plan import DRAWS, SCS_EPS, Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
@@ -26,8 +26,6 @@ from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.select import two_stage
-
-Array = NDArray[np.float64]
 
 USED = 1e-6  # a row of SCS's answer is in its support if it is longer than this share of the longest
 

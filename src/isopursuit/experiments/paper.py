@@ -1,4 +1,4 @@
-"""What the paper prints, digit by digit, for the tables to stand beside.
+"""What the paper prints, digit by digit, to compare the tables with.
 
 Iris, Wine and Ethanol are from the paper's table 1 and timing table; Words and the sweep over c from its later version.
 """

@@ -13,20 +13,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.datasets import Dataset, load_iris, load_wine, load_words
 from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, turning_rates
 
-Array = NDArray[np.float64]
 Name = Literal["iris", "wine", "ethanol", "words", "all"]
 
 FILES: dict[str, Path] = {}  # the trajectory of each ethanol that is not the package's own
-WHOLE = -1  # the replicate number of what is no replicate: the first P samples, or all frames at once
+WHOLE = -1  # in place of a replicate's number where there are no replicates: the first P samples, or all frames at once
 COMPARED = ("greedy", "pursuit", "two-stage", "exchange", "exact")
 SWEPT_FURTHER = (8, 10, 13)  # beyond the paper's D, on the first few replicates
-FEW = 3
+FEW = 3  # replicates of those sizes
 # nodes after which an exact search ends with a gap: unlike seconds, they end it at the same place on every machine
 SWEEP_NODES, LADDER_NODES = 4_000, 10_000
 DRAWS = 20  # random first stages a replicate
@@ -69,9 +69,9 @@ def tasks(name: Name = "all", replicates: int | None = None, ethanol: str = "eth
     return [task for data in renamed for task in _tasks(data, replicates)]
 
 
-def _tasks(data: str, wanted: int | None) -> Iterator[Task]:
+def _tasks(data: str, given: int | None) -> Iterator[Task]:
     row = paper.TABLE_1.get(kind(data))
-    replicates = wanted or (row.R if row is not None else 0)
+    replicates = given or (row.R if row is not None else 0)
     if is_ethanol(data):
         replicates = min(replicates, paper.TABLE_1["ethanol"].R)
     if row is not None:
@@ -127,18 +127,18 @@ def installed(*packages: str) -> bool:
 
 
 def missing_packages() -> list[tuple[str, str]]:
-    """What is left out for want of a package: (package, what)."""
-    wanted = {
+    """What is left out because a package is not installed: (package, what)."""
+    uses = {
         "matplotlib": "there are no figures",
         "cvxpy": "SCS is not timed",
         "scs": "SCS is not timed",
         "sklearn": "breast cancer and digits are left out",
     }
-    return [(package, what) for package, what in wanted.items() if not installed(package)]
+    return [(package, what) for package, what in uses.items() if not installed(package)]
 
 
 def node_limit(task: Task) -> int | None:
-    """How far the exact search may go: to the end, but for the sweep and for the ladders' last rungs."""
+    """How far the exact search may go: no limit, except in the sweep and at the largest sizes of the ladders."""
     if task.study == "exponents":
         return SWEEP_NODES
     return LADDER_NODES if task.study == "ladder" and task.D >= 16 else None
@@ -171,7 +171,7 @@ class Molecule:
     bonds: tuple[str, ...]
 
     def turns(self, task: Task, indices: tuple[int, ...]) -> tuple[str, ...]:
-        """The bonds that the picked torsions tell of: at the task's frame, or at most frames."""
+        """The bonds about which the picked torsions turn: at the task's frame, or at most frames."""
         which = self.turned_by[:, indices] if task.replicate == WHOLE else self.turned_by[[task.replicate]][:, indices]
         return tuple(self.bonds[int(np.bincount(column).argmax())] for column in which.T)
 

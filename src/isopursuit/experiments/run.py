@@ -35,7 +35,7 @@ def run_missing(
     tasks: Sequence[Task],
     store: Store,
     *,
-    jobs: int = 1,
+    workers: int = 1,
     report: Callable[[Task, Record], None] | None = None,
     files: Mapping[str, Path] | None = None,
 ) -> int:
@@ -47,22 +47,22 @@ def run_missing(
         All that should be in the store in the end.
     store : Store
         Written by this process alone, a row as soon as it is known.
-    jobs : int
-        Worker processes. Each computes on one thread; they end with this process, however it ends.
+    workers : int
+        Processes. Each computes on one thread; they end with this process, however it ends.
     report : callable, optional
         Called after each row is saved.
     files : mapping, optional
         Trajectories of ethanol by the name of their rows, other than the package's own.
     """
-    if jobs < 1:
-        raise ParameterError(f"jobs={jobs} must be at least 1, the number of processes.")
+    if workers < 1:
+        raise ParameterError(f"workers={workers} must be at least 1, the number of processes.")
     done = store.done()
     todo = sorted((task for task in tasks if task not in done), key=cost, reverse=True)
     if not todo:
         return 0
     others = set(active_children())
     pool = ProcessPoolExecutor(
-        min(jobs, len(todo)),
+        min(workers, len(todo)),
         mp_context=get_context("spawn"),
         initializer=begin_worker,
         initargs=(f"{__name__}:{_prepare.__name__}", dict(files or {})),
@@ -78,7 +78,7 @@ def run_missing(
     except BrokenProcessPool:
         raise StoreError(
             "A worker process died (out of memory?). The rows so far are safe in the store: run the same command "
-            "again, with fewer --jobs."
+            "again, with fewer --workers."
         ) from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

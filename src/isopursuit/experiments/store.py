@@ -64,7 +64,7 @@ class Record:
     draws : tuple of float
         The log-losses of all random draws; infinite for those that do not span.
     turns : tuple of str
-        For torsions, the bonds that the picked ones tell of.
+        For torsions, the bonds about which the picked ones turn.
     """
 
     loss: float | None = None
@@ -103,9 +103,9 @@ class Store:
     1
     """
 
-    def __init__(self, path: str | Path, jobs: int = 1, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path, workers: int = 1, *, create: bool = True) -> None:
         self.path = path
-        self.made_with = json.dumps(environment() | {"jobs": str(jobs), "parameters": PARAMETERS}, sort_keys=True)
+        self.made_with = json.dumps(environment() | {"workers": str(workers), "parameters": PARAMETERS}, sort_keys=True)
         with self._plainly():
             self.database = _connect(path, create)
             layout = self.database.execute("PRAGMA user_version").fetchone()[0]
@@ -194,7 +194,9 @@ class Store:
         """The versions and machines that made the rows."""
         used = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM results) ORDER BY id"
         with self._plainly():
-            return [json.loads(row[0]) for row in self.database.execute(used)]
+            found: list[dict[str, Any]] = [json.loads(row[0]) for row in self.database.execute(used)]
+        # before version 0.2 the workers were called jobs
+        return [{"workers" if name == "jobs" else name: value for name, value in one.items()} for one in found]
 
     def warnings(self) -> list[str]:
         """What a reader of the store should know: rows made with several versions are not one run."""

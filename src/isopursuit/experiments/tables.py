@@ -2,78 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isopursuit.experiments import paper
-from isopursuit.experiments.plan import COMPARED, WHOLE, Task, kind
-from isopursuit.experiments.store import Record
+from isopursuit.experiments.plan import COMPARED, WHOLE, kind
+from isopursuit.experiments.rows import (
+    REACHED,
+    TIE,
+    Rows,
+    Table,
+    factor,
+    losses,
+    of_replicates,
+    paired,
+    percent,
+    printed_rows,
+    series,
+    spread,
+)
 
-Array = NDArray[np.float64]
-Rows = Mapping[Task, Record]
-
-TIE = 1e-9  # losses closer than this are equal
-REACHED = 1e-9  # a loss within this relative distance of the proved optimum has reached it
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for the terminal or a page."""
-
-    title: str
-    heads: tuple[str, ...]
-    cells: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """The table in Markdown, without its title."""
-        lines = ["| " + " | ".join(row) + " |" for row in (self.heads, *self.cells)]
-        return "\n".join([lines[0].replace("|S|", "\\|S\\|"), "|---" * len(self.heads) + "|", *lines[1:]])
+FRAMES = paper.TABLE_1["ethanol"].R
+_TIMED = ("greedy", "exchange", "exact")
+_SWEPT = ("greedy", "two-stage", "exchange", "exact")
 
 
 def all_tables(rows: Rows) -> list[Table]:
     """Every table that the rows have something for."""
     made = [make(rows) for make in TABLES]
     return [table for table in made if table.cells]
-
-
-def printed_rows(rows: Rows) -> list[tuple[str, paper.Row]]:
-    """The data of table 1 that are in the store, in the paper's order, each with the row that the paper prints."""
-    names = sorted({task.data for task in rows if task.study == "table 1"})
-    return [(name, printed) for row, printed in paper.TABLE_1.items() for name in names if kind(name) == row]
-
-
-def series(rows: Rows, value: Callable[[Record], float | None], **key: object) -> dict[int, float]:
-    """One number per replicate, of the rows whose task has these values; rows without it are left out."""
-    found: dict[int, float] = {}
-    for task, record in rows.items():
-        number = value(record)
-        if number is not None and all(getattr(task, name) == wanted for name, wanted in key.items()):
-            found[task.replicate] = number
-    return found
-
-
-def losses(rows: Rows, **key: object) -> dict[int, float]:
-    """The losses by replicate."""
-    return series(rows, lambda record: record.loss, **key)
-
-
-def paired(*several: dict[int, float]) -> list[Array]:
-    """The replicates that all of them have, in order."""
-    common = sorted(set(several[0]).intersection(*several[1:]))
-    return [np.array([one[i] for i in common]) for one in several]
-
-
-def spread(values: Array, digits: int = 1) -> str:
-    """Mean ± standard deviation (n − 1)."""
-    if len(values) < 2:
-        return "".join(f"{value:.{digits}f}" for value in values)
-    return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f}"
-
-
-# ------------------------------------------------------------------------------------------------ the paper's
 
 
 def table_1(rows: Rows) -> Table:
@@ -157,12 +116,6 @@ def timing(rows: Rows) -> Table:
     return Table("Time per replicate, mean ± sd", heads, tuple(cells))
 
 
-_TIMED = ("greedy", "exchange", "exact")
-
-
-# ---------------------------------------------------------------------------------- beside the proved optimum
-
-
 def distance(rows: Rows) -> Table:
     """How far each method is from the proved optimum, and how often it reaches it."""
     cells: list[tuple[str, ...]] = []
@@ -178,16 +131,8 @@ def distance(rows: Rows) -> Table:
             if len(best):
                 over = found / best - 1
                 share = (over <= REACHED).mean()
-                cells.append(
-                    (
-                        name,
-                        method,
-                        _percent(over.mean()),
-                        _percent(np.median(over)),
-                        _percent(over.max()),
-                        f"{share:.2f}",
-                    )
-                )
+                shown = (percent(value) for value in (over.mean(), np.median(over), over.max()))
+                cells.append((name, method, *shown, f"{share:.2f}"))
     heads = ("data", "method", "mean above the optimum", "median", "worst", "share that reaches it")
     return Table("Distance from the proved optimum", heads, tuple(cells))
 
@@ -211,20 +156,12 @@ def random_stage(rows: Rows) -> Table:
                     name,
                     str(len(draws)),
                     f"{np.isinf(draws).mean():.2f}",
-                    *(_times(float(np.quantile(ratio, q, method="lower"))) for q in (0.1, 0.5, 0.9, 1.0)),
+                    *(factor(float(np.quantile(ratio, q, method="lower"))) for q in (0.1, 0.5, 0.9, 1.0)),
                     f"{(ratio < -TIE).mean():.2f}",
                 )
             )
-    heads = (
-        "data",
-        "draws",
-        "share that does not span",
-        "10 %",
-        "median",
-        "90 %",
-        "worst",
-        "share better than two-stage",
-    )
+    shares = ("10 %", "median", "90 %", "worst")
+    heads = ("data", "draws", "share that does not span", *shares, "share better than two-stage")
     return Table("Random selection in stage one: loss over that of two-stage", heads, tuple(cells))
 
 
@@ -237,7 +174,7 @@ def ladder(rows: Rows) -> Table:
         exact, swapped = rows[task], rows.get(task._replace(method="exchange"))
         if exact.loss is None or exact.lower_bound is None:
             continue
-        proof = "proved" if exact.status == "optimal" else f"gap {_percent(1 - exact.lower_bound / exact.loss)}"
+        proof = "proved" if exact.status == "optimal" else f"gap {percent(1 - exact.lower_bound / exact.loss)}"
         other = f"{swapped.loss:.8g}" if swapped and swapped.loss else ""
         effort = (f"{exact.nodes:,}" if exact.nodes else "", f"{exact.seconds:.2g}")
         cells.append((task.data, f"{task.D} × {task.P}", f"{exact.loss:.8g}", proof, *effort, other))
@@ -267,12 +204,6 @@ def coordinates(rows: Rows) -> Table:
             cells.append((name, method, f"{share:.2f}", together, f"{joint.loss / FRAMES:.4f}", proof))
     heads = ("data", "method", "one torsion of each bond, share of frames", "for all frames", "loss a frame", "proof")
     return Table("Coordinates for ethanol", heads, tuple(cells))
-
-
-FRAMES = paper.TABLE_1["ethanol"].R
-
-
-# -------------------------------------------------------------------------------- the deep dive and the sweep
 
 
 @dataclass(frozen=True)
@@ -328,18 +259,12 @@ def deep_dive(rows: Rows) -> Table:
                 f"{D} × {P}",
                 f"{sum(check.inside for check in some)} of {len(some)}",
                 f"{sum(one <= REACHED for one in excess)} of {len(excess)}" if excess else "",
-                _percent(max(excess)) if excess else "",
+                percent(max(excess)) if excess else "",
                 f"{int((two <= brute * (1 + REACHED)).sum())} of {len(two)}" if len(two) else "",
             )
         )
-    heads = (
-        "data",
-        "D × P",
-        "best by norm inside the tied set",
-        "two-stage reaches it",
-        "worst",
-        "two-stage best by l_1",
-    )
+    by_norm = ("best by norm inside the tied set", "two-stage reaches it", "worst")
+    heads = ("data", "D × P", *by_norm, "two-stage best by l_1")
     return Table("The deep dive: brute force on the multitask norm, and on l_1", heads, tuple(cells))
 
 
@@ -362,33 +287,14 @@ def sweep(rows: Rows) -> Table:
             (
                 str(D),
                 f"{c:g}",
-                spread(np.array(list(sizes.values()))) + _of(len(sizes), R),
+                spread(np.array(list(sizes.values()))) + of_replicates(len(sizes), R),
                 f"{np.median(list(best.values())):.5g}",
                 f"{sum(proved.values()):.0f} of {R}",
-                *((f"{np.median(some):.3g}" if len(some) else "") + _of(len(some), R) for some in over),
+                *((f"{np.median(some):.3g}" if len(some) else "") + of_replicates(len(some), R) for some in over),
             )
         )
     heads = ("D", "c", "|S|", "log l_c of the best, median", "proved", "greedy above it", "two-stage", "exchange")
     return Table("Wine, 89 columns, by exponent: median difference of log l_c to the best", heads, tuple(cells))
-
-
-_SWEPT = ("greedy", "two-stage", "exchange", "exact")
-
-
-def _of(n: int, R: int) -> str:
-    """How many replicates a number stands for, where a method refused the others."""
-    return "" if n == R else "refused" if n == 0 else f" ({n} of {R})"
-
-
-def _times(logarithm: float) -> str:
-    """E to this power, written so that it always fits."""
-    return f"{np.exp(logarithm):.3g}" if logarithm < 700 else f"10^{logarithm / np.log(10):.0f}"
-
-
-def _percent(share: float) -> str:
-    if abs(share) <= REACHED:
-        return "0 %"
-    return f"{100 * share:.3g} %" if share < 100 else f"{1 + share:.1g} times"
 
 
 TABLES = (table_1, ties, timing, distance, coordinates, deep_dive, sweep, random_stage, ladder)

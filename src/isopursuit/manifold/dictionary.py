@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from isopursuit._types import Array, Label
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import Label, as_exponent, as_matrix, as_numbers, name_columns
+from isopursuit.matrix import as_matrix, name_columns
 from isopursuit.normalize import log_lengths
+from isopursuit.parameters import as_exponent, as_numbers
 
-Array = NDArray[np.float64]
 Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]
 Framework = Literal["numpy", "torch", "jax"]
@@ -210,7 +211,7 @@ def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:
 
 
 def _as_functions(functions: Functions) -> tuple[dict[Label, Function], bool]:
-    """By label, and whether one callable alone stands for all of them."""
+    """By label, and whether one callable computes all of them."""
     if callable(functions):
         return {0: functions}, True
     if isinstance(functions, Mapping):

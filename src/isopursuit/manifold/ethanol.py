@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from isopursuit.errors import ParameterError
-from isopursuit.files import FileError
+from isopursuit.errors import FileError, ParameterError
 from isopursuit.manifold.trajectory import Trajectory, load_trajectory
 
 ETHANOL_NUMBERS = (6, 6, 8, 1, 1, 1, 1, 1, 1)  # C of CH2, C of CH3, O, then the hydrogens of CH2, CH3 and OH

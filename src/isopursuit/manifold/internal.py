@@ -13,9 +13,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import GeometryError, NonFiniteError, ParameterError, ShapeError
 
-Array = NDArray[np.float64]
 Atoms = NDArray[np.intp]
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))
@@ -123,7 +123,7 @@ def angle_gradients(positions: ArrayLike, angles: ArrayLike) -> Array:
     Raises
     ------
     GeometryError
-        Where the three atoms stand in a line, so that there is none; see `sines`.
+        Where the three atoms are in a line, so that there is none; see `sines`.
     """
     r, rows = _arguments(positions, angles, 3)
     _refuse_lines(r, rows)
@@ -142,7 +142,7 @@ def torsion_gradients(positions: ArrayLike, torsions: ArrayLike) -> Array:
     Raises
     ------
     GeometryError
-        Where i–j–k or j–k–l stand in a line, so that there is none; see `sines`.
+        Where i–j–k or j–k–l are in a line, so that there is none; see `sines`.
     """
     r, rows = _arguments(positions, torsions, 4)
     _refuse_lines(r, rows)
@@ -186,8 +186,8 @@ def _refuse_lines(r: Array, rows: Atoms, frames: Atoms | None = None) -> None:
         atoms = "–".join(map(str, corners[corner].tolist()))
         number = frame if frames is None else frames[frame]
         raise GeometryError(
-            f"In frame {number} atoms {atoms} stand in a line (sine {sine.min():.0e}): angles and torsions "
-            "along them have no gradient there. Leave the frame or the function out; `sines` tells which are safe."
+            f"In frame {number} atoms {atoms} are in a line (sine {sine.min():.0e}): angles and torsions "
+            "along them have no gradient there. Leave the frame or the function out; `sines` says which are safe."
         )
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import GeometryError, ShapeError
 from isopursuit.manifold.internal import (
     Atoms,
@@ -33,14 +34,12 @@ from isopursuit.manifold.internal import (
 )
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.matrix import as_exponent, as_numbers
 from isopursuit.normalize import Normalization, log_lengths
-
-Array = NDArray[np.float64]
+from isopursuit.parameters import as_exponent, as_numbers
 
 RCOND = 1e-10  # singular values of J below this share of the largest belong to motions and scale, not to the shape
 UNEXPLAINED = 1e-10  # share of a torsion's squared gradient that rounding may leave unexplained by the angles
-CHUNK = 64  # frames worked on at once
+CHUNK = 64  # frames in memory at once (a guess)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class ShapeGradients:
         """The components of the gradients once their whole lengths are normalized, as the paper does for Ethanol.
 
         A column is then as long as the part of a normalized gradient that lies along the manifold. Normalized after
-        projection only, a torsion that mostly tells of vibrations across the manifold could pass for a coordinate.
+        projection only, a torsion that mostly describes vibrations across the manifold could pass for a coordinate.
         """
         # a gradient of length t becomes one of length 1/g(t)
         scale = np.exp(log_lengths(self.lengths, as_exponent(c), normalization)) / self.lengths
@@ -90,7 +89,7 @@ def shape_gradients(
     Raises
     ------
     GeometryError
-        At frames where atoms stand in a line, or where the angles do not determine the torsions.
+        At frames where atoms are in a line, or where the angles do not determine the torsions.
     """
     r = np.asarray(positions, dtype=np.float64)
     corners = all_angles(r.shape[1]) if angles is None else np.asarray(angles)
@@ -146,7 +145,7 @@ def torsion_matrices(
     trajectory : Trajectory
         All frames make the manifold.
     frames : array_like of int
-        At which of them the matrices are wanted.
+        At which of them to make matrices.
     D : int
         The dimension of the manifold.
     neighbours : int
@@ -190,7 +189,7 @@ def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tup
     """How fast each torsion changes as the molecule turns about each of its `rotatable_bonds`, (n, bonds, m).
 
     A torsion along three bonds has rate ±1 for the middle one and 0 for the others. Where a torsion's axis is no bond,
-    as for most of `all_torsions`, the rates say which turning it tells of.
+    as for most of `all_torsions`, the rates say about which bonds it turns.
 
     Examples
     --------

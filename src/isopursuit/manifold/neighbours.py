@@ -1,4 +1,4 @@
-"""Nearest neighbours and neighbours within a radius, by whatever is fastest for the data at hand."""
+"""Nearest neighbours and neighbours within a radius, by a k-d tree, matrix products or pynndescent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array, Indices
 from isopursuit.errors import ParameterError, optional
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Neighbours = tuple[Indices, Array, NDArray[np.bool_]]  # (m, k) numbers, distances, and which are there at all
 
 TREE_DIMENSIONS = 15  # a k-d tree finds neighbours up to here, a matrix product beyond

@@ -11,13 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array, Label
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.dictionary import Dictionary
-from isopursuit.matrix import Label
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

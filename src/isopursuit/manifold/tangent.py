@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
 
+from isopursuit._types import Array, Indices
 from isopursuit.errors import ParameterError, RankError, ShapeError
-from isopursuit.manifold.neighbours import Neighbours, neighbour_search
+from isopursuit.manifold.neighbours import neighbour_search
+from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
 from isopursuit.matrix import as_matrix
 from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-Weights = Literal["gaussian"] | Callable[[Array], Array]
-
-SMALL = 48  # eigenvectors of matrices up to this size are found in batches, all of them
-QUERIES = 256  # points whose neighbours are looked for at once
-ENTRIES = 1 << 20  # numbers gathered at once, so that they stay in the cache
-SAMPLE = 200  # points from which the dimension is estimated
-EXPLAINED = 0.95  # directions beyond this share of the variance do not count as dimensions
+SAMPLE = 200  # points from which the dimension is estimated (a guess)
+EXPLAINED = 0.95  # share of the variance: directions beyond it do not count as dimensions (the usual one, a guess)
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ def tangent_spaces(
     Raises
     ------
     ShapeError
-        Where a neighbourhood has fewer than D + 1 points; the message tells what radius would do.
+        Where a neighbourhood has fewer than D + 1 points; the message names a radius that is large enough.
     RankError
         Where a neighbourhood spans fewer than D dimensions, as copies of one point do.
 
@@ -159,7 +152,7 @@ def tangent_spaces(
     _check_options(N, B, D, neighbours, radius, leading, workers)
     where, chosen = _as_places(at, values)
     search = neighbour_search(values, neighbours, radius, method)
-    pca = _LocalPCA(values, weights, radius, min(max(leading, 2 if D is None else D + 1), B))
+    pca = LocalPCA(values, weights, radius, min(max(leading, 2 if D is None else D + 1), B))
     if D is None:
         some = np.unique(np.linspace(0, len(where) - 1, min(len(where), SAMPLE)).astype(np.intp))
         _, spectra, totals, counts = pca.run(search, where[some], 0, workers, None)
@@ -215,101 +208,6 @@ def _suggested(shares: Array, count: int, B: int) -> int:
     return estimate_dimension(shares if believed >= B else shares[: believed + 1], full=len(shares) == B <= believed)
 
 
-class _LocalPCA:
-    """The principal components of neighbourhoods, a few at a time."""
-
-    def __init__(self, values: Array, weights: Weights | None, radius: float | None, leading: int) -> None:
-        self.values, self.weights, self.radius, self.leading = values, weights, radius, leading
-
-    def run(
-        self,
-        search: Callable[[Array], Neighbours],
-        where: Array,
-        D: int,
-        workers: int,
-        callback: Callable[[int, int], object] | None,
-    ) -> tuple[Array, Array, Array, Indices]:
-        """Bases, spectra, whole variances and numbers of neighbours at all these places."""
-        n, B = where.shape
-        bases, spectra, totals = np.empty((n, B, D)), np.zeros((n, self.leading)), np.empty(n)
-        counts = np.empty(n, dtype=np.intp)
-
-        def at(block: slice) -> int:
-            numbers, distances, there = search(where[block])
-            counts[block] = there.sum(axis=1)
-            for part in _slices(len(numbers), max(1, ENTRIES // max(numbers.shape[1] * B, 1))):
-                target = slice(block.start + part.start, block.start + part.stop)
-                spread, size = self._moments(numbers[part], distances[part], there[part])
-                totals[target] = np.trace(size, axis1=1, axis2=2)
-                found, spectrum = _leading(spread, size, max(D, self.leading), D)
-                spectra[target, : spectrum.shape[1]] = spectrum[:, : self.leading]
-                bases[target] = found
-            return len(numbers)
-
-        done = 0
-        with ThreadPoolExecutor(workers) as pool:
-            for count in pool.map(at, _slices(n, QUERIES)):
-                done += count
-                if callback is not None:
-                    callback(done, n)
-        return bases, spectra, totals, counts
-
-    def _moments(self, numbers: Indices, distances: Array, there: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
-        Y = self.values[numbers]
-        Y -= Y[:, :1].copy()  # neighbours are near one another, wherever they are: their differences are exact
-        if self.weights is None and there.all():
-            Y -= Y.mean(axis=1, keepdims=True)
-            Y /= np.sqrt(Y.shape[1])
-        else:
-            w = np.where(there, self._weights(distances, there), 0.0)
-            w /= np.maximum(w.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-            Y -= np.einsum("mk,mkb->mb", w, Y)[:, None]
-            Y *= np.sqrt(w)[..., None]
-        turned = np.swapaxes(Y, 1, 2)
-        return Y, turned @ Y if Y.shape[1] >= Y.shape[2] else Y @ turned
-
-    def _weights(self, distances: Array, there: NDArray[np.bool_]) -> Array:
-        if self.weights is None:
-            return np.ones_like(distances)
-        if self.weights == "gaussian":
-            edge = self.radius or np.where(there, distances, 0.0).max(axis=1, keepdims=True)
-            return np.exp(-2 * (distances / np.maximum(edge, np.finfo(np.float64).tiny)) ** 2)
-        if not callable(self.weights):
-            raise ParameterError(
-                f"weights={self.weights!r} is not known. Use 'gaussian', a function of distance, or None."
-            )
-        w = np.asarray(self.weights(distances), dtype=np.float64)
-        if w.shape != distances.shape or not np.isfinite(w).all() or (w < 0).any():
-            raise ParameterError(
-                f"weights must map distances of shape {distances.shape} to as many finite numbers ≥ 0; got {w.shape}."
-            )
-        return w
-
-
-def _leading(Y: Array, squares: Array, count: int, D: int) -> tuple[Array, Array]:
-    """The D leading directions (m, B, D) and `count` leading variances, from YᵀY or YYᵀ."""
-    size = squares.shape[1]
-    count = min(count, size)
-    if size <= SMALL:
-        values, vectors = (np.asarray(part, dtype=np.float64) for part in np.linalg.eigh(squares))
-        values, vectors = values[:, -count:], vectors[:, :, size - min(D, size) :]
-    else:
-        some: list[tuple[Array, Array]] = [
-            eigh(one, subset_by_index=[size - count, size - 1], check_finite=False) for one in squares
-        ]
-        values = np.stack([e for e, _ in some])
-        vectors = np.stack([v for _, v in some])[:, :, count - min(D, count) :]
-    vectors = vectors[:, :, ::-1]
-    if size != Y.shape[2]:  # v = Yᵀu / σ
-        vectors = np.linalg.qr(np.swapaxes(Y, 1, 2) @ vectors)[0]
-    if vectors.shape[2] < D:  # too few neighbours, which is refused when all are known
-        vectors = np.pad(vectors, [(0, 0), (0, 0), (0, D - vectors.shape[2])])
-    # fix the signs, so that the answer does not depend on LAPACK's
-    top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1, keepdims=True), axis=1)
-    return vectors * np.where(top < 0, -1.0, 1.0), np.maximum(values[:, ::-1], 0.0)
-
-
 def _as_places(at: ArrayLike | None, values: Array) -> tuple[Array, Indices | None]:
     """Coordinates of the places, and their numbers among the points if they are some of them."""
     N, B = values.shape
@@ -358,7 +256,7 @@ def _refuse_small(counts: Indices, least: int, values: Array, where: Array, radi
     if least > len(values):
         raise ShapeError(f"There are {len(values)} points, but a neighbourhood needs at least {least} (D + 1).")
     nearest = neighbour_search(values, least, None, "exact")
-    needed = max(float(nearest(where[block])[1].max()) for block in _slices(len(where), QUERIES))
+    needed = max(float(nearest(where[block])[1].max()) for block in slices(len(where), QUERIES))
     raise ShapeError(
         f"{len(small)} of {len(counts)} neighbourhoods have fewer than {least} points (the smallest {counts.min()}), "
         "too few for their tangent space. "
@@ -368,7 +266,3 @@ def _refuse_small(counts: Indices, least: int, values: Array, where: Array, radi
 
 def _name(i: int, chosen: Indices | None) -> str:
     return f"place {i}" if chosen is None else f"point {chosen[i]}"
-
-
-def _slices(total: int, size: int) -> Iterator[slice]:
-    return (slice(first, min(first + size, total)) for first in range(0, total, size))

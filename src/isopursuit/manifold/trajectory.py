@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import FileError, NonFiniteError, ParameterError, ShapeError, optional
-
-Array = NDArray[np.float64]
+from isopursuit.files.paths import one_line
 
 LAYOUTS = (("R", "z"), ("coords", "nuclear_charges"))  # MD17 and sGDML; rMD17
 CLOSEST = 0.4  # Å: no two nuclei come closer, so positions that do are in another unit
@@ -107,7 +107,7 @@ def _from_archive(path: Path) -> tuple[Array, NDArray[np.intp]]:
                     positions, numbers = (np.asarray(archive[key]) for key in layout)
                     return positions.astype(np.float64), numbers.astype(np.intp)
     except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        raise FileError(f"{path.name} is not a readable .npz file: {str(error).splitlines()[0]}.") from None
+        raise FileError(f"{path.name} is not a readable .npz file: {one_line(error)}.") from None
     known = " or ".join(", ".join(layout) for layout in LAYOUTS)
     raise FileError(f"{path.name} holds {', '.join(found) or 'nothing'}. A trajectory has the arrays {known}.")
 
@@ -117,8 +117,7 @@ def _from_ase(path: Path) -> tuple[Array, NDArray[np.intp]]:
     try:
         frames: list[Any] = list(io.read(path, index=":"))
     except Exception as error:  # noqa: BLE001 - whatever ASE says of a broken file becomes one line
-        told = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise FileError(f"{path.name} is no trajectory that ASE can read: {told}.") from None
+        raise FileError(f"{path.name} is no trajectory that ASE can read: {one_line(error)}.") from None
     if not frames:
         raise FileError(f"{path.name} holds no frames.")
     numbers = np.asarray(frames[0].numbers, dtype=np.intp)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import ParameterError, optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 GREY = "#999999"
@@ -32,7 +34,14 @@ def new_axes(ax: Axes | None) -> Axes:
     return optional("matplotlib.pyplot", "plot", "Drawing").subplots(layout="constrained")[1]
 
 
-def something(values: Sequence[Any] | NDArray[Any], what: str) -> None:
+def rendered(figure: Figure, kind: str, **options: Any) -> bytes:
+    """The content of the file, such as "png" or "svg", that the figure would be saved in."""
+    stream = BytesIO()
+    figure.savefig(stream, format=kind, **options)
+    return stream.getvalue()
+
+
+def refuse_empty(values: Sequence[Any] | NDArray[Any], what: str) -> None:
     """Refuse to draw nothing."""
     if len(values) == 0:
         raise ParameterError(f"There are no {what} to draw: pass at least one.")

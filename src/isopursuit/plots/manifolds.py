@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from isopursuit._types import Array
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import as_matrix, row_space
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, short_names, something, whole_ticks
+from isopursuit.matrix import as_matrix
+from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, refuse_empty, short_names, whole_ticks
 from isopursuit.pointwise import PointwiseSelection
+from isopursuit.rank import row_space
 from isopursuit.results import name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
-DRAWN = 500  # tangent spaces whose spectra are drawn
+DRAWN = 500  # tangent spaces whose spectra are drawn (a guess; more lines hide each other)
 
 
 def plot_manifold(
@@ -90,7 +91,7 @@ def plot_coordinates(
     x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"Coordinates must be two lists of one length; got shapes {x.shape} and {y.shape}.")
-    something(x, "points")
+    refuse_empty(x, "points")
     ax = new_axes(ax)
     x, y = (_wrapped(x), _wrapped(y)) if cyclic else (x, y)
     if colours is None:

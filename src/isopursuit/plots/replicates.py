@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import ShapeError
 from isopursuit.plots.axes import (
     BLUE,
@@ -19,8 +20,8 @@ from isopursuit.plots.axes import (
     maybe_log,
     new_axes,
     plain_legend,
+    refuse_empty,
     short_names,
-    something,
     whole_ticks,
 )
 from isopursuit.results import Pursuit
@@ -28,7 +29,6 @@ from isopursuit.results import Pursuit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 EQUAL = 1e-9  # losses closer than this, relatively, are equal
 
@@ -122,7 +122,7 @@ def plot_support_cardinalities(supports: Sequence[Pursuit | int], ax: Axes | Non
     D : int, optional
         The number of rows: the fewest columns that a support can have, shown as a line.
     """
-    something(supports, "supports")
+    refuse_empty(supports, "supports")
     ax = new_axes(ax)
     sizes = np.array([len(one.support) if isinstance(one, Pursuit) else int(one) for one in supports])
     width = max(1, int(np.ceil((np.ptp(sizes) + 1) / 40)))  # at most 40 bars, each of whole numbers

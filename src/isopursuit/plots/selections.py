@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from isopursuit._types import Array
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.matrix import as_exponent, as_matrix, row_space
+from isopursuit.matrix import as_matrix
 from isopursuit.normalize import Normalization, log_lengths, symmetric_normalize
+from isopursuit.parameters import as_exponent
 from isopursuit.plots.axes import (
     BLUE,
     COLOURS,
@@ -25,10 +27,11 @@ from isopursuit.plots.axes import (
     new_axes,
     plain_legend,
     plain_ticks,
+    refuse_empty,
     short_names,
-    something,
     whole_ticks,
 )
+from isopursuit.rank import row_space
 from isopursuit.results import loss_text
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
@@ -37,11 +40,10 @@ from isopursuit.views import fixed, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
-NUMBERED = 13  # a Gram matrix up to this size has its numbers written in
+NUMBERED = 13  # columns: the cells of a larger Gram matrix have no numbers (as many as can be read)
 NAMED = 30  # an axis has room for this many names
-IMAGE = 500  # columns that the picture of all inner products can show
+IMAGE = 500  # columns of the picture of all inner products: about one pixel each
 
 
 def compared_columns(X: Any, selection: Selection) -> Array:
@@ -98,7 +100,7 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
         upright = max(map(len, names), default=0) > 2
         name_ticks(ax.xaxis, places, names, len(gram) // NAMED, turn=90 if upright else 0)
         name_ticks(ax.yaxis, places, names, len(gram) // NAMED)
-    else:  # a few names at one side leave the picture its room
+    else:  # names at one side alone, so that the picture has room
         ax.set_xticks(places, [""] * len(places))
         name_ticks(ax.yaxis, places, names, len(gram) // (NAMED // 2))
     ax.set_title(title)
@@ -112,7 +114,7 @@ def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | 
     Their means where a selection was made for many points.
     """
     several = [selection] if isinstance(selection, Selection) else list(selection)
-    something(several, "selections")
+    refuse_empty(several, "selections")
     ax = new_axes(ax)
     ax.axhline(1.0, color=GREY, linestyle="--", label="orthonormal: all are 1")
     for i, one in enumerate(several):
@@ -270,7 +272,7 @@ def plot_length_curves(
     titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
     if kind not in titles:
         raise ParameterError(f"kind={kind!r} is not known. Use 'loss', 'length' or 'pursuit'.")
-    something(exponents, "exponents")
+    refuse_empty(exponents, "exponents")
     for c in exponents:
         as_exponent(c)
     ax = new_axes(ax)
@@ -288,7 +290,7 @@ def plot_length_curves(
     ax.set_xscale("log")
     ax.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     ax.set_xticks([], minor=True)
-    # the legend stands where no curve goes
+    # the legend is where no curve is
     ax.set_ylim(*((-0.15, 1.05) if kind == "length" else (0.4, 5.0)))
     ax.legend(loc="lower center", ncols=len(exponents), fontsize="small", columnspacing=1.0, handlelength=1.5)
     ax.set_xlabel("length t (log scale)")

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.matrix import Label
+from isopursuit._types import Label
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.inputs import Options
@@ -22,8 +22,6 @@ from isopursuit.pursuit.settings import (
 from isopursuit.pursuit.solutions import choice_seconds, is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from isopursuit.matrix import EPS, spectrum
+from isopursuit._types import Array
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.progress import Watch
@@ -41,9 +41,8 @@ from isopursuit.pursuit.settings import (
     REFINED_RESIDUAL,
 )
 from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
+from isopursuit.rank import EPS, spectrum
 from isopursuit.results import Certificate
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

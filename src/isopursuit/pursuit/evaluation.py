@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.matrix import EPS
+from isopursuit._types import Array
 from isopursuit.pursuit.settings import TIED_ROUNDING, TIGHT
+from isopursuit.rank import EPS
 from isopursuit.results import Certificate, relative_gap
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

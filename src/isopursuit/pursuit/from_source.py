@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.inputs import Options
@@ -16,8 +16,6 @@ from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.streamed import Resident, load_columns
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns
-
-Array = NDArray[np.float64]
 
 
 def pursue_source(columns: Columns, target: Array | None, penalty: float, options: Options) -> Pursuit:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from isopursuit._types import Array
+from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.matrix import LARGEST, as_deadline, as_matrix
+from isopursuit.matrix import LARGEST, as_matrix
 from isopursuit.pursuit.progress import PursuitProgress
 
-Array = NDArray[np.float64]
 Callback = Callable[[PursuitProgress], bool | None]
 Solution = Literal["minimum-norm", "vertex"]
 
@@ -42,7 +43,7 @@ def as_options(tol: float, solution: Solution, time_limit: float | None, **other
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
     if solution not in ("minimum-norm", "vertex"):
         raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")
-    return Options(tol, solution, deadline=as_deadline(time_limit), **others)
+    return Options(tol, solution, deadline=Clock.of(time_limit).deadline, **others)
 
 
 def as_penalty(penalty: float) -> float:

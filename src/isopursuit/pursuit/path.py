@@ -9,17 +9,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array, Label
 from isopursuit.errors import ParameterError
-from isopursuit.matrix import LARGEST, Label, Matrix, as_points
+from isopursuit.matrix import LARGEST, Matrix, as_points
 from isopursuit.pursuit.inputs import Callback, as_options, as_targets
 from isopursuit.pursuit.problems import Problem
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
 from isopursuit.threads import on_one_blas_thread
-
-Array = NDArray[np.float64]
 
 
 @renamed_keywords(ridges="penalties")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import RangeError
-from isopursuit.matrix import Matrix, direction_rank, name_columns
+from isopursuit.matrix import Matrix, name_columns
 from isopursuit.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.design import Design
@@ -25,9 +26,8 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.whitening import build_design
+from isopursuit.rank import direction_rank
 from isopursuit.results import Pursuit
-
-Array = NDArray[np.float64]
 
 HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, and about half the bits (splitmix64)
 

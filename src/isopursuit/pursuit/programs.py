@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._types import Label
 from isopursuit.errors import RangeError, RankError
-from isopursuit.matrix import Label, as_exponent, as_points
+from isopursuit.matrix import as_points
 from isopursuit.normalize import Normalization, workable
+from isopursuit.parameters import as_exponent
 from isopursuit.pursuit.from_source import pursue_source
 from isopursuit.pursuit.inputs import Callback, Solution, as_options, as_penalty, as_targets
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array, Indices
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
 from isopursuit.pursuit.settings import (
@@ -21,9 +21,6 @@ from isopursuit.pursuit.settings import (
     MOST_POLYTOPE,
     RANK_ROUNDING,
 )
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import SAMPLE_PER_ROW, SHORTEST, SPANNING, START_GAP, WIDE, WIDE_ROWS
-
-Array = NDArray[np.float64]
 
 
 def quick_start(design: Design) -> Array | None:

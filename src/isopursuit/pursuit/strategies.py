@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import RankError
 from isopursuit.pursuit.answers import Caller, judged, nothing
 from isopursuit.pursuit.design import Design
@@ -21,8 +21,6 @@ from isopursuit.pursuit.settings import (
 from isopursuit.pursuit.whitening import whitened_at
 from isopursuit.pursuit.working_set import Solved, pursue
 from isopursuit.results import Pursuit
-
-Array = NDArray[np.float64]
 
 
 def solve_design(design: Design, weights: Array | None, caller: Caller, options: Options) -> Pursuit:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array, Indices
 from isopursuit.errors import RangeError, RankError
 from isopursuit.matrix import length_notes
 from isopursuit.outputs import check_writable
@@ -42,9 +43,6 @@ from isopursuit.pursuit.working_set import (
 from isopursuit.results import Effort, relative_gap
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

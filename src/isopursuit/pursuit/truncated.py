@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.settings import (
     CONJUGATE_STEPS,
@@ -43,9 +44,7 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.results import relative_gap
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Indices = NDArray[np.intp]
 
 
 def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float) -> tuple[float, float]:

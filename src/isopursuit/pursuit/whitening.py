@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
+from isopursuit._types import Array
 from isopursuit.errors import RankError
-from isopursuit.matrix import numerical_rank, row_triangle, spectrum
 from isopursuit.pursuit.design import Design, lower_solve
 from isopursuit.pursuit.settings import TRANSPOSED_AT_ONCE, WELL_CONDITIONED, WHITENED_AT_ONCE
-
-Array = NDArray[np.float64]
+from isopursuit.rank import numerical_rank, row_triangle, spectrum
 
 
 def build_design(

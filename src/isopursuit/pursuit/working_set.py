@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array, Indices
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
@@ -32,8 +33,6 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.starts import plain_start, quick_start, start_from_longest, starting_columns
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Status = Literal["optimal", "stalled", "stopped"]
 
 

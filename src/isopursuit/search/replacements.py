@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array, Indices
 from isopursuit.backend import on_host
 from isopursuit.loss.penalty import log_spectral_loss, log_sum
 from isopursuit.rank import EPS, LOOSE, spectrum
@@ -21,9 +22,6 @@ from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import Interruptible, alive, pieces
 from isopursuit.search.settings import TIE
 from isopursuit.sources.tasks import Transform
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 NEAREST = 5  # replacements kept for each picked column
 BATCH = 8  # swaps that are evaluated at once, the promising ones first to get a cutoff

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
@@ -17,7 +18,6 @@ from isopursuit.sources.settings import DEPENDENT, FINGERPRINT, RUN, SHOWN
 from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
 
-Array = NDArray[np.float64]
 Vectors = Literal["columns", "rows"]
 
 

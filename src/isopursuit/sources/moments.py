@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.matrix import LARGEST
 from isopursuit.sources.settings import SHOWN, SUMMED_AT_ONCE
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.matrix import EPS, LARGEST, namespace, on_host
+from isopursuit._types import Array, Indices
+from isopursuit.backend import namespace, on_host
+from isopursuit.matrix import LARGEST
 from isopursuit.normalize import Normalization, log_lengths
+from isopursuit.rank import EPS
 from isopursuit.sources import _screen
 from isopursuit.sources.settings import LARGEST_SINGLE, LEAST_QUOTA, SHOWN, UNDECIDED
 from isopursuit.sources.topk import TopK, true
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
-
 
 
 class Task(Protocol):

@@ -8,12 +8,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import ShapeError
 from isopursuit.sources.columns import precision
 from isopursuit.sources.settings import DEVICE_BLOCK_BYTES, LEAST_BLOCK
 from isopursuit.sources.tasks import Task
-
-Array = NDArray[np.float64]
 
 
 class Block:

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.matrix import on_host
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from isopursuit._types import Array, Indices
+from isopursuit.backend import on_host
 
 
 @dataclass(frozen=True)

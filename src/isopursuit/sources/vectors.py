@@ -13,13 +13,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._types import Array
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
-from isopursuit.files import PANDAS_INDEX, check_file, is_there
+from isopursuit.files.paths import check_file, is_there
+from isopursuit.files.reading import PANDAS_INDEX
 from isopursuit.matrix import name_columns
 from isopursuit.sources.arrays import fold_blocks, take_runs
 from isopursuit.sources.tasks import Task
-
-Array = NDArray[np.float64]
 
 _Layout = tuple[tuple[str, ...], bool, int, np.dtype[Any], tuple[str, ...]]  # as `_layout` returns it
 

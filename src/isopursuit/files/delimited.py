@@ -1,6 +1,6 @@
-"""Text tables as people have them: separator, decimal comma, header line and index column are found out.
+"""Text tables as people have them: separator, decimal comma, header line and index column are detected.
 
-What cannot be known from the file is assumed, and said in a note with the option that changes it.
+What cannot be known from the file is assumed, and a note names the assumption with the option that changes it.
 """
 
 from __future__ import annotations
@@ -9,41 +9,22 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import islice, pairwise
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.errors import FileError, printable
+from isopursuit.errors import FileError
+from isopursuit.files.header import Columns, Number, has_names, with_names
 
 if TYPE_CHECKING:
     import polars as pl
 
-Number = Callable[[str], "float | None"]
-
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SEPARATORS = "\t;|,"
-LINES, CELLS = 50, 100_000  # how much of a file its layout is found out from
-UNLIKELY = 0.1  # a first line of whole numbers is data unless the rows below make that less probable than this
-SHOWN = 4  # cells of the first line that a note repeats
-
-
-@dataclass(frozen=True)
-class Columns:
-    """A file's columns: names, values, the rows' labels if there is an index column, and remarks for the user.
-
-    `told` is to be said where the index column does label the rows.
-    """
-
-    names: list[str]
-    series: list[pl.Series]
-    index: list[str] | None = None
-    notes: tuple[str, ...] = ()
-    told: str = ""
+LINES, CELLS = 50, 100_000  # how much of a file its layout is detected from (a guess)
 
 
 def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
-    """The columns of a text table; `header` says whether the first line has their names, None to find out."""
+    """The columns of a text table; `header` says whether the first line has their names, None to detect it."""
     import polars as pl
 
     raw, notes = _decoded(raw, name)
@@ -54,12 +35,12 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
         return as_number(cell, decimal_comma)
 
     first, body = lines[0], lines[1:]
-    named, told = _has_names(first, body, number) if header is None else (header, "")
+    named, note = has_names(first, body, number) if header is None else (header, "")
     names: list[str] = []
     if named:
         names = [cell.lstrip("#").strip() if j == 0 else cell for j, cell in enumerate(first)]
         raw = raw[_length_of_first(raw, separator) :]
-    notes += (told,) if told else ()
+    notes += (note,) if note else ()
     if not raw.strip():
         return Columns(names, [], None, notes)
     options: dict[str, Any] = {"separator": separator, "has_header": False, "null_values": MISSING}
@@ -71,7 +52,7 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
     series = [_numbers(one, number) if one.dtype == pl.String else one for one in frame.get_columns()]
     if not named:
         return Columns([f"column_{j + 1}" for j in range(len(series))], series, None, notes)
-    return _with_names(names, series, name, notes)
+    return with_names(names, series, name, notes)
 
 
 def as_number(cell: str, decimal_comma: bool = False) -> float | None:
@@ -96,9 +77,6 @@ def _numbers(column: pl.Series, number: Number) -> pl.Series:
             return column.str.strip_chars()
         found.append(value)
     return column if column.null_count() == len(column) else pl.Series(column.name, found, dtype=pl.Float64)
-
-
-# -------------------------------------------------------------------------------------------------- the text
 
 
 def _decoded(raw: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
@@ -129,15 +107,15 @@ def _plain(raw: bytes, name: str) -> tuple[bytes, str, list[list[str]]]:
         raw = raw.partition(b"\n")[2]
         lines = _lines(raw)
     bare = [re.sub(r'"[^"]*"', "quoted", line) for line in lines]
-    said = [line for line in bare if not line.startswith("#")] or bare
-    separator = given[1] if given else _separator(said)
+    plain = [line for line in bare if not line.startswith("#")] or bare
+    separator = given[1] if given else _separator(plain)
     blank = b"[ ]*" if separator == "\t" else b"[ \t]*"
     raw = re.sub(rb"(?m)^" + blank + rb"\r?\n", b"", raw).rstrip(b"\r\n ") + b"\n"
     if separator == " ":  # runs of spaces and tabs count as one
         spaced = (re.sub(r"\s+", " ", line.strip()) for line in raw.decode().splitlines())
         raw = "\n".join(spaced).encode() + b"\n"
     if b"\n#" in raw or raw.startswith(b"#"):
-        raw = _without_comments(raw, separator, Counter(_count(line, separator) for line in said).most_common(1)[0][0])
+        raw = _without_comments(raw, separator, Counter(_count(line, separator) for line in plain).most_common(1)[0][0])
     if not raw.strip():
         raise FileError(f"{name} holds comments alone. Expected a header line and rows of numbers.")
     try:
@@ -237,116 +215,3 @@ def _decimal_comma(lines: list[list[str]], separator: str) -> bool:
         sum(bool(re.fullmatch(rf"[-+]?\d*{sign}\d+([eE][-+]?\d+)?", cell)) for cell in cells) for sign in (",", r"\.")
     )
     return commas > points
-
-
-# -------------------------------------------------------------------------------------------- the first line
-
-
-def _has_names(first: list[str], body: list[list[str]], number: Number) -> tuple[bool, str]:
-    """Whether the first line holds names, and what to say about that where it cannot be known.
-
-    Text above numbers is a name. Otherwise its numbers, above numbers, are names if they are 0, 1, … (as pandas
-    writes them), if they are whole and different while few numbers below are whole, or if they go up evenly, farther
-    from all numbers below than those are from one another (years above counts, wavelengths above absorbances).
-    """
-    shape = Counter(map(len, body))
-    if len(body) > 1 and set(shape) == {len(first) + 1} and all(row[-1] for row in body):
-        return True, ""  # R leaves out the name of the column of row names
-    cells = [number(cell) for cell in first]
-    below = [[number(row[j]) for row in body if j < len(row)] for j in range(len(first))]
-    numeric = [bool(column) and None not in column and not _all_missing(column) for column in below]
-    if any(cell is None and over for cell, over in zip(cells, numeric, strict=True)):
-        return True, ""
-    above = [
-        j for j, cell in enumerate(cells) if cell is not None and not math.isnan(cell) and (numeric[j] or not body)
-    ]
-    if not above:
-        return None in cells or not body, ""
-    texts = [j for j, cell in enumerate(cells) if cell is None]
-    repeated = any(row[j] == first[j] for row in body for j in texts if j < len(row))
-    H = [cells[j] or 0.0 for j in above]
-    rows = [
-        [column[i] or 0.0 for column in (below[j] for j in above)] for i in range(min(len(below[j]) for j in above))
-    ]
-    unnamed = first[0] == "" and len({row[0] for row in body}) == len(body) > 0
-    names = not repeated and body != [] and _are_names(H, rows, texts != [], unnamed)
-    shown = printable(", ".join(first[:SHOWN]) + (", …" if len(first) > SHOWN else ""))
-    if names:
-        return True, (
-            f"the first line ({shown}) was taken for the columns' names; pass header=False (--no-header) if it is a "
-            "row."
-        )
-    return False, (
-        f"the first line ({shown}) was taken for a row, not for the columns' names; pass header=True (--header) if it "
-        "holds names."
-    )
-
-
-def _all_missing(column: list[float | None]) -> bool:
-    return all(value is not None and math.isnan(value) for value in column)
-
-
-def _are_names(H: list[float], rows: list[list[float]], beside_text: bool, unnamed: bool) -> bool:
-    """Whether numbers are the names of the columns of numbers below them, beside text or an index without a name."""
-    n = len(H)
-    different = len(set(H)) == n
-    whole = different and all(value == int(value) for value in H if math.isfinite(value)) and all(map(math.isfinite, H))
-    cells = [value for row in rows for value in row if math.isfinite(value)]
-    if not cells:
-        return False
-    share = (sum(value == int(value) for value in cells) + 1) / (len(cells) + 2)
-    if whole and (unnamed or share**n < UNLIKELY):
-        return True
-    steps = [b - a for a, b in pairwise(H)]
-    if whole and all(step == 1 for step in steps):
-        goes_on = rows[0] == [value + n for value in H]
-        symmetric = [row[0] for row in rows] == H[1:]
-        if H[0] in ((0.0, 1.0) if beside_text else (0.0,)) and n >= 3 and not goes_on and not symmetric:
-            return True
-    evenly = n >= 3 and steps[0] > 0 and all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
-    evenly |= n == 2 and whole and steps == [1.0]
-    width = max(cells) - min(cells)
-    far = all(max(min(cells) - value, value - max(cells)) > width for value in H)
-    return different and evenly and far and width > 0 and len(rows) > 1
-
-
-def _with_names(names: list[str], series: list[Any], file: str, notes: tuple[str, ...]) -> Columns:
-    """The columns with their names; one that holds the rows' names is taken out."""
-    index: list[str] | None = None
-    told = ""
-    while names and names[-1] == "" and len(names) > len(series):
-        names = names[:-1]  # a separator at the end of the header
-    while len(series) > len(names) and series[-1].null_count() == len(series[-1]):
-        series = series[:-1]  # and of the rows
-    extra = len(series) - len(names)
-    if extra == 1 and len(series[0]) > 1 and series[-1].null_count() == 0 and series[0].n_unique() == len(series[0]):
-        index, series = [str(value) for value in series[0]], series[1:]
-        told = "the first column, which the header does not name, was taken for the rows' labels."
-    elif extra:
-        raise FileError(
-            f"{file} is irregular: its header names {len(names)} columns, and its rows have up to {len(series)} cells. "
-            "Quote cells that contain the separator."
-        )
-    elif names[0] == "" or names[0] == "Unnamed: 0":
-        kind = series[0].dtype
-        label = kind.is_integer() or (names[0] == "" and not kind.is_numeric())
-        if label and len(names) > 1 and series[0].null_count() == 0 and series[0].n_unique() == len(series[0]):
-            index = [str(value) for value in series[0]]
-            names, series = names[1:], series[1:]
-            told = "the first column, which has no name, was taken for the rows' labels; name it to use its numbers."
-    used = [j for j, name in enumerate(names) if name or series[j].null_count() < len(series[j])]
-    shift = 1 if index is None else 2
-    found: list[str] = []
-    seen: set[str] = set()
-    repeated: list[str] = []
-    for j in used:
-        plain = names[j] or f"column_{j + shift}"
-        if plain in seen:
-            repeated.append(plain)
-            plain = f"{plain} (column {j + shift})"
-        seen.add(plain)
-        found.append(plain)
-    if repeated:
-        some = printable(", ".join(islice(repeated, SHOWN)))
-        notes += (f"names of several columns: {some}; the later ones have their column's number behind the name.",)
-    return Columns(found, [series[j] for j in used], index, notes, told)

@@ -1,0 +1,195 @@
+"""The commands and their options. A command imports what it needs when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from isopursuit._types import Method
+from isopursuit.cli.output import exit_status, say
+from isopursuit_command import interrupts
+
+app = typer.Typer(
+    name="isopursuit",
+    help="Pick a few rows or columns of a table that are as orthonormal as possible, with a proof.",
+    invoke_without_command=True,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz. A pattern such as 'folder/*.parquet' is streamed.",
+        show_default=False,
+    ),
+]
+Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, or columns.")]
+Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick; if not given, one a dimension.")]
+Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's exponent c; larger is stricter.")]
+Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
+Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether a text file's first line has names; if not given, found out."),
+]
+Included = Annotated[
+    list[str] | None,
+    typer.Option(help="A label, or the number of a row without one, that must be picked (repeatable)."),
+]
+Excluded = Annotated[list[str] | None, typer.Option(help="The same, that must not be picked.")]
+TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds the search may take.")]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler; its workers read the files.")]
+State = Annotated[Path | None, typer.Option("--state", help="Keep the weights of a streamed run here, to continue.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the answer to this .json file.")]
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    """Pick a few rows or columns of a table that are as orthonormal as possible, with a proof."""
+    if version:
+        import isopursuit
+
+        say(isopursuit.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def select(
+    file: File,
+    samples: Samples = True,
+    k: Size = None,
+    c: Exponent = 1.0,
+    method: Annotated[Method, typer.Option(help="How to search; 'two-stage' is the paper's.")] = "two-stage",
+    columns: Columns = None,
+    label: LabelColumn = None,
+    standardize: Standardize = False,
+    drop_missing: DropMissing = False,
+    header: Header = None,
+    must_include: Included = None,
+    must_exclude: Excluded = None,
+    time_limit: TimeLimit = 60.0,
+    gap: Annotated[float, typer.Option(help="Stop within this relative distance of the best.")] = 0.0,
+    as_json: AsJson = False,
+    output: Output = None,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .svg, .pdf).")] = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Pick rows (or columns) and say how good they are, how sure that is, and why."""
+    with exit_status():
+        from isopursuit.cli import commands
+        from isopursuit.cli.inputs import Input
+
+        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
+        commands.select(table, search, commands.Outputs(as_json, output, report, plot))
+
+
+@app.command()
+def pursue(
+    file: File,
+    samples: Samples = True,
+    k: Size = None,
+    c: Exponent = 1.0,
+    columns: Columns = None,
+    label: LabelColumn = None,
+    standardize: Standardize = False,
+    drop_missing: DropMissing = False,
+    header: Header = None,
+    as_json: AsJson = False,
+    output: Output = None,
+    scheduler: Scheduler = None,
+    state: State = None,
+) -> None:
+    """Solve the convex program alone: what it keeps, with the certificate."""
+    with exit_status():
+        from isopursuit.cli import commands
+        from isopursuit.cli.inputs import Input
+
+        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        commands.pursue(table, c, state, commands.Outputs(as_json, output))
+
+
+@app.command()
+def compare(
+    file: File,
+    samples: Samples = True,
+    k: Size = None,
+    c: Exponent = 1.0,
+    columns: Columns = None,
+    label: LabelColumn = None,
+    standardize: Standardize = False,
+    drop_missing: DropMissing = False,
+    header: Header = None,
+    time_limit: TimeLimit = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """All methods side by side: loss, time, proof."""
+    with exit_status():
+        from isopursuit.cli import commands
+        from isopursuit.cli.inputs import Input
+
+        table = Input(file, samples, k, columns, label, standardize, drop_missing, header)
+        commands.compare(table, c, time_limit, as_json)
+
+
+@app.command()
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="The data set to write.", show_default=False)] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The .csv file to write it to.")] = None,
+) -> None:
+    """List the data sets that travel with the package, or write one as a CSV file."""
+    with exit_status():
+        from isopursuit.cli import commands
+
+        if name is None:
+            commands.list_datasets()
+        else:
+            commands.write_dataset(name, output or Path(f"{name}.csv"))
+
+
+@app.command()
+def reproduce(
+    name: Annotated[Literal["iris", "wine", "ethanol", "words", "all"], typer.Argument(help="Which data.")] = "all",
+    replicates: Annotated[int | None, typer.Option(help="How many; the paper's number if not given.", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; one a processor if not given.", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the store, the account and its figures.")] = Path(),
+    data: Annotated[Path | None, typer.Option(help="Ethanol's trajectory: MD17's or rMD17's .npz, or .xyz.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Run nothing: write the account of what is stored.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", hidden=True, min=1)] = None,
+) -> None:
+    """Rerun the paper's experiments beside the proved optimum.
+
+    Each result is saved in OUT/reproduction.sqlite as it comes: a run that was stopped goes on where it was. The
+    account is OUT/reproduction.md.
+    """
+    with exit_status():
+        from isopursuit.cli.reproduce import reproduce as run
+
+        if jobs is not None:
+            say("warning: --jobs is now called --workers; the old name will be removed.", err=True)
+        run(name, replicates, out, data, workers or jobs, only_report=report)
+
+
+def main() -> None:
+    """Run a command. What a redirected output's encoding lacks (≤ on Windows) is replaced, not fatal."""
+    interrupts.start()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    finally:
+        if interrupts.status:  # a KeyboardInterrupt may have come where no command could see it
+            interrupts.say()

@@ -1,0 +1,185 @@
+"""What a command reads: a table in memory or files that are streamed, and the labels of what must be picked."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
+from isopursuit.files import read_table
+from isopursuit.files.paths import is_there
+from isopursuit.sources.columns import as_source
+
+if TYPE_CHECKING:
+    from isopursuit._types import Label
+    from isopursuit.matrix import Matrix
+    from isopursuit.sources.columns import Columns
+
+
+@dataclass(frozen=True)
+class Input:
+    """The file and how to read it, as the options of the same names say."""
+
+    file: Path
+    samples: bool = True
+    k: int | None = None
+    columns: str | None = None
+    label: str | None = None
+    standardize: bool = False
+    drop_missing: bool = False
+    header: bool | None = None
+    scheduler: str | None = None
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What every answer begins with: the file, and whether rows or columns are picked."""
+        return {"file": str(self.file), "picks": "samples" if self.samples else "features"}
+
+    def is_streamed(self) -> bool:
+        """Whether files are streamed over: a pattern that is not the name of a file, or files for a cluster."""
+        pattern = any(sign in str(self.file) for sign in "*?[")
+        return self.scheduler is not None or (pattern and not is_there(self.file))
+
+    def read(self) -> Candidates:
+        """The file's rows or columns as candidates."""
+        table = read_table(
+            self.file, columns=self.columns, label=self.label, drop_missing=self.drop_missing, header=self.header
+        )
+        table = table.standardized() if self.standardize else table
+        if not self.samples and self.k is None:
+            raise ParameterError(f"Say with -k how many of the {len(table.columns)} columns to pick.")
+        matrix = table.samples() if self.samples else table.features()
+        most = min(matrix.values.shape)
+        if self.k is not None and not 1 <= self.k <= most:
+            n, P = f"{len(table.rows)} rows", f"{len(table.columns)} numeric columns"
+            shape = f"{n} of {P}" if self.samples else f"{P} of {n}"
+            raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {most}.")
+        places = table.numbers or range(len(table.rows)) if self.samples else range(len(table.columns))
+        return Candidates(self, matrix, places)
+
+    @contextmanager
+    def stream(self, **also: object) -> Generator[Columns]:
+        """The files' rows as a source of columns, read here or by the workers of a Dask cluster.
+
+        Options that need the whole table in memory are refused, and those of `also` that are given.
+        """
+        self._refuse_whole_table_options(also)
+        columns = as_source(self.file, vectors="rows")
+        if self.scheduler is None:
+            yield as_source(columns, standardize=self.standardize, k=self.k)
+            return
+        distributed = optional("distributed", "dask", "--scheduler")
+        from isopursuit.sources.cluster import on_cluster
+
+        try:
+            client = distributed.Client(self.scheduler, timeout=10)
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise ParameterError(f"No Dask scheduler answers at {self.scheduler}: {reason}.") from None
+        with client:
+            yield as_source(on_cluster(columns), standardize=self.standardize, k=self.k)
+
+    def _refuse_whole_table_options(self, also: Mapping[str, object]) -> None:
+        given = {
+            "--features": not self.samples,
+            "--columns": self.columns,
+            "--label": self.label,
+            "--drop-missing": self.drop_missing,
+            "--header": self.header is not None,
+            **{f"--{name}": value for name, value in also.items()},
+        }
+        for option, value in given.items():
+            if value:
+                raise ParameterError(
+                    f"{option} is not available for files that are streamed. Name one file without --scheduler."
+                )
+
+
+def row_numbers(given: Sequence[str], option: str) -> list[int]:
+    """Rows of streamed files have numbers, from 0, and no labels."""
+    wrong = next((one for one in given if not one.isdecimal()), None)
+    if wrong is not None:
+        raise ParameterError(f"{option} {wrong}: rows of files that are streamed are named by their numbers, from 0.")
+    return [int(one) for one in given]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The rows or columns of a table in memory to pick from; `places` are their numbers in the file, from 0."""
+
+    input: Input
+    matrix: Matrix
+    places: Sequence[int]
+
+    @property
+    def kind(self) -> str:
+        """What a candidate is called in messages."""
+        return "row" if self.input.samples else "column"
+
+    def labels(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[list[Label], list[Label]]:
+        """The labels of what must and must not be picked; a candidate without a name is named by its number."""
+        labels, kind = self.matrix.labels or (), self.kind
+        included, excluded = self._numbers(include, "--must-include"), self._numbers(exclude, "--must-exclude")
+        k = len(self.matrix.values) if self.input.k is None else self.input.k
+        both = [str(labels[i]) for i in included if i in excluded]
+        if both:
+            raise ParameterError(
+                f"--must-include and --must-exclude both name {', '.join(both)}. Leave out one of the two."
+            )
+        if len(included) > k:
+            raise ParameterError(f"--must-include names {len(included)} {kind}s, but only {k} are picked.")
+        if len(labels) - len(excluded) < k:
+            left = f"{len(labels) - len(excluded)} of {len(labels)} {kind}s"
+            raise ParameterError(f"--must-exclude leaves {left}, but {k} are to be picked. Pass a smaller -k.")
+        zero = next((str(labels[i]) for i in included if not self.matrix.nonzero[i]), None)
+        if zero is not None:
+            raise ParameterError(f"--must-include names a {kind} that is zero and cannot be picked: {zero}.")
+        return [labels[i] for i in included], [labels[i] for i in excluded]
+
+    def _numbers(self, given: Sequence[str], option: str) -> list[int]:
+        numbers = {str(label): i for i, label in enumerate(self.matrix.labels or ())}
+        found: set[int] = set()
+        for one in given:
+            name = f"{self.kind} {int(one)}" if one not in numbers and one.isdecimal() else one
+            if name not in numbers:
+                hint = did_you_mean(one, numbers) or f"The first is {next(iter(numbers))!r}."
+                raise LabelError(f"{option} {one!r}: there is no such {self.kind} to pick from. {hint}")
+            found.add(numbers[name])
+        return sorted(found)
+
+    @contextmanager
+    def rows_in_errors(self) -> Generator[None]:
+        """Where candidates are rows, say so in the library's errors, which speak of the columns of X."""
+        try:
+            yield
+        except (ParameterError, RangeError, RankError, ShapeError) as error:
+            if not self.input.samples:
+                raise
+            raise type(error)(f"{error} (Here the columns of X are the table's rows.)") from None
+
+    def answer(self, result: dict[str, Any]) -> dict[str, Any]:
+        """A result with where it comes from, the file's notes before its own, and numbers as they are in the file."""
+        notes = result["notes"]
+        if self.input.samples:
+            notes = [_of_rows(note) for note in notes]
+        return {**self.input.origin, **self._numbered(result), "notes": [*self.matrix.notes, *notes]}
+
+    def _numbered(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The same result with every candidate's number replaced by its number in the file."""
+        moved = dict(result)
+        for key in moved.keys() & {"indices", "tied"}:
+            moved[key] = [self.places[i] for i in moved[key]]
+        for key in moved.keys() & {"choices", "alternatives", "columns"}:
+            moved[key] = [{**one, "index": self.places[one["index"]]} for one in moved[key]]
+        if moved.get("pursuit"):
+            moved["pursuit"] = self._numbered(moved["pursuit"])
+        return moved
+
+
+def _of_rows(note: str) -> str:
+    """A note of the library, which speaks of columns, where those are the table's rows; labels follow a colon."""
+    words, colon, labels = note.partition(":")
+    return words.replace("column", "row") + colon + labels

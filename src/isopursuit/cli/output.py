@@ -1,0 +1,130 @@
+"""How every command prints, saves and ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optional, printable
+from isopursuit.outputs import check_writable, discard_drafts, write_whole
+from isopursuit_command import interrupts
+
+Contents = Mapping[Path, Callable[[], str | bytes]]  # what makes the content of each file to write
+
+
+@contextmanager
+def exit_status() -> Generator[None]:
+    """What is wrong with an input ends in one line on stderr and exit status 1; an interrupted command says what is
+    known and ends with the signal's status.
+    """
+    interrupts.last = [discard_drafts]
+    try:
+        with interrupts.running():
+            yield
+    except KeyboardInterrupt:
+        interrupts.status = interrupts.status or 130
+    except (IsoPursuitError, OSError) as error:
+        say(f"error: {_message(error)}", err=True)
+        raise typer.Exit(interrupts.status or 1) from None
+    if interrupts.status:  # also where the library returned the best so far
+        interrupts.say()
+        raise typer.Exit(interrupts.status)
+
+
+def _message(error: IsoPursuitError | OSError) -> str:
+    if isinstance(error, RangeError):
+        return f"{error} On the command line: --standardize."
+    if isinstance(error, IsoPursuitError):
+        return str(error)
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror or error}"
+
+
+# ------------------------------------------------------------------------------------------------- on screen
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """One line on the terminal; control characters, as names in a file may hold, are shown and not sent."""
+    typer.echo(printable(text), err=err)
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Remarks go to stderr, out of the way of pipes."""
+    for note in notes:
+        say(f"note: {note}", err=True)
+
+
+def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """A rich table; labels are shown as they are, never as markup or as commands to the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console.print(Text(printable(title)))
+    console.print(table)
+
+
+def json_text(answer: object) -> str:
+    """The answer as the text of a JSON file."""
+    return json.dumps(answer, indent=2) + "\n"
+
+
+def give(answer: object, show: Callable[[], None], files: Contents, *, as_json: bool) -> None:
+    """Print the answer, then write the files: a file that cannot be written does not take the answer along."""
+    with interrupts.polled():
+        if as_json:
+            typer.echo(json_text(answer), nl=False)
+        else:
+            show()
+    save(files, "the answer is printed", quiet=as_json)
+
+
+# ------------------------------------------------------------------------------------------------- into files
+
+
+def check_outputs(source: Path | None, **outputs: Path | None) -> None:
+    """Refuse before any work what could not be written at the end; `outputs` are options by name."""
+    seen = [] if source is None else [source]
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        if name == "output" and path.suffix.lower() != ".json":
+            raise ParameterError(f"--output writes JSON; name the file {path.with_suffix('.json')}.")
+        if name == "report":
+            optional("jinja2", "report", "--report")
+        if name == "plot":
+            kinds = optional("matplotlib.backend_bases", "plot", "--plot").FigureCanvasBase.get_supported_filetypes()
+            if path.suffix.lower().removeprefix(".") not in kinds:
+                raise ParameterError(f"--plot cannot draw {path}. Use a name that ends in .png, .svg or .pdf.")
+        check_writable(path, f"--{name}")
+        if any(path.resolve() == other.resolve() for other in seen):
+            raise ParameterError(f"--{name} {path} is named for something else already. Name another file.")
+        seen.append(path)
+
+
+def save(files: Contents, done: str = "", *, quiet: bool = False) -> None:
+    """Write the files that were asked for, after what is `done`; only JSON if the command was interrupted."""
+    left = list(files)
+
+    def known() -> str:
+        return "; ".join([*([done] if done else []), *(f"{printable(path)} is not written" for path in left)])
+
+    interrupts.known = known
+    for path, content in files.items():
+        if interrupts.status and path.suffix.lower() != ".json":
+            continue
+        write_whole(path, content())
+        left.remove(path)
+        if not quiet:
+            say(f"wrote {path}")

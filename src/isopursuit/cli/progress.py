@@ -1,0 +1,180 @@
+"""While a command runs: how far it is, a draft of the answer, and what is known if it is interrupted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isopursuit.cli.inputs import Candidates
+from isopursuit.cli.output import json_text, say
+from isopursuit.errors import printable
+from isopursuit.outputs import write_whole
+from isopursuit_command import interrupts
+
+if TYPE_CHECKING:
+    from isopursuit import PursuitProgress, SearchProgress
+    from isopursuit._types import Label
+    from isopursuit.experiments.plan import Task
+    from isopursuit.experiments.store import Record, Store
+
+QUIET_SECONDS = 2.0  # before a progress line appears (a guess: shorter runs need none)
+SAVE_SECONDS = 1.0  # between two drafts of the answer of an unfinished search (a guess)
+
+
+class Draft:
+    """Keeps the best subset so far in the output file, so that a killed search leaves a valid answer behind."""
+
+    def __init__(self, path: Path, candidates: Candidates) -> None:
+        self.path, self.candidates = path, candidates
+        self.saved = 0.0
+        self.now: SearchProgress | None = None  # what is not in the file yet
+        interrupts.last.insert(0, self.leave)
+
+    def __call__(self, now: SearchProgress) -> None:
+        """Save if a second has passed."""
+        self.now = now
+        if now.seconds - self.saved >= SAVE_SECONDS:
+            self.saved = now.seconds
+            self._save(now, "running")
+
+    def leave(self) -> None:
+        """Save the last state of a search that ends at once."""
+        if self.now is not None:
+            self._save(self.now, "interrupted")
+
+    def end(self) -> None:
+        """The answer is about to be written: no draft may replace it."""
+        self.now = None
+
+    def _save(self, now: SearchProgress, status: str) -> None:
+        labels, indices = self.candidates.matrix.labels or (), now.indices.tolist()
+        state: dict[str, Any] = {
+            "file": str(self.candidates.input.file),
+            "indices": [self.candidates.places[i] for i in indices],
+            "labels": [str(labels[i]) for i in indices],
+            "loss": now.incumbent,
+            "lower_bound": now.lower_bound,
+            "gap": now.gap,
+            "status": status,
+            "nodes": now.nodes,
+            "seconds": now.seconds,
+        }
+        write_whole(self.path, json_text(state))
+
+
+class SearchWatch:
+    """The callback of a search: a live line on a terminal after two seconds, drafts of the answer, the history, and
+    what is known if the command is interrupted.
+    """
+
+    def __init__(
+        self, time_limit: float, labels: Sequence[Label] | None, save: Callable[[SearchProgress], None] | None = None
+    ) -> None:
+        self.time_limit, self.labels, self.save = time_limit, labels, save
+        self.history: list[SearchProgress] = []
+        self.live = sys.stderr.isatty()
+        self.shown = False
+
+    def __enter__(self) -> SearchWatch:
+        interrupts.known = self.known
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            self._write("")
+
+    def __call__(self, now: SearchProgress) -> None:
+        """Never stops the search."""
+        self.history.append(now)
+        if self.save is not None:
+            self.save(now)
+        if self.live and now.seconds > QUIET_SECONDS:
+            self.shown = True
+            left = max(self.time_limit - now.seconds, 0.0)
+            self._write(
+                f"best {now.incumbent:.6g}  bound {now.lower_bound:.6g}  gap {100 * now.gap:.2f} %  "
+                f"{now.nodes / now.seconds:.0f} nodes/s  {left:.0f} s left"
+            )
+
+    @staticmethod
+    def _write(line: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{line}")  # back to the beginning of the line, and clear it
+        sys.stderr.flush()
+
+    def known(self) -> str:
+        """The best subset so far, its loss and the bound."""
+        if not self.history:
+            return "nothing was found yet"
+        now = self.history[-1]
+        names = [printable(i if self.labels is None else self.labels[i]) for i in now.indices.tolist()]
+        loss = f"loss {now.incumbent:.6g}, the lower bound of the search {now.lower_bound:.6g}"
+        return f"the best so far has {loss}: {', '.join(names)}"
+
+
+class PursuitWatch:
+    """The callback of a pursuit, which stops it when the command is interrupted."""
+
+    def __init__(self) -> None:
+        self.now: PursuitProgress | None = None
+        interrupts.known = self.known
+
+    def __call__(self, now: PursuitProgress) -> bool:
+        """Whether to stop."""
+        self.now = now
+        return interrupts.status != 0
+
+    def known(self) -> str:
+        """The gap of the pursuit so far."""
+        if self.now is None:
+            return "nothing was found yet"
+        over = f"over {self.now.columns} columns, after {self.now.passes} passes over all"
+        return f"the pursuit had a relative gap of {self.now.gap:.1e} {over}"
+
+
+class Countdown:
+    """Progress of many tasks: how many rows are stored, and the time left by what the finished ones cost."""
+
+    def __init__(self, tasks: Sequence[Task], store: Store) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        from isopursuit.experiments.run import cost
+
+        self.tasks, self.cost = tasks, cost
+        done = store.done()
+        self.saved = sum(task in done for task in tasks)
+        self.bar = Progress(
+            TextColumn("{task.fields[saved]} of {task.fields[all]} rows"),
+            BarColumn(),
+            TextColumn("{task.fields[now]}"),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            speed_estimate_period=120,
+        )
+        work = sum(cost(task) for task in tasks if task not in done)
+        self.line = self.bar.add_task("", total=work, saved=self.saved, all=len(tasks), now="")
+
+    def __enter__(self) -> Countdown:
+        interrupts.known = self.known
+        if self.saved:
+            say(f"{self.saved} of {len(self.tasks)} rows are stored already", err=True)
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def known(self) -> str:
+        """How many rows are saved."""
+        return f"{self.saved} of {len(self.tasks)} rows are saved"
+
+    def __call__(self, task: Task, record: Record) -> None:
+        """After each saved row."""
+        self.saved += 1
+        now = f"{task.study}, {task.data} {task.D} × {task.P}, {task.method}"
+        self.bar.update(self.line, advance=self.cost(task), saved=self.saved, now=now)

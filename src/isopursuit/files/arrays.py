@@ -1,0 +1,62 @@
+"""Arrays from .npy and .npz files, which are checked before they are read and never unpickled."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import FileError, IsoPursuitError
+from isopursuit.files.paths import check_file, one_line
+
+
+def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether in Fortran order, type and the offset of the data of a .npy file that is as long as it says."""
+    check_file(path)
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in ((1, 0), (2, 0), (3, 0)):
+                raise FileError(f"its version is {version[0]}.{version[1]}, and those known are 1.0, 2.0 and 3.0")
+            # version 3 differs from 2 in the names of fields alone
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, stored = read(file)
+            offset, size = file.tell(), path.stat().st_size
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a header becomes one line
+        raise FileError(f"{path.name} is not a .npy file that can be read: {one_line(error)}. Save it again.") from None
+    if stored.hasobject:
+        raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
+    if any(isinstance(length, bool) or length < 0 for length in shape):
+        raise FileError(f"{path.name} is not readable, it is damaged: its header says shape {shape}. Save it again.")
+    expected = offset + math.prod(shape) * stored.itemsize
+    if size < expected:
+        raise FileError(
+            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. "
+            "Save it again."
+        )
+    return shape, fortran, stored, offset
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, or the only matrix of a .npz file."""
+    if path.suffix.lower() == ".npy":
+        npy_header(path)
+    try:
+        with path.open("rb") as file:
+            loaded: Any = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return cast("NDArray[Any]", loaded)
+            matrices = [name for name in loaded.files if loaded[name].ndim == 2]
+            if len(matrices) != 1:
+                found = ", ".join(loaded.files) or "none"
+                raise FileError(f"{path.name} must hold exactly one matrix; it holds the arrays {found}.")
+            return loaded[matrices[0]]
+    except IsoPursuitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
+        pickled = "pickle" in str(error)
+        hint = " It holds Python objects, which are never unpickled; save plain numbers." if pickled else ""
+        raise FileError(f"{path.name} is not a readable {path.suffix} file: {one_line(error)}.{hint}") from None

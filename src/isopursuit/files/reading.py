@@ -1,0 +1,208 @@
+"""Reading a table: whatever the file's format, columns become numbers, and what is left out is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit.errors import (
+    DataTypeError,
+    FileError,
+    IsoPursuitError,
+    LabelError,
+    NonFiniteError,
+    ParameterError,
+    ShapeError,
+    did_you_mean,
+    optional,
+    printable,
+)
+from isopursuit.files.arrays import load_array
+from isopursuit.files.delimited import Columns, read_delimited
+from isopursuit.files.paths import check_file, one_line
+from isopursuit.files.table import Table
+from isopursuit.matrix import SHOWN, name_columns
+
+TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
+PANDAS_INDEX = "__index_level_0__"  # the name under which pandas writes an index that has none
+
+
+def read_table(
+    path: str | Path,
+    *,
+    columns: Sequence[str] | str | None = None,
+    label: str | None = None,
+    drop_missing: bool = False,
+    header: bool | None = None,
+) -> Table:
+    """Read a table of numbers.
+
+    Parameters
+    ----------
+    path : path
+        A .csv, .tsv, .txt, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma, comments, a missing
+        header and an index column without a name, as pandas and R write it, are recognized.
+    columns : sequence of str, or str with commas between, optional
+        The columns to use; all numeric ones if not given (text columns are left out with a note).
+    label : str, optional
+        The column that names the rows; if not given, an index column without a name does.
+    drop_missing : bool
+        Leave out rows with missing cells instead of refusing them.
+    header : bool, optional
+        Whether the first line of a text file holds the columns' names. If not given it is found out, and where names
+        may be numbers a note says what was assumed.
+
+    Raises
+    ------
+    FileError
+        The file is not there or not what its name says.
+    NonFiniteError
+        Cells are missing; the message names the first few by row and column.
+    """
+    if not isinstance(path, str | PathLike):
+        raise ParameterError(f"path is {type(path).__name__}; expected the name of a file.")
+    path = Path(path)
+    columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
+    check_file(path)
+    kind = path.suffix.lower()
+    if header is not None and kind not in TEXT:
+        raise ParameterError(f"header= is for text files; {path.name} has no header line. Leave it out.")
+    if kind in (".npy", ".npz"):
+        table = _from_array(load_array(path), path)
+        if label is not None:
+            raise LabelError(f"{path.name} is an array without names, so it has no label column {label!r}.")
+        return _without_missing(_chosen(table, columns), drop_missing)
+    return _without_missing(_from_columns(_load_columns(path, kind, header), columns, label), drop_missing)
+
+
+def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
+    pl = optional("polars", "files", f"Reading {kind or 'text'} files")
+    try:
+        if kind in TEXT:
+            return read_delimited(path.read_bytes(), path.name, header)
+        if kind in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
+            frame = pl.read_parquet(path) if kind in (".parquet", ".pq") else pl.read_ipc(path)
+            names, series = list(frame.columns), list(frame.get_columns())
+            if PANDAS_INDEX not in names:
+                return Columns(names, series)
+            j = names.index(PANDAS_INDEX)
+            index = [str(value) for value in series[j]]
+            note = "the index that pandas saved without a name was taken for the rows' labels."
+            return Columns(names[:j] + names[j + 1 :], series[:j] + series[j + 1 :], index, (), note)
+    except IsoPursuitError:
+        raise
+    except BaseException as error:
+        # whatever polars says of a broken file becomes one line; it panics outside of Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {one_line(error)}.") from None
+    raise FileError(f"{path.name}: {kind} files are not known. Use .csv, .tsv, .parquet, .arrow, .npy or .npz.")
+
+
+def _from_array(array: NDArray[Any], path: Path) -> Table:
+    if array.ndim != 2:
+        raise ShapeError(f"{path.name} holds an array of {array.ndim} dimensions {array.shape}; expected a table.")
+    if array.dtype.kind not in "biuf":
+        raise DataTypeError(f"{path.name} holds {array.dtype}, not real numbers.")
+    if array.size == 0:
+        raise ShapeError(f"{path.name} is empty: it has {array.shape[0]} rows and {array.shape[1]} columns.")
+    columns = tuple(f"column {j}" for j in range(array.shape[1]))
+    return Table(array.astype(np.float64), columns, tuple(f"row {i}" for i in range(array.shape[0])))
+
+
+def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | None) -> Table:
+    import polars as pl
+
+    height = len(read.series[0]) if read.series else 0
+    if height == 0:
+        raise ShapeError(f"The file is empty: it has {height} rows and {len(read.names)} columns.")
+    known: dict[str, pl.Series] = dict(zip(read.names, read.series, strict=True))
+    asked, notes = _asked(columns, read.names)
+    if label is not None:
+        _check_known([label], read.names)
+    used = [name for name in asked if name != label]
+    numeric = [name for name in used if known[name].dtype.is_numeric() or known[name].dtype == pl.Boolean]
+    some = set(numeric)
+    text = [name for name in used if name not in some]
+    if columns is not None and text:
+        example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing")
+        raise DataTypeError(f"Column {text[0]!r} is not numeric: it holds {example!r}. Choose other columns.")
+    if not numeric:
+        shown = ", ".join(read.names[:SHOWN])
+        example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing") if text else "nothing"
+        raise DataTypeError(
+            f"No column is numeric; the columns are {shown}, and the first holds {example!r}. Check the file's "
+            "separator, and that numbers begin right below one line of names."
+        )
+    notes = read.notes + notes
+    if text:
+        notes += (f"left out, not numeric: {name_columns(range(len(text)), tuple(text))}.",)
+    values = np.empty((height, len(numeric)))
+    for j, name in enumerate(numeric):
+        one = known[name]
+        values[:, j] = (one if one.dtype == pl.Float64 else one.cast(pl.Float64)).to_numpy()
+    rows = read.index or [f"row {i}" for i in range(height)]
+    if label is not None:
+        rows = [str(value) for value in known[label]]
+    if read.index is not None:
+        notes += (read.index_note if label is None else "left out, the index, which has no name.",)
+    if len(set(rows)) < height:
+        rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
+    return Table(values, tuple(numeric), tuple(rows), notes)
+
+
+def _asked(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The columns to use, each once, and a note where one was named twice."""
+    if columns is None:
+        return list(known), ()
+    if len(columns) == 0:
+        raise ParameterError("columns= names no column. Leave it out to use all numeric columns.")
+    _check_known(columns, known)
+    asked = list(dict.fromkeys(columns))
+    twice = [name for name in asked if list(columns).count(name) > 1] if len(asked) < len(columns) else []
+    return asked, (f"named more than once, used once: {name_columns(range(len(twice)), tuple(twice))}.",) * bool(twice)
+
+
+def _check_known(asked: Iterable[str], known: Sequence[str]) -> None:
+    names = set(known)
+    missing = next((name for name in asked if name not in names), None)
+    if missing is not None:
+        hint = did_you_mean(str(missing), known) or f"It has {', '.join(known[:8])}."
+        raise LabelError(f"The file has no column {missing!r}. {hint}")
+
+
+def _chosen(table: Table, columns: Sequence[str] | None) -> Table:
+    if columns is None:
+        return table
+    asked, notes = _asked(columns, table.columns)
+    place = {name: j for j, name in enumerate(table.columns)}
+    values = table.values[:, [place[name] for name in asked]]
+    return replace(table, values=values, columns=tuple(asked), notes=table.notes + notes)
+
+
+def _without_missing(table: Table, drop: bool) -> Table:
+    finite = np.isfinite(table.values)
+    if finite.all():
+        return table
+    if drop:
+        whole = np.asarray(finite.all(axis=1))
+        if not whole.any():
+            raise NonFiniteError("Every row has a missing cell, so dropping them leaves nothing. Choose other columns.")
+        numbers = tuple(np.flatnonzero(whole).tolist())
+        note = f"left out, with missing cells: {name_columns(np.flatnonzero(~whole).tolist(), table.rows)}."
+        rows = tuple(table.rows[i] for i in numbers)
+        return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note), numbers=numbers)
+    where = np.argwhere(~finite)
+    some = "; ".join(f"{printable(table.rows[i])}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
+    more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
+    raise NonFiniteError(
+        f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more} "
+        "(the first row below the header is row 0). "
+        "Use --drop-missing (drop_missing=True) to leave those rows out, or choose other columns."
+    )

@@ -1,0 +1,63 @@
+"""A table of numbers with names, and the matrices of candidates that it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isopursuit._types import Array, Label
+from isopursuit.errors import ShapeError
+from isopursuit.matrix import Matrix, name_columns
+from isopursuit.rank import EPS, row_triangle
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers with names: `values` (rows, columns), the columns' names, each row's label, notes for the user."""
+
+    values: Array
+    columns: tuple[str, ...]
+    rows: tuple[Label, ...]
+    notes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()  # of each row in the file, if some were left out
+    shift: Array | None = None  # |mean| / spread of each column before standardization
+
+    def standardized(self) -> Table:
+        """Columns with mean 0 and variance 1; constant ones are left out with a note."""
+        # a power of two brings each column's largest entry to size 1, where squares neither overflow nor underflow
+        values = np.ldexp(self.values, -np.frexp(np.abs(self.values).max(axis=0))[1])
+        constant = np.ptp(values, axis=0) == 0
+        notes = self.notes
+        if constant.any():
+            names = name_columns(np.flatnonzero(constant).tolist(), self.columns)
+            notes += (f"left out, constant: {names}.",)
+        values = values[:, ~constant]
+        if values.shape[1] == 0:
+            raise ShapeError("Every column is constant, so there is nothing to standardize.")
+        columns = tuple(name for name, same in zip(self.columns, constant, strict=True) if not same)
+        mean, spread = values.mean(axis=0), values.std(axis=0)
+        shift = np.abs(mean) / spread
+        return replace(self, values=(values - mean) / spread, columns=columns, notes=notes, shift=shift)
+
+    def samples(self) -> Matrix:
+        """Rows as candidates: X is columns × rows, as in the paper's diversification."""
+        shift = None if self.shift is None else np.linalg.norm(self.shift)
+        return Matrix(np.ascontiguousarray(self.values.T), self.rows, self.notes, _rounding(self.values.T, shift))
+
+    def features(self) -> Matrix:
+        """Columns as candidates.
+
+        Their lengths are divided by √rows, so that a standardized column has length 1; where there are more rows than
+        columns, the rows are rotated into as many coordinates as there are columns, which changes no inner product.
+        """
+        n, P = self.values.shape
+        scaled = self.values / np.sqrt(n)
+        values = row_triangle(scaled.T) if n > P else scaled
+        return Matrix(values, self.columns, self.notes, _rounding(scaled, self.shift))
+
+
+def _rounding(values: Array, shift: Any) -> Array | None:
+    """A bound on the rounding of each column by centring, as in `Matrix`."""
+    return None if shift is None else EPS * (np.linalg.norm(values, axis=0) + 2 * shift)
