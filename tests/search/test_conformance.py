@@ -315,7 +315,8 @@ def test_an_exact_search_that_is_stopped_says_why_and_how_far_it_came(kind, rest
     given, best = hard(kind, restriction)
     status, options = LIMITS[limit]
     found = given.search("exact", **options())
-    check(found, given, best, {status})
+    # a fast machine may have the proof before the time is over
+    check(found, given, best, {status, "optimal"} if limit == "time" else {status})
     if status == "gap":
         assert found.gap <= 0.25
     if status == "nodes":
@@ -329,5 +330,5 @@ def test_a_selection_that_is_stopped_says_so(kind, limit):
     given, best = hard(kind, "both")
     status, options = LIMITS[limit]
     picked = given.select("exact", **options())
-    check(picked.search, given, best, {status})
-    assert status in picked.verdict
+    check(picked.search, given, best, {status, "optimal"} if limit == "time" else {status})
+    assert picked.search.status in picked.verdict

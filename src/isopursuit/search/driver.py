@@ -56,5 +56,6 @@ def run_inner(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: 
             return
         if stage.applies(pool, incumbent):
             reason = stage.run(pool, incumbent, clock if stage.share == 1 else clock.part(stage.share))
-            # the stage's share of the time may be over, and the whole of it not
-            incumbent.stop = None if reason is StopReason.TIME and not clock.expired else reason
+            # a stage whose share of the time is over does not end the search
+            over = reason is StopReason.TIME and stage.share < 1 and not clock.expired
+            incumbent.stop = None if over else reason
