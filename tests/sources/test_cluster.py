@@ -86,4 +86,4 @@ def test_the_command_line_runs_on_a_cluster(cluster, tmp_path):
     assert json.loads(run.stdout)["indices"] == ip.select(X).indices.tolist()
     run = CliRunner().invoke(app, ["select", pattern, "--features", "-k", "2"])
     assert run.exit_code == 1
-    assert "--features is not there" in run.stderr
+    assert "--features is not available" in run.stderr

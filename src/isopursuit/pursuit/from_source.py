@@ -11,11 +11,25 @@ from isopursuit._types import Array
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.inputs import Options
-from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
+from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, MANY_ROWS, MOST_MEMORY, SOURCE_ENTRIES, WIDE
+from isopursuit.pursuit.starts import starting_columns
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.streamed import Resident, load_columns
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns
+
+
+def pursued_as_source(X: Array) -> bool:
+    """Whether an array is pursued in passes, as a source is: few of its columns are ever copied then."""
+    if X.ndim != 2 or X.size < SOURCE_ENTRIES:
+        return False
+    D, P = X.shape
+    return starting_columns(D, P) > 0 or (D < MANY_ROWS and P >= WIDE * D * (D + 1))
+
+
+def with_room_for(X: Array, options: Options) -> Options:
+    """The options, with memory for a copy of the whole array where the caller set no limit."""
+    return options if options.memory is not None else replace(options, memory=max(8 * X.size, MOST_MEMORY))
 
 
 def pursue_source(columns: Columns, target: Array | None, penalty: float, options: Options) -> Pursuit:

@@ -15,13 +15,13 @@ from isopursuit.errors import RangeError, RankError
 from isopursuit.matrix import as_points
 from isopursuit.normalize import Normalization, workable
 from isopursuit.parameters import as_exponent
-from isopursuit.pursuit.from_source import pursue_source
-from isopursuit.pursuit.inputs import Callback, Solution, as_options, as_penalty, as_targets
+from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
+from isopursuit.pursuit.inputs import Callback, Options, Solution, as_options, as_penalty, as_targets
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
-from isopursuit.sources.columns import as_source, is_source, refuse_labels
+from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
 
 
@@ -139,10 +139,14 @@ def isometry_pursuit(
     options = as_options(tol, solution, time_limit, weights=weights, callback=callback, state=state, memory=memory)
     if is_source(X):
         refuse_labels(labels)
-        columns = as_source(X)
-        columns = replace(columns, transform=replace(columns.transform, c=c, normalization=normalization))
-        return pursue_source(columns, None, penalty, options)
+        return _normalized_source(as_source(X), c, normalization, penalty, options)
+    if isinstance(X, np.ndarray) and labels is None and pursued_as_source(X):
+        return _normalized_source(as_source(X), c, normalization, penalty, with_room_for(X, options))
     matrices, many = as_points(X, labels)
+    if not many and pursued_as_source(matrices[0].values):
+        values = matrices[0].values
+        found = _normalized_source(as_source(values), c, normalization, penalty, with_room_for(values, options))
+        return replace(found, labels=matrices[0].labels, notes=matrices[0].notes + found.notes)
     try:
         problem, log_scale = normalized_problem(matrices, many, c, normalization, penalty, options.deadline)
     except RankError as error:
@@ -159,3 +163,10 @@ def isometry_pursuit(
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
     return found
+
+
+def _normalized_source(
+    columns: Columns, c: float, normalization: Normalization, penalty: float, options: Options
+) -> Pursuit:
+    transform = replace(columns.transform, c=c, normalization=normalization)
+    return pursue_source(replace(columns, transform=transform), None, penalty, options)
