@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.batched import _judged
 from isopursuit.pursuit.whitening import build_design
+from isopursuit.stacks import judge
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.needs("torch")
@@ -50,7 +50,7 @@ def test_a_singular_problem_is_not_certified_and_harms_no_other():
     x[2, 2] = x[2, 0]
     x[4] = 0.0
     weights = stacked.solve(torch.from_numpy(x), 1e-11)
-    found = _judged(torch.from_numpy(x), weights)
+    found = judge(torch.from_numpy(x), weights)
     certified = found.regular & (found.primal - found.dual <= 1e-8 * found.primal)
     assert certified.tolist() == [True, True, False, True, False, True]
     for i in (0, 1, 3, 5):
