@@ -1,4 +1,8 @@
-"""The time limit of one call: a function makes one `Clock` when it begins, and everything behind it asks that clock."""
+"""The time limit of one call: a function makes one `Clock` when it begins, and everything behind it asks that clock.
+
+The pursuit, passes over sources and kernels are given its `deadline`, in seconds of `time.perf_counter`. Shares of the
+limit are in search/settings.py, for a search, and in select.py and explain.py, for `select`.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,10 @@ loss of a set of columns is l_c(X) = Σ g(σ_d) = tr h(XᵀX). With v = 1/u,
 h is convex for c ≥ CONVEX_EXPONENT. It splits into h − 1 = h₋ + h₊, the parts below and above λ = 1.
 
 Losses are compared as logarithms, which are finite where the loss itself overflows float64.
+
+To change g, edit the functions above "the loss of a spectrum" here and their counterparts in `_penalty.pxd`. Bounds
+assume that g ≥ 1 = g(1), g(t) = g(1/t), h₋ is convex and decreasing, λ² h'' falls and then rises (envelope.py), and
+h''(1)/2 = c²/4 (`stiffness`). Another objective without such bounds goes to greedy or brute search as `objective=`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run a schedule of stages until the gap is closed or something is spent.
+"""Run a schedule of stages until the gap is closed, or time, nodes or memory run out.
 
 A stage does one thing to the incumbent: it improves the subset, or raises the bound, or both. Exact and exchange search
 are schedules of the same stages. A stage that needs a smaller search calls `run` on a smaller pool.

@@ -1,6 +1,8 @@
 """The best subset of all, with a proof, or how far from it the answer can be.
 
-The schedule is exchange search's, with fewer starts over sources and at many points, and then the proof.
+The schedule is exchange search's (`search_stages`; over a source that is greedy and swap passes), and then the proof:
+`Prove`, or at many points `PointBounds` and `JointTree`. A small array is solved by brute force. Over a source the proof
+loads at most `memory` bytes of columns.
 """
 
 from __future__ import annotations

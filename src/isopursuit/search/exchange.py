@@ -1,4 +1,4 @@
-"""Exchange search: swaps, kicks, pairs at once, and at last the best subset of the columns that did well.
+"""Exchange search: swaps, kicks, exchanges of pairs, then exact search among the columns of the best subsets.
 
 `search_stages` is the schedule; exact search begins with the same one.
 """

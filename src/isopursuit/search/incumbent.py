@@ -1,4 +1,8 @@
-"""The best subset that a search knows, the bound that it has proved, and why it stopped. Every stage reports here."""
+"""The best subset that a search knows, the bound that it has proved, and why it stopped. Every stage reports here.
+
+`Incumbent.report` calls the caller's callback. If that returns True, the stage returns StopReason.INTERRUPTED, the
+driver stores it in `stop`, and the status becomes "interrupted".
+"""
 
 from __future__ import annotations
 

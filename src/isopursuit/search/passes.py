@@ -1,4 +1,4 @@
-"""One pass over all columns with an eye on the clock, and what the tasks of a pass share."""
+"""One pass over all columns that ends at the deadline, and what the tasks of a pass share."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ of benchmarks/test_exact.py (Wine, breast cancer, Gaussian columns); "derived" v
 was compared with nothing. Constants that belong to one formula or one file stand there (the proof's in proof/).
 
 **Shares of the time limit.** One rule: a stage may use at most its share of the time that remains when it begins, and
-leaves what it does not use to the stages after it. The shares below are all there are. Without a time limit they have
-no effect.
+leaves what it does not use to the stages after it. These are all the shares within a search; those of `select` are
+in select.py and explain.py. Without a time limit they have no effect.
 """
 
 # ------------------------------------------------------------------------------------------------ shares of the time

@@ -1,4 +1,4 @@
-"""Add the best column, and swap single columns while the loss falls: the steps that all searches are made of."""
+"""Greedy addition of columns, and descent by single swaps."""
 
 from __future__ import annotations
 

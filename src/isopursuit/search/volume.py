@@ -1,4 +1,4 @@
-"""Columns of large volume: where searches start, and what completes a subset when time is over."""
+"""Columns of large volume: where searches start, and what completes a subset at the time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The door for columns that are not simply an array in memory, and the two verbs behind it: screen and take."""
+"""Columns that are not an array in memory: `as_source`, the protocol `Source` (`fold` is one pass, `take` reads some
+columns), and `Columns`, a source with what is done to its columns on the fly.
+"""
 
 from __future__ import annotations
 

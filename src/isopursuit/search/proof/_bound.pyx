@@ -1,5 +1,6 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The convex relaxation of a node: F(w) = tr q(M(w)) - kappa log det G_S' - kappa log det N(w) and its tangents."""
+"""The lower bound of one node: the convex relaxation F(w) = tr q(M(w)) - kappa log det G_S' - kappa log det N(w), and the
+tangents that bound it (`relax`). _cuts.pyx may raise the bound; tree.py takes the larger of it and the parent's."""
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
 from libc.string cimport memcpy, memset

@@ -1,4 +1,4 @@
-"""Search from many roots by the squares of inner products alone, on threads (pairs.py, _dive.pyx)."""
+"""Dives: depth-first search from many roots by the squares of inner products alone (pairs.py, _dive.pyx), on threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of many columns can be together in a subset better than the incumbent: a graph, and what it leaves.
+"""Which columns can be together in a subset better than the incumbent: the graph of compatible pairs.
 
 For every subset S of D columns whose loss is at most D + excess, with μ = `penalty.stiffness`,
 

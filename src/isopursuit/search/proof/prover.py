@@ -1,4 +1,4 @@
-"""Prove an incumbent: raise the bound over all columns, exclude most of them, search what is left. Begin here.
+"""Prove an incumbent: raise the bound over all columns, exclude most of them, search what is left (the stages `Prove` and `TreeSearch`).
 
 **Cuts** (cuts.py) exclude columns that no better subset contains, wherever they are. The tangent cut comes from the
 relaxation over the resident columns; those of low score are loaded and it is solved again, until the bound over all

@@ -1,4 +1,4 @@
-"""Is there a subset below a target? Targets rise from the ideal until one is met, or the incumbent is proved.
+"""Raise a target from D until a subset below it is found, or the incumbent is proved.
 
 What cuts cannot exclude grows with the incumbent's loss above D, and among millions of columns without structure it is
 nearly everything. So the question is asked for a target first, lower than the incumbent: is there a subset below it?

@@ -1,4 +1,4 @@
-"""Local search: swaps while the loss falls, from several starts; then kicks, and swaps again.
+"""Local search: swaps while the loss falls, from several starts; then kicks (changes of a few columns) and swaps again.
 
 There are two kicks. One leaves out a few columns and adds what is then best, one after the other; swaps in those places
 alone follow, and where they lead back the kick does not count. The other, every fourth time, puts random columns in and

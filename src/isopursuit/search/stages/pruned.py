@@ -1,4 +1,4 @@
-"""The paper's own way to a subset: search among the columns to which isometry pursuit gives weight."""
+"""Local search among the columns that isometry pursuit selects, as in the paper."""
 
 from __future__ import annotations
 
