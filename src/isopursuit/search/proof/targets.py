@@ -135,7 +135,7 @@ class Targets:
             return Verdict.DECIDED
         values, count = self.values[:, some], len(some)
         X, positions = self._with_incumbent(self.positions[some], values)
-        if count <= FEW_COLUMNS:
+        if count <= FEW_COLUMNS or missing < 2:  # without a second column to pick there are no pairs
             return self._grow(X, positions, None, target)
         costs = self._costs(values, max(target - pool.k, 0.0))
         graph = compatible(values, costs, (target - pool.k) / costs.stiffness, missing, self.clock)
