@@ -8,6 +8,7 @@ from scipy.linalg import hadamard
 
 import isopursuit as ip
 from isopursuit.clock import Clock
+from isopursuit.errors import RangeError
 from isopursuit.search.pass_tasks import Addition, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives
@@ -158,6 +159,13 @@ def test_the_last_column_is_the_best_of_all_though_no_pass_tried_them_all(seed, 
     assert np.log(found.lower_bound) <= best + 1e-9
     assert found.optimal
     assert found.log_loss <= best + 1e-9
+
+
+@pytest.mark.parametrize("kind", [np.asarray, ip.as_source, lambda X: [X, X + 1]])
+def test_a_loss_that_overflows_is_within_no_gap(kind):
+    X = 1e3 * np.random.default_rng(0).standard_normal((4, 30))
+    with pytest.raises(RangeError, match="best loss known"):
+        ip.exact_search(kind(X), gap=0.1)
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

@@ -117,7 +117,8 @@ class Incumbent:
     @property
     def closed(self) -> bool:
         """Whether the bound is as close to the loss as was asked for."""
-        return self.proved or (len(self.subset) > 0 and self.loss - self.lower_bound <= self.gap * self.loss)
+        # an infinite loss is within no gap, though inf <= gap * inf
+        return self.proved or self.loss - self.lower_bound <= self.gap * self.loss < np.inf
 
     @property
     def status(self) -> Status:
