@@ -12,6 +12,7 @@ from isopursuit.errors import RangeError
 from isopursuit.search.pass_tasks import Addition, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives
+from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 
 
@@ -166,6 +167,17 @@ def test_a_loss_that_overflows_is_within_no_gap(kind):
     X = 1e3 * np.random.default_rng(0).standard_normal((4, 30))
     with pytest.raises(RangeError, match="best loss known"):
         ip.exact_search(kind(X), gap=0.1)
+
+
+def test_a_proof_for_which_there_is_no_time_left_says_time(monkeypatch):
+    ask = Pool.ask
+
+    def without_time_to_filter(self, task, clock):
+        return None if isinstance(task, ColumnFilter) else ask(self, task, clock)
+
+    monkeypatch.setattr(Pool, "ask", without_time_to_filter)
+    X = np.random.default_rng(1).standard_normal((6, 300)) / 2
+    assert ip.exact_search(ip.as_source(X), time_limit=60.0).status == "time"
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

@@ -57,4 +57,5 @@ def run_inner(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: 
         if stage.applies(pool, incumbent):
             reason = stage.run(pool, incumbent, clock if stage.share == 1 else clock.part(stage.share))
             # the stage's share of the time may be over, and the whole of it not
-            incumbent.stop = None if reason is StopReason.TIME and not clock.expired else reason
+            shared = stage.share < 1 and not clock.expired
+            incumbent.stop = None if reason is StopReason.TIME and shared else reason
