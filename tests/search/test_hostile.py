@@ -9,9 +9,10 @@ from scipy.linalg import hadamard
 import isopursuit as ip
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
+from isopursuit.search import exchange
 from isopursuit.search.pass_tasks import Addition, SwapCandidates
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof import dives
+from isopursuit.search.proof import dives, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 
@@ -178,6 +179,33 @@ def test_a_proof_for_which_there_is_no_time_left_says_time(monkeypatch):
     monkeypatch.setattr(Pool, "ask", without_time_to_filter)
     X = np.random.default_rng(1).standard_normal((6, 300)) / 2
     assert ip.exact_search(ip.as_source(X), time_limit=60.0).status == "time"
+
+
+def press_once(monkeypatch, module, name, *, after):
+    """Ctrl-C is pressed once, while this function of a module runs: at its end, or before it does anything."""
+    function, presses = getattr(module, name), iter([KeyboardInterrupt])
+
+    def pressed(*arguments):
+        answer = function(*arguments) if after else None
+        for press in presses:
+            raise press
+        return answer if after else function(*arguments)
+
+    monkeypatch.setattr(module, name, pressed)
+
+
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search])
+def test_ctrl_c_in_the_search_at_one_of_many_points_ends_the_whole(search, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((4, 4, 30)) / 2
+    press_once(monkeypatch, tree._Search, "_take", after=False)
+    assert search(list(X)).status == "interrupted"
+
+
+def test_ctrl_c_in_a_recombination_ends_the_whole(monkeypatch):
+    monkeypatch.setattr(exchange, "SHORT_PROOF_WORK", 0)  # the first tree is that of the recombination
+    X = np.random.default_rng(0).standard_normal((6, 40)) / 2
+    press_once(monkeypatch, tree._Search, "_take", after=False)
+    assert ip.exchange_search(X, kicks=20).status == "interrupted"
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

@@ -39,7 +39,7 @@ class PointBounds:
             best = Incumbent(float(pool.k), gap=POINT_GAP)
             run_inner(self.inner, pool.at_point(i), best, clock)
             bounds[i] = max(min(best.lower_bound, best.least) * (1 - CLOSED), pool.k)
-            if incumbent.report():
+            if best.stop is StopReason.INTERRUPTED or incumbent.report():
                 return StopReason.INTERRUPTED
         incumbent.raise_bound(float(bounds.sum()))
         return None
