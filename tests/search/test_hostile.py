@@ -208,6 +208,15 @@ def test_ctrl_c_in_a_recombination_ends_the_whole(monkeypatch):
     assert ip.exchange_search(X, kicks=20).status == "interrupted"
 
 
+def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):
+    # seen: "optimal", because the only open node had left the heap and was not counted among those in process
+    X = np.random.default_rng(0).standard_normal((5, 40)) / 2
+    press_once(monkeypatch, tree.heapq, "heappop", after=True)
+    found = ip.exact_search(X)
+    assert found.status == "interrupted"
+    assert found.lower_bound < found.loss
+
+
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
 @pytest.mark.parametrize("seed", [*range(120), 4000194])
 def test_fuzzed_problems_hold(seed):
