@@ -9,7 +9,8 @@ from scipy.linalg import hadamard
 import isopursuit as ip
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
-from isopursuit.search import exchange
+from isopursuit.loss.penalty import LARGEST_LOG
+from isopursuit.search import exact, exchange
 from isopursuit.search.pass_tasks import Addition, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives, tree
@@ -215,6 +216,15 @@ def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):
     found = ip.exact_search(X)
     assert found.status == "interrupted"
     assert found.lower_bound < found.loss
+
+
+@pytest.mark.parametrize("kind", [np.asarray, ip.as_source, lambda X: [X, X + 1e-3]])
+def test_a_start_that_ends_before_the_time_limit_is_no_refusal(kind, monkeypatch):
+    monkeypatch.setattr(exact, "START_SHARE", 1e-9)
+    X = np.hstack([1e3 * np.random.default_rng(0).standard_normal((4, 30)), np.eye(4)])
+    found = ip.exact_search(kind(X), time_limit=60.0)
+    assert found.status == "time"
+    assert found.log_loss > LARGEST_LOG
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

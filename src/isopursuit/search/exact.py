@@ -148,8 +148,12 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         float(pool.k * pool.points), settings.gap, clock, _in_callers_columns(pool, settings.callback)
     )
     share = START_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
-    run(_start_stages(pool, settings), pool, incumbent, clock.part(share))
-    incumbent.stop = None if incumbent.stop is StopReason.TIME and not clock.expired else incumbent.stop
+    start = clock.part(share)
+    run(_start_stages(pool, settings), pool, incumbent, start)
+    if incumbent.stop in (None, StopReason.TIME):
+        # a subset whose loss is too large for a proof is an answer, not a refusal, where more time may give a better one
+        late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
+        incumbent.stop = StopReason.TIME if late else None
     if not incumbent.closed and incumbent.stop is None:
         _check_range(pool, incumbent)
         if not objective.resolves(pool.at_points(incumbent.subset)):
