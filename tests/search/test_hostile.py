@@ -13,7 +13,7 @@ from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact, exchange
 from isopursuit.search.pass_tasks import Addition, SwapCandidates
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof import dives, tree
+from isopursuit.search.proof import dives, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 
@@ -225,6 +225,16 @@ def test_a_start_that_ends_before_the_time_limit_is_no_refusal(kind, monkeypatch
     found = ip.exact_search(kind(X), time_limit=60.0)
     assert found.status == "time"
     assert found.log_loss > LARGEST_LOG
+
+
+def test_a_tree_that_ends_just_within_the_gap_has_proved_no_more(monkeypatch):
+    def ended(X, c, start, limits, *, below=np.inf, **_):
+        return tree.Proof(np.sort(start), below, (1 - limits.gap) * below, None, np.inf, 1, 1)
+
+    monkeypatch.setattr(targets, "branch_and_bound", ended)
+    found = ip.exact_search(np.random.default_rng(0).standard_normal((6, 60)) / 2, gap=0.02)
+    assert found.status == "gap"
+    assert found.gap == pytest.approx(0.02, abs=1e-8)
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

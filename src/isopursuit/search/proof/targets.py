@@ -178,9 +178,9 @@ class Targets:
         for part in [None] if roots is None else _parts(roots):
             whole = part is None and target >= incumbent.limit
             report = _Reporter(self, (positions, X), target, part is not None)
-            limits = Limits(
-                incumbent.gap if whole else 0.0, prover.nodes_left, prover.limits.workers, self.clock, report
-            )
+            # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
+            gap = max(incumbent.gap - 2 * PROVED, 0.0) if whole else 0.0
+            limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report)
             start = np.array([place[int(position)] for position in incumbent.subset])
             include = range(len(self.pool.include))
             proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=part, below=target)
