@@ -151,7 +151,7 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
     start = clock.part(share)
     run(_start_stages(pool, settings), pool, incumbent, start)
     if incumbent.stop in (None, StopReason.TIME):
-        # a subset whose loss is too large for a proof is an answer, not a refusal, where more time may give a better one
+        # a subset whose loss is too large for a proof is an answer, where more time may give a better one
         late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
         incumbent.stop = StopReason.TIME if late else None
     if not incumbent.closed and incumbent.stop is None:
