@@ -237,6 +237,16 @@ def test_a_tree_that_ends_just_within_the_gap_has_proved_no_more(monkeypatch):
     assert found.gap == pytest.approx(0.02, abs=1e-8)
 
 
+def test_ctrl_c_in_the_last_call_of_a_callback_does_not_lose_the_answer():
+    def press(progress):
+        raise KeyboardInterrupt
+
+    X = np.random.default_rng(0).standard_normal((3, 40))
+    found = ip.exact_search(ip.as_source(X), include=[0, 1, 2], callback=press)  # the only call is the last
+    assert found.indices.tolist() == [0, 1, 2]
+    assert found.optimal
+
+
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
 @pytest.mark.parametrize("seed", [*range(120), 4000194])
 def test_fuzzed_problems_hold(seed):

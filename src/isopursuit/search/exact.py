@@ -6,6 +6,7 @@ The schedule is exchange search's, with fewer starts over sources and at many po
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
@@ -159,7 +160,8 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         if not objective.resolves(pool.at_points(incumbent.subset)):
             incumbent.stop = StopReason.PRECISION
     run(_proof_stages(settings), pool, incumbent, clock)
-    incumbent.report(at_once=True)
+    with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
+        incumbent.report(at_once=True)
     return pool.answer(incumbent.found(), objective, "exact")
 
 
