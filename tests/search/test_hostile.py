@@ -247,6 +247,16 @@ def test_ctrl_c_in_the_last_call_of_a_callback_does_not_lose_the_answer():
     assert found.optimal
 
 
+def test_a_subset_that_is_lower_by_rounding_is_settled_as_well():
+    # among lattice columns many subsets have the same loss, but for rounding
+    rng = np.random.default_rng(68)
+    D = int(rng.choice([4, 5, 6, 8]))
+    X = rng.integers(-1, 2, (D, 4000)).astype(float)
+    Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
+    found = ip.exchange_search(ip.as_source(Q @ (0.83 * X[:, X.any(axis=0)] / 2)), 3.0, kicks=200)
+    assert "no single swap with any column improves it: proved." in found.notes
+
+
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
 @pytest.mark.parametrize("seed", [*range(120), 4000194])
 def test_fuzzed_problems_hold(seed):

@@ -67,11 +67,10 @@ class SwapPasses:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Improve the incumbent until no single swap with any column does."""
         for number in range(SOURCE_ROUNDS):
-            before = incumbent.log_loss
             stop = LocalSearch(self.starts, self.kicks, self.rng).run(pool, incumbent, clock)
             if stop is not None:
                 return stop
-            if number > 0 and not incumbent.log_loss < lower_than(before):
+            if number > 0 and incumbent.settled:  # the same subset; one that is lower by rounding must be settled anew
                 break
             if not self._descend(pool, incumbent, clock):
                 break
