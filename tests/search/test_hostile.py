@@ -11,7 +11,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact, exchange
-from isopursuit.search.pass_tasks import Addition, SwapCandidates
+from isopursuit.search.pass_tasks import Addition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
@@ -255,6 +255,15 @@ def test_a_subset_that_is_lower_by_rounding_is_settled_as_well():
     Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
     found = ip.exchange_search(ip.as_source(Q @ (0.83 * X[:, X.any(axis=0)] / 2)), 3.0, kicks=200)
     assert "no single swap with any column improves it: proved." in found.notes
+
+
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search, ip.greedy_search])
+def test_ctrl_c_in_the_last_pass_does_not_lose_the_answer(search, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((3, 40))
+    known = search(ip.as_source(X))
+    press_once(monkeypatch, FirstEqual, "__call__", after=False)
+    found = search(ip.as_source(X))
+    assert (found.indices.tolist(), found.status) == (known.indices.tolist(), known.status)
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
