@@ -266,6 +266,14 @@ def test_ctrl_c_in_the_last_pass_does_not_lose_the_answer(search, monkeypatch):
     assert (found.indices.tolist(), found.status) == (known.indices.tolist(), known.status)
 
 
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search, ip.greedy_search])
+def test_nearly_all_columns_of_a_source_may_be_excluded(search):
+    X = np.random.default_rng(0).standard_normal((3, 20000))
+    allowed = range(1, 20000, 4000)  # none of them is among the columns that are drawn first
+    found = search(ip.as_source(X), exclude=np.setdiff1d(np.arange(20000), allowed))
+    assert set(found.indices.tolist()) <= set(allowed)
+
+
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
 @pytest.mark.parametrize("seed", [*range(120), 4000194])
 def test_fuzzed_problems_hold(seed):

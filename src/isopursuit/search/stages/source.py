@@ -163,7 +163,9 @@ def _next_column(pool: Pool, subset: Indices) -> Addition:
     others = pool.at_hand(subset).T.copy()
     rest = ~np.isin(pool.numbers, subset)
     columns = np.ascontiguousarray(np.concatenate([others, pool.resident[:, rest].T]))
-    _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
+    value = np.inf  # no column is resident where all that were drawn are excluded
+    if len(columns):
+        _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
     limit = tied(value) if np.isfinite(value) else np.inf
     return Addition(others, pool.c, pool.columns.transform, np.union1d(pool.excluded, subset), limit)
 
