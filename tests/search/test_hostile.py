@@ -16,6 +16,7 @@ from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
+from isopursuit.search.stages import local
 
 
 def lattice_with_a_basis(seed):
@@ -272,6 +273,12 @@ def test_nearly_all_columns_of_a_source_may_be_excluded(search):
     allowed = range(1, 20000, 4000)  # none of them is among the columns that are drawn first
     found = search(ip.as_source(X), exclude=np.setdiff1d(np.arange(20000), allowed))
     assert set(found.indices.tolist()) <= set(allowed)
+
+
+def test_there_is_nothing_to_kick_where_all_columns_are_included(monkeypatch):
+    monkeypatch.setattr(local, "GREEDY_SHARE", 0.0)  # the time for starts is over before they are
+    X = np.random.default_rng(0).standard_normal((6, 200))
+    assert ip.exchange_search(X, include=range(6), time_limit=60.0).indices.tolist() == list(range(6))
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off
