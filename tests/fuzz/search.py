@@ -113,7 +113,7 @@ def planted(rng: np.random.Generator) -> Problem:
     columns = (lattice if rng.random() < 0.5 else signs)(rng, D, int(rng.integers(400, 3000)))
     if rng.random() < 0.7:
         squares = (columns**2).sum(axis=0)
-        columns = columns[:, squares == np.median(squares)]
+        columns = columns[:, squares == np.sort(squares)[len(squares) // 2]]
         columns = columns / np.linalg.norm(columns[:, 0])
     columns = columns[:, (columns != 0).any(axis=0)][:, : int(rng.integers(20, 300))]
     basis = np.eye(D)

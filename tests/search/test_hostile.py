@@ -8,8 +8,15 @@ from scipy.linalg import hadamard
 
 import isopursuit as ip
 from isopursuit.clock import Clock
-from isopursuit.search.proof import dives
+from isopursuit.errors import RangeError
+from isopursuit.loss.penalty import LARGEST_LOG
+from isopursuit.search import exact, exchange
+from isopursuit.search.pass_tasks import Addition, FirstEqual, SwapCandidates
+from isopursuit.search.pool import Pool
+from isopursuit.search.proof import dives, targets, tree
+from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
+from isopursuit.search.stages import local
 
 
 def lattice_with_a_basis(seed):
@@ -137,6 +144,141 @@ def test_a_limit_that_ends_the_start_is_no_refusal():
     found = ip.exact_search(X, 4.6, time_limit=1e-4)
     assert found.status in ("time", "optimal")
     assert found.lower_bound >= 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_last_column_is_the_best_of_all_though_no_pass_tried_them_all(seed, monkeypatch):
+    # seen: a source whose greedy pass took too long was called optimal among the columns that were loaded first
+    ask = Pool.ask
+
+    def without_time_to_evaluate(self, task, clock):
+        return None if isinstance(task, Addition | SwapCandidates) else ask(self, task, clock)
+
+    monkeypatch.setattr(Pool, "ask", without_time_to_evaluate)
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3, 6000))
+    X = np.hstack([[[1.0, 0.2], [0.3, 1.0], [0.0, 0.0]], X / np.linalg.norm(X, axis=0)])
+    best, _ = brute_force(X[None], all_subsets(X.shape[1], 3, [0, 1], []), 1.0)
+    found = ip.exact_search(ip.as_source(X), include=[0, 1])
+    assert np.log(found.lower_bound) <= best + 1e-9
+    assert found.optimal
+    assert found.log_loss <= best + 1e-9
+
+
+@pytest.mark.parametrize("kind", [np.asarray, ip.as_source, lambda X: [X, X + 1]])
+def test_a_loss_that_overflows_is_within_no_gap(kind):
+    X = 1e3 * np.random.default_rng(0).standard_normal((4, 30))
+    with pytest.raises(RangeError, match="best loss known"):
+        ip.exact_search(kind(X), gap=0.1)
+
+
+def test_a_proof_for_which_there_is_no_time_left_says_time(monkeypatch):
+    ask = Pool.ask
+
+    def without_time_to_filter(self, task, clock):
+        return None if isinstance(task, ColumnFilter) else ask(self, task, clock)
+
+    monkeypatch.setattr(Pool, "ask", without_time_to_filter)
+    X = np.random.default_rng(1).standard_normal((6, 300)) / 2
+    assert ip.exact_search(ip.as_source(X), time_limit=60.0).status == "time"
+
+
+def press_once(monkeypatch, module, name, *, after):
+    """Ctrl-C is pressed once, while this function of a module runs: at its end, or before it does anything."""
+    function, presses = getattr(module, name), iter([KeyboardInterrupt])
+
+    def pressed(*arguments):
+        answer = function(*arguments) if after else None
+        for press in presses:
+            raise press
+        return answer if after else function(*arguments)
+
+    monkeypatch.setattr(module, name, pressed)
+
+
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search])
+def test_ctrl_c_in_the_search_at_one_of_many_points_ends_the_whole(search, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((4, 4, 30)) / 2
+    press_once(monkeypatch, tree._Search, "_take", after=False)
+    assert search(list(X)).status == "interrupted"
+
+
+def test_ctrl_c_in_a_recombination_ends_the_whole(monkeypatch):
+    monkeypatch.setattr(exchange, "SHORT_PROOF_WORK", 0)  # the first tree is that of the recombination
+    X = np.random.default_rng(0).standard_normal((6, 40)) / 2
+    press_once(monkeypatch, tree._Search, "_take", after=False)
+    assert ip.exchange_search(X, kicks=20).status == "interrupted"
+
+
+def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):
+    # seen: "optimal", because the only open node had left the heap and was not counted among those in process
+    X = np.random.default_rng(0).standard_normal((5, 40)) / 2
+    press_once(monkeypatch, tree.heapq, "heappop", after=True)
+    found = ip.exact_search(X)
+    assert found.status == "interrupted"
+    assert found.lower_bound < found.loss
+
+
+@pytest.mark.parametrize("kind", [np.asarray, ip.as_source, lambda X: [X, X + 1e-3]])
+def test_a_start_that_ends_before_the_time_limit_is_no_refusal(kind, monkeypatch):
+    monkeypatch.setattr(exact, "START_SHARE", 1e-9)
+    X = np.hstack([1e3 * np.random.default_rng(0).standard_normal((4, 30)), np.eye(4)])
+    found = ip.exact_search(kind(X), time_limit=60.0)
+    assert found.status == "time"
+    assert found.log_loss > LARGEST_LOG
+
+
+def test_a_tree_that_ends_just_within_the_gap_has_proved_no_more(monkeypatch):
+    def ended(X, c, start, limits, *, below=np.inf, **_):
+        return tree.Proof(np.sort(start), below, (1 - limits.gap) * below, None, np.inf, 1, 1)
+
+    monkeypatch.setattr(targets, "branch_and_bound", ended)
+    found = ip.exact_search(np.random.default_rng(0).standard_normal((6, 60)) / 2, gap=0.02)
+    assert found.status == "gap"
+    assert found.gap == pytest.approx(0.02, abs=1e-8)
+
+
+def test_ctrl_c_in_the_last_call_of_a_callback_does_not_lose_the_answer():
+    def press(progress):
+        raise KeyboardInterrupt
+
+    X = np.random.default_rng(0).standard_normal((3, 40))
+    found = ip.exact_search(ip.as_source(X), include=[0, 1, 2], callback=press)  # the only call is the last
+    assert found.indices.tolist() == [0, 1, 2]
+    assert found.optimal
+
+
+def test_a_subset_that_is_lower_by_rounding_is_settled_as_well():
+    # among lattice columns many subsets have the same loss, but for rounding
+    rng = np.random.default_rng(68)
+    D = int(rng.choice([4, 5, 6, 8]))
+    X = rng.integers(-1, 2, (D, 4000)).astype(float)
+    Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
+    found = ip.exchange_search(ip.as_source(Q @ (0.83 * X[:, X.any(axis=0)] / 2)), 3.0, kicks=200)
+    assert "no single swap with any column improves it: proved." in found.notes
+
+
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search, ip.greedy_search])
+def test_ctrl_c_in_the_last_pass_does_not_lose_the_answer(search, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((3, 40))
+    known = search(ip.as_source(X))
+    press_once(monkeypatch, FirstEqual, "__call__", after=False)
+    found = search(ip.as_source(X))
+    assert (found.indices.tolist(), found.status) == (known.indices.tolist(), known.status)
+
+
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search, ip.greedy_search])
+def test_nearly_all_columns_of_a_source_may_be_excluded(search):
+    X = np.random.default_rng(0).standard_normal((3, 20000))
+    allowed = range(1, 20000, 4000)  # none of them is among the columns that are drawn first
+    found = search(ip.as_source(X), exclude=np.setdiff1d(np.arange(20000), allowed))
+    assert set(found.indices.tolist()) <= set(allowed)
+
+
+def test_there_is_nothing_to_kick_where_all_columns_are_included(monkeypatch):
+    monkeypatch.setattr(local, "GREEDY_SHARE", 0.0)  # the time for starts is over before they are
+    X = np.random.default_rng(0).standard_normal((6, 200))
+    assert ip.exchange_search(X, include=range(6), time_limit=60.0).indices.tolist() == list(range(6))
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

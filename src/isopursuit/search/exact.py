@@ -1,13 +1,14 @@
 """The best subset of all, with a proof, or how far from it the answer can be.
 
 The schedule is exchange search's (`search_stages`; over a source that is greedy and swap passes), and then the proof:
-`Prove`, or at many points `PointBounds` and `JointTree`. A small array is solved by brute force. Over a source the proof
-loads at most `memory` bytes of columns.
+`Prove`, or at many points `PointBounds` and `JointTree`. A small array is solved by brute force. Over a source the
+proof loads at most `memory` bytes of columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
@@ -150,14 +151,19 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         float(pool.k * pool.points), settings.gap, clock, _in_callers_columns(pool, settings.callback)
     )
     share = START_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
-    run(_start_stages(pool, settings), pool, incumbent, clock.part(share))
-    incumbent.stop = None if incumbent.stop is StopReason.TIME and not clock.expired else incumbent.stop
+    start = clock.part(share)
+    run(_start_stages(pool, settings), pool, incumbent, start)
+    if incumbent.stop in (None, StopReason.TIME):
+        # a subset whose loss is too large for a proof is an answer, where more time may give a better one
+        late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
+        incumbent.stop = StopReason.TIME if late else None
     if not incumbent.closed and incumbent.stop is None:
         _check_range(pool, incumbent)
         if not objective.resolves(pool.at_points(incumbent.subset)):
             incumbent.stop = StopReason.PRECISION
     run(_proof_stages(settings), pool, incumbent, clock)
-    incumbent.report(at_once=True)
+    with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
+        incumbent.report(at_once=True)
     return pool.answer(incumbent.found(), objective, "exact")
 
 

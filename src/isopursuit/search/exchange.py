@@ -142,7 +142,9 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     starts, kicks, rng = effort.starts, effort.kicks, effort.rng
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     if pool.X is None:
-        return [GreedyPasses(), SwapPasses(starts, kicks, rng, effort.memory)]
+        # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
+        greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
+        return [greedy, SwapPasses(starts, kicks, rng, effort.memory)]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.k**2 <= SHORT_PROOF_WORK

@@ -121,7 +121,8 @@ class Incumbent:
     @property
     def closed(self) -> bool:
         """Whether the bound is as close to the loss as was asked for."""
-        return self.proved or (len(self.subset) > 0 and self.loss - self.lower_bound <= self.gap * self.loss)
+        # an infinite loss is within no gap, though inf <= gap * inf
+        return self.proved or self.loss - self.lower_bound <= self.gap * self.loss < np.inf
 
     @property
     def status(self) -> Status:
@@ -162,6 +163,10 @@ class Incumbent:
         gap = (loss - bound) / loss if loss < np.inf else np.inf
         progress = SearchProgress(seconds, loss, bound, gap, self.nodes + nodes, open_nodes, self.subset)
         return bool(self.report_to(progress))
+
+    def inside(self, ideal: float, gap: float = 0.0) -> Incumbent:
+        """An incumbent for a smaller search inside a stage, whose reports are calls of this one's."""
+        return Incumbent(ideal, gap, self.clock, lambda _: self.report())
 
     def found(self) -> Found:
         """The answer as it stands."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -93,7 +94,9 @@ class SourcePool(Pool):
         if not free.any():
             return subset
         task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
-        first: Indices | None = self.ask(task, self.clock)
+        first: Indices | None = None
+        with suppress(KeyboardInterrupt):  # the answer is known, and should not be lost
+            first = self.ask(task, self.clock)
         numbers = subset.copy()
         if first is not None:
             numbers[free] = np.where(first >= 0, first, subset[free])

@@ -7,9 +7,9 @@ Every bound here is a sum over the columns of a subset S ⊇ S' (S' is included,
 Hence base + (the m smallest scores of all) is a lower bound over all columns, and p is in no better subset if base +
 (the m − 1 smallest) + score_p is not below the incumbent. There are three:
 
-- *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (loss/envelope.py, _bound.pyx): score xᵀKx with
-  K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the relaxation of a few
-  columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this cut then says
+- *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (loss/envelope.py, _bound.pyx):
+  score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the
+  relaxation of a few columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this cut then says
   nothing.
 - *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
   h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.

@@ -1,4 +1,4 @@
-"""Dives: depth-first search from many roots by the squares of inner products alone (pairs.py, _dive.pyx), on threads."""
+"""Dives: depth-first search from many roots by the squares of inner products alone (pairs.py, _dive.pyx)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Prove an incumbent: raise the bound over all columns, exclude most of them, search what is left (the stages `Prove` and `TreeSearch`).
+"""Prove an incumbent: raise the bound over all columns, exclude most of them, search what is left.
+
+The stages are `Prove` and, for the tree alone, `TreeSearch`.
 
 **Cuts** (cuts.py) exclude columns that no better subset contains, wherever they are. The tangent cut comes from the
 relaxation over the resident columns; those of low score are loaded and it is solved again, until the bound over all
@@ -86,7 +88,7 @@ class TreeSearch:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
         assert pool.X is not None
-        limits = Limits(incumbent.gap, self.nodes, self.workers, clock)
+        limits = Limits(incumbent.gap, self.nodes, self.workers, clock, lambda _: incumbent.report())
         proof = branch_and_bound(pool.X[0], pool.c, incumbent.subset, limits, include=pool.include)
         incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
         incumbent.least = min(incumbent.least, proof.least)

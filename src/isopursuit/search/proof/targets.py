@@ -135,7 +135,7 @@ class Targets:
             return Verdict.DECIDED
         values, count = self.values[:, some], len(some)
         X, positions = self._with_incumbent(self.positions[some], values)
-        if count <= FEW_COLUMNS:
+        if count <= FEW_COLUMNS or missing < 2:  # without a second column to pick there are no pairs
             return self._grow(X, positions, None, target)
         costs = self._costs(values, max(target - pool.k, 0.0))
         graph = compatible(values, costs, (target - pool.k) / costs.stiffness, missing, self.clock)
@@ -178,9 +178,9 @@ class Targets:
         for part in [None] if roots is None else _parts(roots):
             whole = part is None and target >= incumbent.limit
             report = _Reporter(self, (positions, X), target, part is not None)
-            limits = Limits(
-                incumbent.gap if whole else 0.0, prover.nodes_left, prover.limits.workers, self.clock, report
-            )
+            # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
+            gap = max(incumbent.gap - 2 * PROVED, 0.0) if whole else 0.0
+            limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report)
             start = np.array([place[int(position)] for position in incumbent.subset])
             include = range(len(self.pool.include))
             proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=part, below=target)

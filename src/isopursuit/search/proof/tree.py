@@ -270,9 +270,9 @@ class _Search:
             if not waiting:
                 break
             tree = min(waiting, key=lambda tree: tree.nodes + len(tree.in_process))
-            node = heapq.heappop(tree.heap)
-            tree.in_process.append(node.bound)
-            taken.append((tree, node))
+            # in this order, so that Ctrl-C between the two lines leaves the bound true
+            tree.in_process.append(tree.heap[0].bound)
+            taken.append((tree, heapq.heappop(tree.heap)))
         for tree in self.trees:
             tree.nodes += len(tree.in_process)
         self.nodes += len(taken)

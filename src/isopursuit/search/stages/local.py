@@ -131,7 +131,7 @@ class Walk:
         """Descend from the subsets that wait, from random ones while there is time for starts, and from kicks."""
         current, fruitless = min(self.visits, key=_loss), 0
         lowest = current[0]
-        turn, left = -1, starts + (kicks if self.count > self.dimension and len(self.free) else 0)
+        turn, left = -1, starts + (kicks if self.count > self.dimension else 0) if len(self.free) else 0
         while left > 0 and not self.clock.expired:
             turn += 1
             new = turn < len(waiting) or (turn < starts and not start_clock.expired)

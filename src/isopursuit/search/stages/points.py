@@ -36,10 +36,10 @@ class PointBounds:
         for i in range(pool.points):
             if clock.expired:
                 break
-            best = Incumbent(float(pool.k), gap=POINT_GAP)
+            best = incumbent.inside(float(pool.k), POINT_GAP)
             run_inner(self.inner, pool.at_point(i), best, clock)
             bounds[i] = max(min(best.lower_bound, best.least) * (1 - CLOSED), pool.k)
-            if incumbent.report():
+            if best.stop is StopReason.INTERRUPTED or incumbent.report():
                 return StopReason.INTERRUPTED
         incumbent.raise_bound(float(bounds.sum()))
         return None

@@ -45,7 +45,7 @@ class PursuitPruned:
         pruned = pool.among(some)
         if np.linalg.matrix_rank(pruned.X[0]) < pool.k:
             return None
-        best = Incumbent(incumbent.ideal)
+        best = incumbent.inside(incumbent.ideal)
         local = LocalSearch(QUICK_STARTS, self.kicks, np.random.default_rng(0))
         run_inner([local], pruned, best, clock.part(PRUNED_SHARE))
         kernel = SwapKernel(np.ascontiguousarray(X.T), pool.c, clock.deadline)
@@ -54,4 +54,4 @@ class PursuitPruned:
         incumbent.offer(subset, loss, "isometry pursuit")
         incumbent.evaluations += best.evaluations
         incumbent.seen = tuple(dict.fromkeys((*incumbent.seen, *some[list(best.seen)].tolist())))
-        return None
+        return StopReason.INTERRUPTED if best.stop is StopReason.INTERRUPTED else None

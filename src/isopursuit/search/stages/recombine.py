@@ -50,7 +50,8 @@ class Recombine:
             if self.pairs:
                 start = include_first(pool.include, incumbent.subset)
                 incumbent.offer(*pair_descent(columns, pool.c, start, len(pool.include), clock), "pairs")
-            self._recombine(pool, incumbent, clock)
+            if self._recombine(pool, incumbent, clock) is StopReason.INTERRUPTED:
+                return StopReason.INTERRUPTED
             start = include_first(pool.include, incumbent.subset)
             incumbent.offer(*swap_descent(kernel, start, free, clock), "swaps")
             if incumbent.log_loss < tried - WORTHWHILE:
@@ -60,15 +61,17 @@ class Recombine:
                 break
         return incumbent.stop
 
-    def _recombine(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock) -> None:
-        """The best subset of the columns met first."""
+    def _recombine(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """The best subset of the columns met first; why that search ended."""
         some: Indices = np.union1d(incumbent.seen[:RECOMBINED], incumbent.subset).astype(np.intp)
-        among = Incumbent(incumbent.ideal, subset=np.searchsorted(some, incumbent.subset), log_loss=incumbent.log_loss)
+        among = incumbent.inside(incumbent.ideal)
+        among.offer(np.searchsorted(some, incumbent.subset), incumbent.log_loss, incumbent.found_by)
         try:
             run_inner(self.inner, pool.among(some), among, clock)
         finally:
             incumbent.offer(some[among.subset], among.log_loss, "recombination")
             incumbent.least = min(incumbent.least, among.least)
+        return among.stop
 
 
 def pair_descent(

@@ -68,11 +68,10 @@ class SwapPasses:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Improve the incumbent until no single swap with any column does."""
         for number in range(SOURCE_ROUNDS):
-            before = incumbent.log_loss
             stop = LocalSearch(self.starts, self.kicks, self.rng).run(pool, incumbent, clock)
             if stop is not None:
                 return stop
-            if number > 0 and not incumbent.log_loss < lower_than(before):
+            if number > 0 and incumbent.settled:  # the same subset; one that is lower by rounding must be settled anew
                 break
             if not self._descend(pool, incumbent, clock):
                 break
@@ -165,7 +164,9 @@ def _next_column(pool: Pool, subset: Indices) -> Addition:
     others = pool.at_hand(subset).T.copy()
     rest = ~np.isin(pool.numbers, subset)
     columns = np.ascontiguousarray(np.concatenate([others, pool.resident[:, rest].T]))
-    _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
+    value = np.inf  # no column is resident where all that were drawn are excluded
+    if len(columns):
+        _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
     limit = tied(value) if np.isfinite(value) else np.inf
     return Addition(others, pool.c, pool.columns.transform, np.union1d(pool.excluded, subset), limit)
 
