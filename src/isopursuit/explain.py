@@ -14,7 +14,7 @@ from isopursuit.matrix import Matrix
 from isopursuit.normalize import LARGEST_LOG
 from isopursuit.results import Pursuit, Search, name_of
 from isopursuit.search.passes import OutOfTimeError, fold_until
-from isopursuit.search.replacements import Found, Replacement, Replacements, is_lower, ranked, rounding_after
+from isopursuit.search.replacements import Replacement, ReplacementLists, Replacements, is_lower, ranked, rounding_after
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns
 
@@ -46,7 +46,7 @@ def before_explaining(clock: Clock, n: int, k: int, P: int) -> Clock:
 
 def replacements_in_memory(
     points: list[Matrix], search: Search, c: float, exclude: Sequence[int], clock: Clock
-) -> Found:
+) -> ReplacementLists:
     """What could replace each picked column: the columns that are zero at no point, neither picked nor excluded."""
     if COPIES * len(points) * points[0].values.nbytes / COPYING > clock.remaining:
         return (None,) * len(search.indices)
@@ -63,7 +63,7 @@ def replacements_in_memory(
 
 def replacements_in_source(
     columns: Columns, search: Search, c: float, exclude: Indices, clock: Clock
-) -> tuple[Array, Found]:
+) -> tuple[Array, ReplacementLists]:
     """The picked columns (1, k, k), and what could replace each of them: one pass over all columns."""
     values, rounding = load(columns, search.indices)
     rounding = None if rounding is None else rounding[None]
@@ -89,7 +89,7 @@ def explain(
     method: Method,
     outcome: Outcome,
     include: Sequence[int] | Indices,
-    found: Found,
+    found: ReplacementLists,
 ) -> Selection:
     """The selection of the columns `values` (n, k, k), where `found` lists what could replace each of them, None where
     there was no time to compute it.
@@ -137,7 +137,7 @@ def explain(
     )
 
 
-def _choices(values: Array, labels: Labels | None, search: Search, found: Found) -> tuple[Choice, ...]:
+def _choices(values: Array, labels: Labels | None, search: Search, found: ReplacementLists) -> tuple[Choice, ...]:
     """Each picked column with its length (the mean over the points), its price and its best replacement."""
     choices: list[Choice] = []
     lengths = np.linalg.norm(values, axis=1).mean(axis=0)

@@ -22,7 +22,7 @@ from isopursuit.parameters import as_size
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.inputs import as_array_pool, as_column_numbers
-from isopursuit.search.replacements import Found
+from isopursuit.search.replacements import ReplacementLists
 from isopursuit.sources.columns import Columns, as_source, refuse_labels
 
 MOST_TIED = 5000  # columns of a source that the second stage loads; beyond, those with weight alone (guess)
@@ -97,7 +97,7 @@ class MatrixProblem:
         numbers = np.setdiff1d(np.union1d(pursuit.tied, self.include), self.exclude).astype(np.intp)
         return numbers, [one.take(numbers) for one in self.points]
 
-    def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, Found]:
+    def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (n, k, k), and what could replace each."""
         values = np.stack([one.values[:, search.indices] for one in self.points])
         return values, replacements_in_memory(self.points, search, c, self.exclude, clock)
@@ -168,7 +168,7 @@ class SourceProblem:
         values, rounding = load(self.columns, numbers)
         return numbers, [Matrix(values, None, notes, rounding, validated=True)]
 
-    def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, Found]:
+    def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (1, k, k), and what could replace each."""
         return replacements_in_source(self.columns, search, c, self.exclude, clock)
 

@@ -47,8 +47,8 @@ def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs, dives and tangents all take part."""
     monkeypatch.setattr(source_pool, "RESIDENT", 12)
     monkeypatch.setattr(source, "RESIDENT", 12)
-    monkeypatch.setattr(source, "CROWD", 24)
-    monkeypatch.setattr(local, "CROWD", 24)
+    monkeypatch.setattr(source, "MAX_KICK_COLUMNS", 24)
+    monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(passes, "WIDTH", 37)
     monkeypatch.setattr(targets, "FEW_COLUMNS", 0)
     monkeypatch.setattr(prover, "LOADED", 8)
@@ -145,7 +145,7 @@ def test_nothing_is_excluded_that_a_better_subset_needs(seed, small_memory):
     incumbent = best.loss * rng.uniform(1, 3)
     relaxation = relax(c, D, incumbent, np.inf)
     included = Z[:, include].T
-    cuts = column_cuts.Cuts.around(included, relaxation, stiffness(c, incumbent - D), D - len(include))
+    cuts = column_cuts.Cuts.initial(included, relaxation, stiffness(c, incumbent - D), D - len(include))
     row = int(rng.integers(1, len(relaxation.rows))) if include else 0
     cuts = cuts.with_tangent(rng.uniform(0, 1, Z.shape[1]), Z, row)
     scores = cuts.scores(Z)

@@ -15,7 +15,7 @@ from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.loss.penalty import STATED
 from isopursuit.parameters import as_exponent
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Found
+from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.inputs import as_array_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
 from isopursuit.search.pool import ArrayPool
@@ -101,8 +101,8 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock) -> Search:
             break
     subset = np.array(best[1], dtype=np.intp)
     if tried < count:
-        return pool.answer(Found(subset, "time", tried), objective, "brute")
+        return pool.answer(SearchOutcome(subset, "time", tried), objective, "brute")
     # a subset of larger loss may be the best one, if rounding explains the difference
     decided = objective.least is None or not best[0] - least > STATED
     bound = None if decided else objective.loss(least)
-    return pool.answer(Found(subset, "optimal" if decided else "precision", count, bound), objective, "brute")
+    return pool.answer(SearchOutcome(subset, "optimal" if decided else "precision", count, bound), objective, "brute")

@@ -12,7 +12,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Found
+from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.inputs import as_array_pool, as_source_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
 from isopursuit.search.pool import ArrayPool
@@ -75,7 +75,7 @@ def greedy_search(
             raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
         pool = as_source_pool(X, c, include, exclude, labels, clock)
         subset, seen, finished = greedy_passes(pool, clock)
-        found = Found(subset, "heuristic" if finished else "time", seen)
+        found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
         return pool.answer(found, as_objective("isometry", c), "greedy")
     return greedy(as_array_pool(X, c, include, exclude, labels), as_objective(objective, c), starts, clock)
 
@@ -104,7 +104,7 @@ def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> 
             break
     picked = runs[lowest(objective.total(np.stack([pool.X[:, :, run] for run in runs])))]
     status: Status = "time" if late else "heuristic"
-    return pool.answer(Found(np.array(picked), status, evaluations), objective, "greedy")
+    return pool.answer(SearchOutcome(np.array(picked), status, evaluations), objective, "greedy")
 
 
 def _extension_scores(pool: ArrayPool, objective: Objective, subset: list[int], clock: Clock) -> tuple[Array, Indices]:

@@ -46,7 +46,7 @@ class StopReason(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchOutcome:
     """What a search answers: positions in its pool, and what is known about them."""
 
     subset: Indices
@@ -76,7 +76,7 @@ class Incumbent:
         proved, float64 does not decide.
     seen : tuple of int
         Positions of the columns of all subsets that descents ended in, those of the best subsets first.
-    settled : bool
+    swap_optimal : bool
         Whether passes have shown that no single swap with any column of a source improves the subset.
     point_bounds : (n,) array or None
         At many points: a bound on the loss of any subset at each of them.
@@ -94,7 +94,7 @@ class Incumbent:
     nodes: int = 0
     seen: tuple[int, ...] = ()
     found_by: str = ""
-    settled: bool = False
+    swap_optimal: bool = False
     point_bounds: Array | None = None
     notes: tuple[str, ...] = ()
     stop: StopReason | None = None
@@ -139,7 +139,7 @@ class Incumbent:
         if len(self.subset) and not log_loss < self.log_loss:
             return False
         subset = np.sort(subset).astype(np.intp)
-        self.settled = self.settled and np.array_equal(subset, self.subset)
+        self.swap_optimal = self.swap_optimal and np.array_equal(subset, self.subset)
         self.subset, self.log_loss, self.found_by = subset, log_loss, found_by
         return True
 
@@ -168,7 +168,7 @@ class Incumbent:
         """An incumbent for a smaller search inside a stage, whose reports are calls of this one's."""
         return Incumbent(ideal, gap, self.clock, lambda _: self.report())
 
-    def found(self) -> Found:
+    def found(self) -> SearchOutcome:
         """The answer as it stands."""
         bound = min(self.lower_bound, self.least)
-        return Found(self.subset, self.status, self.evaluations, bound, self.nodes, self.notes)
+        return SearchOutcome(self.subset, self.status, self.evaluations, bound, self.nodes, self.notes)

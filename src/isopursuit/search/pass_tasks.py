@@ -28,7 +28,7 @@ from isopursuit.backend import namespace, on_host
 from isopursuit.loss.penalty import LARGEST_LOG, eigenvalue_of_loss, log_penalty, loss_above, loss_below
 from isopursuit.rank import spectrum
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.passes import Interruptible, OutOfTimeError, alive, beside, pieces
+from isopursuit.search.passes import DeadlineTask, OutOfTimeError, on_same_device, pieces, usable
 from isopursuit.search.settings import TIE
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK
@@ -51,11 +51,11 @@ class FirstEqual:
         largest = np.abs(self.few).argmax(axis=1)
         for start, z in pieces(block, self.transform):
             squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
-            here = alive(squares, first + start, self.excluded)
+            here = usable(squares, first + start, self.excluded)
             for j in np.flatnonzero(found < 0).tolist():
                 x, row = self.few[j], int(largest[j])
                 where = np.flatnonzero(here & (np.abs(on_host(z[row])) == abs(x[row])))
-                some = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, beside(where, z)]).T
+                some = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, on_same_device(where, z)]).T
                 equal = (some == x).all(axis=1) | (some == -x).all(axis=1)
                 if equal.any():
                     found[j] = first + start + int(where[equal.argmax()])
@@ -74,7 +74,7 @@ class FirstEqual:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestColumn:
     """The best column to add: its number, its entries (D,) and the log-loss with it; number −1 where there is none."""
 
     log_loss: float = np.inf
@@ -84,7 +84,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Addition(Interruptible):
+class BestAddition(DeadlineTask):
     """Which column, added to the `others` (k, D), gives the least log-loss; of equal ones the lowest number.
 
     Only columns below `limit` are looked for. Past the deadline it raises `OutOfTimeError`.
@@ -96,9 +96,9 @@ class Addition(Interruptible):
     excluded: Indices
     limit: float = np.inf
 
-    def __call__(self, block: Any, first: int) -> Best:
+    def __call__(self, block: Any, first: int) -> BestColumn:
         """The best of one block."""
-        best = Best(columns=block.shape[1])
+        best = BestColumn(columns=block.shape[1])
         asked = self
         for start, z in pieces(block, self.transform):
             found = asked.among(z, first + start)
@@ -106,33 +106,33 @@ class Addition(Interruptible):
             asked = asked.after(best)
         return best
 
-    def among(self, z: Any, first: int) -> Best:
+    def among(self, z: Any, first: int) -> BestColumn:
         """Thresholds first, then the kernel on what passes them."""
         least, shares, most = self.thresholds
         xp = namespace(z)
         squares = on_host(xp.einsum("dp,dp->p", z, z))
-        can = alive(squares, first, self.excluded) & (squares <= most)
+        can = usable(squares, first, self.excluded) & (squares <= most)
         if least > 0:
-            y, leak = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in shares))
+            y, leak = (xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in shares))
             can &= on_host(y >= least * (1 + leak) * (1 - SLACK) - 1e-14 * squares.max(initial=0.0))
         where = np.flatnonzero(can)
         k = len(self.others)
         if len(where) == 0:
-            return Best()
+            return BestColumn()
         if k == 0:
             found, value = self.alone(squares[where])
             if not value < self.limit:
-                return Best()
+                return BestColumn()
             column = z[:, int(where[found])]
-            return Best(value, first + int(where[found]), np.asarray(on_host(column), dtype=np.float64).copy())
-        few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, beside(where, z)]).T
+            return BestColumn(value, first + int(where[found]), np.asarray(on_host(column), dtype=np.float64).copy())
+        few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, on_same_device(where, z)]).T
         columns = np.ascontiguousarray(np.concatenate([self.others, few]))
         chosen = np.arange(k, dtype=np.int32)
         swaps = SwapKernel(columns, self.c, self.deadline)
         found, value = swaps.add(chosen, self.limit, -1)
         if swaps.late:
             raise OutOfTimeError
-        return Best() if found < 0 else Best(value, first + int(where[found - k]), columns[found].copy())
+        return BestColumn() if found < 0 else BestColumn(value, first + int(where[found - k]), columns[found].copy())
 
     def alone(self, squares: Array) -> tuple[int, float]:
         """The column that is best by itself: many may be of one length, and none needs an eigenvalue."""
@@ -149,13 +149,13 @@ class Addition(Interruptible):
             return 0.0, (nothing, nothing), np.inf
         u, s, vt = np.linalg.svd(self.others) if k else (nothing, np.zeros(0), np.eye(D))
         excess = float(np.exp(self.limit)) * (1 + SLACK) - (k + 1)
-        middle = spared(s[::-1] ** 2, self.c)
+        middle = middle_excess(s[::-1] ** 2, self.c)
         least = 1 / eigenvalue_of_loss(1 + max(excess - middle, 0.0), self.c)
         most = eigenvalue_of_loss(1 + max(excess, 0.0), self.c) * (1 + SLACK)
         inverse = (u / np.maximum(s, 1e-150)) @ vt[:k] if k else nothing
         return least, (np.ascontiguousarray(vt[k:]), inverse), most
 
-    def merge(self, one: Best, other: Best) -> Best:
+    def merge(self, one: BestColumn, other: BestColumn) -> BestColumn:
         """The better one; of equal ones the lower number."""
         if other.index < 0 or one.index < 0:
             found = one if other.index < 0 else other
@@ -164,19 +164,19 @@ class Addition(Interruptible):
             found = min(one, other, key=lambda best: best.index if tie else best.log_loss)
         return replace(found, columns=one.columns + other.columns)
 
-    def after(self, answer: Best) -> Addition:
+    def after(self, answer: BestColumn) -> BestAddition:
         """What is worse than the best so far, by more than a tie, does not matter."""
         if answer.index < 0:
             return self
-        return replace(self, limit=min(self.limit, tied(answer.log_loss)))
+        return replace(self, limit=min(self.limit, limit_with_ties(answer.log_loss)))
 
 
-def tied(log_loss: float) -> float:
+def limit_with_ties(log_loss: float) -> float:
     """A limit that log-losses equal to this one are still below."""
     return log_loss + 2 * TIE * max(abs(log_loss), 1.0)
 
 
-def spared(e: Array, c: float) -> float:
+def middle_excess(e: Array, c: float) -> float:
     """What the eigenvalues between the first and the last cost above 1 each, when a column comes to others.
 
     e holds the others' own, ascending, k of them: they are e_2, …, e_(k+1) of the new spectrum's interlacing.
@@ -223,7 +223,7 @@ class SwapCandidates:
             most = eigenvalue_of_loss(1 + excess, c) * (1 + SLACK)
             for i in free:
                 e = spectrum(np.delete(subset, i, axis=1))[::-1] ** 2
-                if (left := excess - spared(e, c)) > 0:
+                if (left := excess - middle_excess(e, c)) > 0:
                     least[i] = 1 / eigenvalue_of_loss(1 + left, c)
         diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
         return cls(np.concatenate([B, g @ B]), diagonals, least, most, transform, excluded, room)
@@ -238,17 +238,17 @@ class SwapCandidates:
         """The largest β/least of every column, 0 for those too long or excluded."""
         xp = namespace(z)
         D = len(z)
-        both = beside(self.products, z) @ z
+        both = on_same_device(self.products, z) @ z
         b, gb = both[:D], both[D:]
-        diagonal, square = (beside(row, z)[:, None] for row in self.diagonals)
+        diagonal, square = (on_same_device(row, z)[:, None] for row in self.diagonals)
         total = xp.einsum("dp,dp->p", b, b)
         share = b / diagonal
         reach = share * share * square
         leak = 1 + xp.clip(total * (1 - SLACK) - 2 * share * gb + reach * (1 - SLACK), 0.0, None)
         with np.errstate(over="ignore"):  # infinite is larger than 1 all the same
-            key = on_host(xp.amax(b * share / (leak * beside(self.least, z)[:, None]), 0))
+            key = on_host(xp.amax(b * share / (leak * on_same_device(self.least, z)[:, None]), 0))
         squares = on_host(xp.einsum("dp,dp->p", z, z))
-        return np.where(alive(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
+        return np.where(usable(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
 
     def merge(self, one: TopK, other: TopK) -> TopK:
         """Both."""

@@ -24,7 +24,7 @@ class OutOfTimeError(Exception):
 
 
 @dataclass(frozen=True)
-class Interruptible:
+class DeadlineTask:
     """A task that looks at the clock itself while it computes. Past the deadline, by this process's
     `time.perf_counter`, it raises `OutOfTimeError` or leaves its answer unfinished.
     """
@@ -41,11 +41,13 @@ def pieces(block: Any, transform: Transform) -> Iterator[tuple[int, Any]]:
             yield start, transform.apply(np.asarray(block[:, start : start + width], dtype=np.float64))
         else:
             values = tensor[:, start : start + width].double()
-            a, b, A = (None if one is None else beside(one, values) for one in (transform.a, transform.b, transform.A))
+            a, b, A = (
+                None if one is None else on_same_device(one, values) for one in (transform.a, transform.b, transform.A)
+            )
             yield start, Transform(a, b, A).apply(values)
 
 
-def beside(values: NDArray[Any], z: Any) -> Any:
+def on_same_device(values: NDArray[Any], z: Any) -> Any:
     """A matrix where the columns z are: in memory or on their device."""
     if isinstance(z, np.ndarray):
         return values
@@ -54,7 +56,7 @@ def beside(values: NDArray[Any], z: Any) -> Any:
     return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
 
 
-def alive(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
+def usable(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
     """Which columns have a direction and are not excluded (numbers, sorted)."""
     some = np.asarray(squares > LARGEST**-2)
     a, b = np.searchsorted(excluded, [first, first + len(squares)])
@@ -63,7 +65,7 @@ def alive(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class _Until:
+class _WithDeadline:
     """A task that looks at the clock between parts of a block and raises `OutOfTimeError`."""
 
     task: Task
@@ -86,9 +88,9 @@ class _Until:
         """As the task."""
         return self.task.merge(one, other)
 
-    def after(self, answer: Any) -> _Until:
+    def after(self, answer: Any) -> _WithDeadline:
         """As the task."""
-        return _Until(self.task.after(answer), self.deadline)
+        return _WithDeadline(self.task.after(answer), self.deadline)
 
 
 def fold_until(source: Source, task: Task, deadline: float) -> Any:
@@ -97,6 +99,6 @@ def fold_until(source: Source, task: Task, deadline: float) -> Any:
         raise OutOfTimeError
     if deadline == np.inf or not hasattr(source, "read"):
         return source.fold(task)
-    if isinstance(task, Interruptible):
+    if isinstance(task, DeadlineTask):
         task = replace(task, deadline=deadline)
-    return source.fold(_Until(task, deadline))
+    return source.fold(_WithDeadline(task, deadline))

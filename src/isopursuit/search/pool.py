@@ -22,7 +22,7 @@ from isopursuit.loss.penalty import STATED
 from isopursuit.matrix import Matrix
 from isopursuit.rank import direction_rank, side_by_side, spectrum
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Found
+from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.objective import Objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.settings import COPY_SPEED, RESIDENT
@@ -78,16 +78,16 @@ class Pool:
         return self.k - len(self.include)
 
     @property
-    def numbers(self) -> Indices:
+    def resident_positions(self) -> Indices:
         """Positions of the resident columns."""
-        return self._loaded()[0]
+        return self._resident()[0]
 
     @property
-    def resident(self) -> Array:
+    def resident_columns(self) -> Array:
         """The resident columns."""
-        return self._loaded()[1]
+        return self._resident()[1]
 
-    def _loaded(self) -> tuple[Indices, Array]:
+    def _resident(self) -> tuple[Indices, Array]:
         if self._residents is None:
             self._residents = self._first_residents()
         return self._residents
@@ -98,20 +98,20 @@ class Pool:
 
     def load(self, positions: Indices, values: Array) -> None:
         """Make these columns (k, m) resident as well."""
-        new = ~np.isin(positions, self.numbers)
+        new = ~np.isin(positions, self.resident_positions)
         self._residents = (
-            np.concatenate([self.numbers, positions[new]]),
-            np.concatenate([self.resident, values[:, new]], axis=1),
+            np.concatenate([self.resident_positions, positions[new]]),
+            np.concatenate([self.resident_columns, values[:, new]], axis=1),
         )
 
     def place(self, positions: Indices) -> Any:
         """Where these columns stand among the resident ones, as int32 for the kernels."""
-        order = np.argsort(self.numbers)
-        return order[np.searchsorted(self.numbers, positions, sorter=order)].astype(np.int32)
+        order = np.argsort(self.resident_positions)
+        return order[np.searchsorted(self.resident_positions, positions, sorter=order)].astype(np.int32)
 
     def at_hand(self, positions: Indices) -> Array:
         """These columns, (k, m), which are resident or in memory."""
-        return self.resident[:, self.place(positions)] if self.X is None else self.X[0][:, positions]
+        return self.resident_columns[:, self.place(positions)] if self.X is None else self.X[0][:, positions]
 
     def at_points(self, positions: Indices) -> Array:
         """The same at all points, (points, k, m)."""
@@ -129,7 +129,7 @@ class Pool:
         self.pass_seconds += (time.perf_counter() - began,)
         return answer
 
-    def loaded(self, found: TopK) -> tuple[Indices, Array]:
+    def columns_of(self, found: TopK) -> tuple[Indices, Array]:
         """The columns that a pass returned: positions, ascending, and columns (k, m), without the excluded ones."""
         positions = np.concatenate([part[0] for part in found.parts])
         values = np.concatenate([part[2] for part in found.parts]).T.astype(np.float64)
@@ -141,12 +141,12 @@ class Pool:
         """The caller's numbers of these columns."""
         raise NotImplementedError
 
-    def answer(self, found: Found, objective: Objective, method: str) -> Search:
+    def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result, in the caller's numbers."""
         raise NotImplementedError
 
     def answer_for(
-        self, subset: Array, numbers: CallerNumbers, found: Found, objective: Objective, method: str
+        self, subset: Array, numbers: CallerNumbers, found: SearchOutcome, objective: Objective, method: str
     ) -> Search:
         """The result for the columns `subset` (n, k, k) with these numbers; the loss comes from their singular values.
 
@@ -285,7 +285,7 @@ class ArrayPool(Pool):
         """The caller's numbers of these columns, sorted."""
         return CallerNumbers(np.sort(self.caller[positions]))
 
-    def answer(self, found: Found, objective: Objective, method: str) -> Search:
+    def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result, in the caller's numbers."""
         subset = found.subset
         return self.answer_for(self.at_points(subset), CallerNumbers(self.caller[subset]), found, objective, method)

@@ -19,7 +19,7 @@ from isopursuit.backend import on_host
 from isopursuit.loss.penalty import log_spectral_loss, log_sum
 from isopursuit.rank import EPS, LOOSE, spectrum
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.passes import Interruptible, alive, pieces
+from isopursuit.search.passes import DeadlineTask, pieces, usable
 from isopursuit.search.settings import TIE
 from isopursuit.sources.tasks import Transform
 
@@ -38,11 +38,11 @@ class Replacement:
     values: Array = field(repr=False)
 
 
-Found = tuple[tuple[Replacement, ...] | None, ...]  # for each picked column; None where there was no time
+ReplacementLists = tuple[tuple[Replacement, ...] | None, ...]  # for each picked column; None where there was no time
 
 
 @dataclass(frozen=True)
-class Replacements(Interruptible):
+class Replacements(DeadlineTask):
     """The best replacements for each of the columns `picked` (n, k, k), at most NEAREST for each, lowest loss first.
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
@@ -58,9 +58,9 @@ class Replacements(Interruptible):
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
 
-    def __call__(self, block: Any, first: int) -> Found:
+    def __call__(self, block: Any, first: int) -> ReplacementLists:
         """The best of one block."""
-        found: Found = ()
+        found: ReplacementLists = ()
         task = self
         A = self.transform.A
         for start, z in pieces(block, replace(self.transform, A=None)):
@@ -68,7 +68,7 @@ class Replacements(Interruptible):
             rounding = rounding_after(self.transform, values)
             values = values if A is None else A @ values
             squares = np.einsum("dp,dp->p", values, values)
-            possible = alive(squares, first + start, self.excluded)
+            possible = usable(squares, first + start, self.excluded)
             if rounding is not None:
                 possible &= squares > rounding**2
             which = np.flatnonzero(possible)
@@ -77,19 +77,19 @@ class Replacements(Interruptible):
             task = task.after(found)
         return found
 
-    def merge(self, one: Found, other: Found) -> Found:
+    def merge(self, one: ReplacementLists, other: ReplacementLists) -> ReplacementLists:
         """The best of both."""
         if not one or not other:
             return one or other
         both = enumerate(zip(one, other, strict=True))
         return tuple(None if a is None or b is None else self._ranked(i, [*a, *b]) for i, (a, b) in both)
 
-    def after(self, answer: Found) -> Replacements:
+    def after(self, answer: ReplacementLists) -> Replacements:
         """With the cutoffs known so far."""
         cutoffs = tuple(few[-1].log_loss if few is not None and len(few) == NEAREST else np.inf for few in answer)
         return replace(self, cutoffs=cutoffs) if cutoffs else self
 
-    def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> Found:
+    def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> ReplacementLists:
         """The best of the columns `others` (n, k, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
         k = self.picked.shape[2]
         subset = np.arange(k, dtype=np.int32)

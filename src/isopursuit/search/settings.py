@@ -40,7 +40,7 @@ SOURCE_ROUNDS = 4  # searches among resident columns, each followed by passes (g
 
 # ------------------------------------------------------------------------------------------------ memory
 RESIDENT = 1024  # columns drawn at random that are loaded first (guess)
-CROWD = 2 * RESIDENT  # resident columns among which kicks are tried (guess)
+MAX_KICK_COLUMNS = 2 * RESIDENT  # resident columns among which kicks are tried (guess)
 MIN_ROOM = 2 * RESIDENT  # columns that may be loaded however little memory there is (guess)
 BYTES_PER_ENTRY = 96  # of a loaded column: a few float64 copies of it in the kernels (derived: 12 × 8)
 MAX_TREE_COLUMNS = 5_000  # columns of a source that the tree takes at once (guess: it copies them once a node)

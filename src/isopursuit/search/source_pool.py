@@ -14,10 +14,10 @@ from isopursuit.errors import RankError, ShapeError
 from isopursuit.matrix import Matrix, length_notes, name_columns
 from isopursuit.rank import unit_columns
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Found
+from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.objective import Objective
 from isopursuit.search.pass_tasks import FirstEqual
-from isopursuit.search.passes import alive
+from isopursuit.search.passes import usable
 from isopursuit.search.pool import CallerNumbers, Pool
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.columns import Columns
@@ -54,21 +54,21 @@ class SourcePool(Pool):
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)
         self.matrix = replace(self.matrix, notes=self.matrix.notes + length_notes(found.zero, found.short))
-        usable = self.count - found.zero - found.short
-        if usable - len(excluded) < D and usable - self._usable(excluded) < D:
+        left = self.count - found.zero - found.short
+        if left - len(excluded) < D and left - self._usable(excluded) < D:
             raise ShapeError(
                 f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
                 "needed. Exclude fewer columns, or pass a smaller k to `select`."
             )
-        if np.linalg.matrix_rank(unit_columns(self.resident)) < len(self.include):
+        if np.linalg.matrix_rank(unit_columns(self.resident_columns)) < len(self.include):
             raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
-        self.load(*self.loaded(found.drawn))
+        self.load(*self.columns_of(found.drawn))
 
     def _usable(self, numbers: Indices) -> int:
         """How many of these columns are neither zero nor too short."""
         parts = (self.taken(numbers[first : first + CHUNK]) for first in range(0, len(numbers), CHUNK))
         nothing = np.zeros(0, dtype=np.intp)
-        return sum(int(alive(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
+        return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
 
     def taken(self, numbers: Indices) -> Array:
         """These columns after the transform, (k, m), read from the source."""
@@ -80,7 +80,7 @@ class SourcePool(Pool):
         """Positions are the caller's numbers."""
         return CallerNumbers(np.sort(positions))
 
-    def answer(self, found: Found, objective: Objective, method: str) -> Search:
+    def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result; of columns that are equal up to sign the first is named."""
         values = self.at_hand(found.subset)
         numbers = self._first_equal(found.subset, values)

@@ -39,13 +39,13 @@ cdef bint is_forced(Node* node, int i) noexcept nogil:
             and node.open.base + least.sum - node.open.cut[i] + least.next >= cutoff(node.problem))
 
 
-cdef enum Verdict:
+cdef enum NodeStatus:
     CLOSED = 0
     OPEN = 1
     STOPPED = 2
 
 
-cdef Verdict process(Node* node, const int* chosen, int steps, double tolerance) noexcept nogil:
+cdef NodeStatus process(Node* node, const int* chosen, int steps, double tolerance) noexcept nogil:
     # Bound and filter, again while many candidates go; then close the node if few columns are missing.
     cdef Candidates* open = &node.open
     cdef int before, attempt, m = node.m
@@ -126,7 +126,7 @@ cdef class NodeKernel:
         cdef size_t scratch = <size_t> cap * (2 * cap + 2 + max(D * (D + 1) // 2, m))
         cdef double* memory = <double*> calloc(matrices + 2 * point + scratch, sizeof(double))
         cdef int* integers = <int*> malloc((4 * n + 2 * D) * sizeof(int))
-        cdef Verdict verdict = OPEN
+        cdef NodeStatus verdict = OPEN
         cdef Node node
         if memory == NULL or integers == NULL:
             free(memory)
@@ -174,7 +174,7 @@ cdef void lay_out(Point* point, double* memory, int n, int D, int m) noexcept no
     point.curves = <Curve*> (point.slopes + D)
 
 
-cdef Outcome report(Node* node, Verdict verdict):
+cdef Outcome report(Node* node, NodeStatus verdict):
     cdef Outcome outcome = Outcome()
     cdef int n = node.open.n
     outcome.closed, outcome.stopped = verdict == CLOSED, verdict == STOPPED

@@ -9,8 +9,8 @@ Hence base + (the m smallest scores of all) is a lower bound over all columns, a
 
 - *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (loss/envelope.py, _bound.pyx):
   score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the
-  relaxation of a few columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this cut then says
-  nothing.
+  relaxation of a few columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this
+  cut then excludes nothing.
 - *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
   h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.
 - *frame* (pairs.py): μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²], for what is not orthogonal to S'.
@@ -30,7 +30,7 @@ from isopursuit._types import Array, Indices
 from isopursuit.backend import namespace, on_host
 from isopursuit.loss.envelope import Relaxation
 from isopursuit.loss.penalty import loss_below
-from isopursuit.search.passes import alive, beside, pieces
+from isopursuit.search.passes import on_same_device, pieces, usable
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK
 
@@ -55,7 +55,7 @@ class Cuts:
     condition: float = 1.0  # of the included columns
 
     @classmethod
-    def around(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
+    def initial(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
         """The two that need no w; their scores are not negative, which is a first bound on the least."""
         k, D = included.shape
         _, s, vt = np.linalg.svd(included) if k else (None, np.zeros(0), np.eye(D))
@@ -114,13 +114,15 @@ class Cuts:
         squares = xp.einsum("dp,dp->p", z, z)
         # the part off the included columns' span is known to `angle` times the length
         angle = 16 * len(z) * float(np.finfo(np.float64).eps) * self.condition
-        off, along = (xp.einsum("dp,dp->p", v, v) for v in (beside(F, z) @ z for F in (self.complement, self.included)))
+        off, along = (
+            xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in (self.complement, self.included))
+        )
         off = (xp.sqrt(off) + angle * xp.sqrt(squares)) ** 2
         pinched = loss_below(xp.clip(off * (1 + 1e-12), self.relaxation.low, None), self.relaxation.c)
         pinched = pinched + self.relaxation.convex_loss_above(squares * (1 - 1e-12))
         rows = [pinched, self.stiffness * ((xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * along)]
         for K in self.tangents:
-            score = xp.einsum("dp,dp->p", z, beside(K, z) @ z)
+            score = xp.einsum("dp,dp->p", z, on_same_device(K, z) @ z)
             rows += [score, (score + pinched) / 2]
         return on_host(xp.stack(rows))
 
@@ -160,7 +162,7 @@ class ColumnFilter:
         for start, z in pieces(block, self.transform):
             scores = self.cuts.scores(z)
             squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
-            scores[:, ~alive(squares, first + start, self.excluded)] = np.inf
+            scores[:, ~usable(squares, first + start, self.excluded)] = np.inf
             least = smallest(least, scores, self.missing)
             bounds.append((start_from + scores[known]).max(axis=0))
             last.append(scores[-2 if self.cuts.tangents else -1])

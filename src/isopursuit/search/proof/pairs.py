@@ -33,7 +33,7 @@ class PairCosts:
     base: float
     stiffness: float
 
-    def beside(self, before: int, count: int) -> PairCosts:
+    def padded(self, before: int, count: int) -> PairCosts:
         """For `count` columns, of which these come after the first `before`; the others cost nothing."""
         after = np.zeros(count - before - len(self.own))
         return replace(self, own=np.concatenate([np.zeros(before), self.own, after]))

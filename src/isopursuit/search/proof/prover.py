@@ -107,8 +107,8 @@ class Prover:
         self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns that the tree takes where pairs say nothing
         pool.load(incumbent.subset, pool.at_hand(incumbent.subset))
         loss = incumbent.loss
-        included = np.ascontiguousarray(pool.resident[:, : len(pool.include)].T)
-        self.cuts = Cuts.around(
+        included = np.ascontiguousarray(pool.resident_columns[:, : len(pool.include)].T)
+        self.cuts = Cuts.initial(
             included, relax(pool.c, pool.k, loss, np.inf), stiffness(pool.c, max(loss - pool.k, 0.0)), pool.missing
         )
 
@@ -146,7 +146,7 @@ class Prover:
             note = f"{excluded:,} of {pool.count:,} columns excluded by bounds, {found.survivors:,} left."
             incumbent.notes += (note,)
         kept = found.kept.trimmed()
-        positions, values = pool.loaded(kept)
+        positions, values = pool.columns_of(kept)
         top = incumbent.limit if found.survivors <= self.room else min(-kept.left, incumbent.limit)
         return Targets(self, positions, values, before.bounds(values), top).run()
 
@@ -188,21 +188,21 @@ class Prover:
                 return StopReason.TIME
             if self._learn(found):
                 return StopReason.INTERRUPTED
-            before = pool.resident.shape[1]
-            pool.load(*pool.loaded(found.lowest.trimmed()))
+            before = pool.resident_columns.shape[1]
+            pool.load(*pool.columns_of(found.lowest.trimmed()))
             done = incumbent.lower_bound >= here - NEARLY * (incumbent.loss - incumbent.lower_bound)
-            if incumbent.closed or done or pool.resident.shape[1] == before:
+            if incumbent.closed or done or pool.resident_columns.shape[1] == before:
                 return None
         return None
 
     def _relaxed(self) -> tuple[Array, Array, int] | None:
         """Weights near the relaxation's minimum over the resident columns, those columns, and the envelope's row."""
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
-        columns, relaxation = np.ascontiguousarray(pool.resident.T), self.cuts.relaxation
+        columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
         # a generous incumbent, so that the kernel neither closes the node nor drops columns
         kernel = NodeKernel(columns, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss)
         candidates = np.arange(fixed, len(columns), dtype=np.int32)
-        start = np.isin(pool.numbers[fixed:], self.incumbent.subset).astype(np.float32)
+        start = np.isin(pool.resident_positions[fixed:], self.incumbent.subset).astype(np.float32)
         timer = None if self.clock.limit is None else Timer(self.clock.remaining, kernel.stop)
         if timer is not None:
             timer.start()
@@ -215,7 +215,7 @@ class Prover:
         if outcome.closed or outcome.stopped:
             return None
         some = outcome.weights > 0
-        return outcome.weights[some].astype(np.float64), pool.resident[:, outcome.candidates[some]], outcome.row
+        return outcome.weights[some].astype(np.float64), pool.resident_columns[:, outcome.candidates[some]], outcome.row
 
     def _filter(self, room: int, lowest: int = 0) -> ColumnFilter:
         pool = self.pool

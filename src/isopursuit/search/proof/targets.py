@@ -40,7 +40,7 @@ MIN_GROWTH = 1.2  # below which no lower target is tried after one that left too
 BATCH = 4_000_000  # candidates of the roots searched at once: 16 MB
 
 
-class Verdict(enum.Enum):
+class TargetStatus(enum.Enum):
     """What the search for a subset below a target has decided."""
 
     DECIDED = enum.auto()  # all subsets below the target are known
@@ -68,14 +68,14 @@ class Targets:
                 target = max(target, crowded)
             target = min(target, self.top)
             verdict = self._decide(target)
-            if verdict is Verdict.UNDECIDED:
+            if verdict is TargetStatus.UNDECIDED:
                 target = self.top  # no target between helps
                 verdict = self._grow(*self._with_incumbent(self.positions, self.values), None, target)
             if isinstance(verdict, StopReason):
                 return verdict
             if incumbent.closed:
                 return None
-            if verdict is Verdict.TOO_MANY:
+            if verdict is TargetStatus.TOO_MANY:
                 if growth < MIN_GROWTH or incumbent.lower_bound <= D:
                     return self._out_of_memory(self.obstacle)
                 growth = growth**0.5
@@ -127,12 +127,12 @@ class Targets:
         base = float((cuts.bases[1] - self.pool.k) / cuts.stiffness)
         return PairCosts(own, base, stiffness(self.pool.c, excess))
 
-    def _decide(self, target: float) -> Verdict | StopReason:
+    def _decide(self, target: float) -> TargetStatus | StopReason:
         """Pairs, then dives and the tree, for a subset below the target."""
         pool, missing = self.pool, self.pool.missing
         some = np.flatnonzero(self.bounds < target)
         if len(some) < missing:
-            return Verdict.DECIDED
+            return TargetStatus.DECIDED
         values, count = self.values[:, some], len(some)
         X, positions = self._with_incumbent(self.positions[some], values)
         if count <= FEW_COLUMNS or missing < 2:  # without a second column to pick there are no pairs
@@ -146,20 +146,20 @@ class Targets:
                 f"{count:,} columns may be in a subset of loss below {target:.6g}, and too many pairs of them may go "
                 "together"
             )
-            return Verdict.TOO_MANY
+            return TargetStatus.TOO_MANY
         if graph is None or len(graph.one) > DENSE * count**2:
             # the tree could take all columns at once: it is left to do that
             last = target >= self.top or np.count_nonzero(self.bounds < self.top) <= self.prover.most
-            return Verdict.UNDECIDED if last else self._grow(X, positions, None, target)
+            return TargetStatus.UNDECIDED if last else self._grow(X, positions, None, target)
         fixed = len(pool.include)
         roots = [
             (p + fixed, others + np.int32(fixed)) for p, others in graph.roots(count) if len(others) >= missing - 1
         ]
-        dived = dive(self.prover, X, positions, costs.beside(fixed, X.shape[1]), roots, target)
+        dived = dive(self.prover, X, positions, costs.padded(fixed, X.shape[1]), roots, target)
         if isinstance(dived, StopReason):
             return dived
         if self.incumbent.loss - pool.k < RESTART * (target - pool.k):
-            return Verdict.BETTER
+            return TargetStatus.BETTER
         below = min(target, self.incumbent.loss)
         return self._grow(X, positions, dived, below) if self.incumbent.decides(below) else StopReason.PRECISION
 
@@ -170,7 +170,9 @@ class Targets:
         X = np.concatenate([pool.at_hand(pool.include), values, pool.at_hand(extra)], axis=1)
         return np.ascontiguousarray(X), np.concatenate([pool.include, positions, extra])
 
-    def _grow(self, X: Array, positions: Indices, roots: Sequence[Root] | None, target: float) -> Verdict | StopReason:
+    def _grow(
+        self, X: Array, positions: Indices, roots: Sequence[Root] | None, target: float
+    ) -> TargetStatus | StopReason:
         """The tree below a target, from one root or from many, as many at a time as memory holds."""
         prover, incumbent = self.prover, self.incumbent
         place = {int(position): i for i, position in enumerate(positions)}
@@ -194,14 +196,14 @@ class Targets:
             if part is None:
                 incumbent.raise_bound(min(target, proof.lower_bound))
             if report.better:
-                return Verdict.BETTER
+                return TargetStatus.BETTER
             if proof.stop is not None:
                 return proof.stop
             if proof.lower_bound < proof.loss * (1 - STATED):
-                return Verdict.DECIDED  # within the gap asked for, which closes the search
+                return TargetStatus.DECIDED  # within the gap asked for, which closes the search
         if found or target >= incumbent.limit:
             incumbent.raise_bound(incumbent.loss)
-        return Verdict.DECIDED
+        return TargetStatus.DECIDED
 
     def _out_of_memory(self, why: str) -> StopReason:
         self.incumbent.notes += (f"not proved: {why}. Fewer columns, or lengths nearer 1, would help.",)

@@ -215,7 +215,7 @@ class _Search:
             while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
                 self._watch()
             for (tree, node), future in zip(taken, running, strict=True):
-                self._settle(tree, node, future.result())
+                self._record(tree, node, future.result())
             for tree in self.trees:
                 tree.in_process.clear()
             self._watch()
@@ -282,7 +282,7 @@ class _Search:
         if len(self.trees) > 1 and min(tree.nodes for tree in self.trees) >= RACE_NODES:
             self.trees = [max(self.trees, key=_Tree.bound)]
 
-    def _settle(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
+    def _record(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
         """Record what a node gave: a better subset, its children, or itself when it was cut short."""
         if outcome.leaf is not None:
             subset, loss = self._polish(outcome.leaf)

@@ -22,9 +22,9 @@ from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import (
     COPY_SPEED,
-    CROWD,
     DETOUR,
     GREEDY_SHARE,
+    MAX_KICK_COLUMNS,
     MIN_DECREASE,
     PATIENCE,
     PIVOTED,
@@ -63,7 +63,7 @@ class LocalSearch:
             incumbent.offer(positions[subset], log_loss, "local search")
             return incumbent.report()
 
-        walk = Walk(X, pool.c, include, self.rng, clock)
+        walk = LocalSearchRun(X, pool.c, include, self.rng, clock)
         try:
             stopped = walk.run(self.starts, self.kicks, begin, visit)
         finally:
@@ -76,15 +76,15 @@ def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
     """Columns (n, D, P) that are searched, and their positions: all in memory, or those loaded last."""
     if pool.X is not None:
         return pool.X, np.arange(pool.count)
-    fixed, count = len(pool.include), len(pool.numbers)
-    recent: Indices = np.arange(max(fixed, count - CROWD), count)
+    fixed, count = len(pool.include), len(pool.resident_positions)
+    recent: Indices = np.arange(max(fixed, count - MAX_KICK_COLUMNS), count)
     subset = pool.place(incumbent.subset) if len(incumbent.subset) == pool.k else np.zeros(0, np.intp)
     some = np.union1d(np.concatenate([np.arange(fixed), recent]), subset).astype(np.intp)
-    order = np.argsort(pool.numbers[some])
-    return np.ascontiguousarray(pool.resident[:, some[order]])[None], pool.numbers[some[order]]
+    order = np.argsort(pool.resident_positions[some])
+    return np.ascontiguousarray(pool.resident_columns[:, some[order]])[None], pool.resident_positions[some[order]]
 
 
-class Walk:
+class LocalSearchRun:
     """One local search on X (n, D, P), and what it has met."""
 
     def __init__(self, X: Array, c: float, include: Indices, rng: np.random.Generator, clock: Clock) -> None:
@@ -118,9 +118,9 @@ class Walk:
             greedy = greedy_subset(columns, self.c, self.include, greedy_clock)
             complete = [greedy] if len(greedy) == self.dimension else []
             waiting = sorted([first[-1], *complete], key=self.kernel.loss)
-        return self._kick_on(waiting, starts, kicks, greedy_clock, visit)
+        return self._descend_and_kick(waiting, starts, kicks, greedy_clock, visit)
 
-    def _kick_on(
+    def _descend_and_kick(
         self,
         waiting: list[Subset],
         starts: int,

@@ -17,9 +17,9 @@ from isopursuit.errors import RankError
 from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
 from isopursuit.search.incumbent import Incumbent, StopReason
-from isopursuit.search.pass_tasks import Addition, Best, SwapCandidates, tied
+from isopursuit.search.pass_tasks import BestAddition, BestColumn, SwapCandidates, limit_with_ties
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import BYTES_PER_ENTRY, CROWD, GREEDY_SHARE, RESIDENT, SOURCE_ROUNDS
+from isopursuit.search.settings import BYTES_PER_ENTRY, GREEDY_SHARE, MAX_KICK_COLUMNS, RESIDENT, SOURCE_ROUNDS
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.swaps import lower_than, swap_descent
 from isopursuit.search.volume import large_volume
@@ -71,7 +71,7 @@ class SwapPasses:
             stop = LocalSearch(self.starts, self.kicks, self.rng).run(pool, incumbent, clock)
             if stop is not None:
                 return stop
-            if number > 0 and incumbent.settled:  # the same subset; one that is lower by rounding must be settled anew
+            if number > 0 and incumbent.swap_optimal:  # the same subset, not one that is lower by rounding
                 break
             if not self._descend(pool, incumbent, clock):
                 break
@@ -90,9 +90,9 @@ class SwapPasses:
             if found is None:
                 return False
             found = found.trimmed()
-            positions, values = pool.loaded(found)
+            positions, values = pool.columns_of(found)
             numbers, keys, _ = found.parts[0]
-            few = np.flatnonzero(np.isin(positions, numbers[np.argsort(-keys, kind="stable")[:CROWD]]))
+            few = np.flatnonzero(np.isin(positions, numbers[np.argsort(-keys, kind="stable")[:MAX_KICK_COLUMNS]]))
             pool.load(positions[few], values[:, few])
             columns = np.ascontiguousarray(np.concatenate([here, values[:, few]], axis=1).T)
             kernel = SwapKernel(columns, pool.c, clock.deadline)
@@ -101,19 +101,19 @@ class SwapPasses:
             if incumbent.offer(np.concatenate([subset, positions[few]])[swapped], loss, "swaps over all columns"):
                 continue
             if not _swap_once(pool, incumbent, subset, (positions, values), clock):
-                incumbent.settled = found.left <= 1 and not clock.expired
-                return incumbent.settled
+                incumbent.swap_optimal = found.left <= 1 and not clock.expired
+                return incumbent.swap_optimal
         return False
 
 
 def _swap_once(pool: Pool, incumbent: Incumbent, subset: Indices, others: tuple[Indices, Array], clock: Clock) -> bool:
     """Make the best swap with any of these columns (positions, values), if one improves the incumbent `subset`."""
     here, (positions, values) = pool.at_hand(subset), others
-    place, best = -1, Best(lower_than(incumbent.log_loss))
+    place, best = -1, BestColumn(lower_than(incumbent.log_loss))
     for i in range(len(pool.include), pool.k):
         if clock.expired:
             return False
-        task = Addition(np.delete(here, i, axis=1).T, pool.c, Transform(), np.zeros(0, np.intp), best.log_loss)
+        task = BestAddition(np.delete(here, i, axis=1).T, pool.c, Transform(), np.zeros(0, np.intp), best.log_loss)
         found = task(values, 0)
         place, best = (i, found) if found.index >= 0 else (place, best)
     if place < 0:
@@ -133,12 +133,12 @@ def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
     while len(subset) < pool.k:
         task = _next_column(pool, subset)
         # without an answer in time the passes go on past the limit: there is no answer at all without them
-        best: Best | None = pool.ask(task, clock) if finished else pool.columns.source.fold(task)
+        best: BestColumn | None = pool.ask(task, clock) if finished else pool.columns.source.fold(task)
         if best is None:
             finished = False
-            quick = large_volume(pool.resident[None], pool.place(subset), clock)
-            if numerical_rank(spectrum(unit_columns(pool.resident[:, quick])), pool.k) == pool.k:
-                subset = pool.numbers[quick]
+            quick = large_volume(pool.resident_columns[None], pool.place(subset), clock)
+            if numerical_rank(spectrum(unit_columns(pool.resident_columns[:, quick])), pool.k) == pool.k:
+                subset = pool.resident_positions[quick]
             continue
         seen += best.columns
         number = best.index
@@ -159,25 +159,25 @@ def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
     return subset, seen, finished
 
 
-def _next_column(pool: Pool, subset: Indices) -> Addition:
+def _next_column(pool: Pool, subset: Indices) -> BestAddition:
     """The task that finds the best column to add to the subset: no worse than the best resident one."""
     others = pool.at_hand(subset).T.copy()
-    rest = ~np.isin(pool.numbers, subset)
-    columns = np.ascontiguousarray(np.concatenate([others, pool.resident[:, rest].T]))
+    rest = ~np.isin(pool.resident_positions, subset)
+    columns = np.ascontiguousarray(np.concatenate([others, pool.resident_columns[:, rest].T]))
     value = np.inf  # no column is resident where all that were drawn are excluded
     if len(columns):
         _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
-    limit = tied(value) if np.isfinite(value) else np.inf
-    return Addition(others, pool.c, pool.columns.transform, np.union1d(pool.excluded, subset), limit)
+    limit = limit_with_ties(value) if np.isfinite(value) else np.inf
+    return BestAddition(others, pool.c, pool.columns.transform, np.union1d(pool.excluded, subset), limit)
 
 
 def _farthest(pool: Pool, subset: Indices) -> int:
     """The resident column whose direction is farthest from the span of the subset; −1 where all lie in it."""
-    unit = unit_columns(pool.resident)
+    unit = unit_columns(pool.resident_columns)
     span, _ = np.linalg.qr(unit[:, pool.place(subset)]) if len(subset) else (np.zeros((pool.k, 0)), None)
     for _ in range(2):
         unit = unit - span @ (span.T @ unit)
     off = np.linalg.norm(unit, axis=0)
-    off[np.isin(pool.numbers, np.union1d(subset, pool.include))] = 0.0
+    off[np.isin(pool.resident_positions, np.union1d(subset, pool.include))] = 0.0
     best = int(off.argmax())
-    return int(pool.numbers[best]) if off[best] > pool.k * np.finfo(np.float64).eps else -1
+    return int(pool.resident_positions[best]) if off[best] > pool.k * np.finfo(np.float64).eps else -1
