@@ -11,7 +11,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact, exchange
-from isopursuit.search.pass_tasks import Addition, FirstEqual, SwapCandidates
+from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
@@ -152,7 +152,7 @@ def test_the_last_column_is_the_best_of_all_though_no_pass_tried_them_all(seed, 
     ask = Pool.ask
 
     def without_time_to_evaluate(self, task, clock):
-        return None if isinstance(task, Addition | SwapCandidates) else ask(self, task, clock)
+        return None if isinstance(task, BestAddition | SwapCandidates) else ask(self, task, clock)
 
     monkeypatch.setattr(Pool, "ask", without_time_to_evaluate)
     rng = np.random.default_rng(seed)
