@@ -273,12 +273,24 @@ def test_nearly_all_columns_of_a_source_may_be_excluded(search):
     allowed = range(1, 20000, 4000)  # none of them is among the columns that are drawn first
     found = search(ip.as_source(X), exclude=np.setdiff1d(np.arange(20000), allowed))
     assert set(found.indices.tolist()) <= set(allowed)
+    late = search(ip.as_source(X), exclude=np.setdiff1d(np.arange(20000), allowed), time_limit=1e-9)
+    assert set(late.indices.tolist()) <= set(allowed)
 
 
 def test_there_is_nothing_to_kick_where_all_columns_are_included(monkeypatch):
     monkeypatch.setattr(local, "GREEDY_SHARE", 0.0)  # the time for starts is over before they are
     X = np.random.default_rng(0).standard_normal((6, 200))
     assert ip.exchange_search(X, include=range(6), time_limit=60.0).indices.tolist() == list(range(6))
+
+
+def test_a_greedy_pass_proves_nothing_where_float64_cannot_compare_losses():
+    # every subset has two columns that differ by 1e-9 only
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((3, 1))
+    X = np.hstack([a, rng.standard_normal((3, 1)), a + 1e-9 * rng.standard_normal((3, 30))])
+    found = ip.exact_search(ip.as_source(X), 0.2, include=[0, 1])
+    assert found.status == "precision"
+    assert found.lower_bound == 3
 
 
 # 4000194: the near-basis is within 1.3e-9 of the best, which is more than "optimal" may be off

@@ -1,7 +1,7 @@
 """Run a schedule of stages until the gap is closed, or time, nodes or memory run out.
 
 A stage does one thing to the incumbent: it improves the subset, or raises the bound, or both. Exact and exchange search
-are schedules of the same stages. A stage that needs a smaller search calls `run` on a smaller pool.
+are schedules of the same stages. A stage that needs a smaller search calls `run_inner` on a smaller pool.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Prove:
 
 @dataclass(frozen=True)
 class TreeSearch:
-    """The stage that is the tree alone, on a small pool: a short proof, without cuts and targets."""
+    """The stage that is the tree alone, for a small pool: a proof without cuts and targets."""
 
     nodes: int | None = None
     workers: int = 1

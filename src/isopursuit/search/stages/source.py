@@ -17,6 +17,7 @@ from isopursuit.errors import RankError
 from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
 from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.objective import as_objective
 from isopursuit.search.pass_tasks import BestAddition, BestColumn, SwapCandidates, limit_with_ties
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import BYTES_PER_ENTRY, GREEDY_SHARE, MAX_KICK_COLUMNS, RESIDENT, SOURCE_ROUNDS
@@ -43,7 +44,9 @@ class GreedyPasses:
         columns = np.ascontiguousarray(pool.at_hand(subset).T)
         incumbent.offer(subset, log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c), "greedy")
         incumbent.evaluations += seen if pool.missing <= 1 else 0
-        if finished and pool.missing <= 1:
+        # where float64 does not know the loss, it has not compared it with the others either
+        known = as_objective("isometry", pool.c).resolves(pool.at_points(incumbent.subset))
+        if finished and known and pool.missing <= 1:
             incumbent.raise_bound(incumbent.loss)
         return None
 
@@ -136,6 +139,8 @@ def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
         best: BestColumn | None = pool.ask(task, clock) if finished else pool.columns.source.fold(task)
         if best is None:
             finished = False
+            if len(pool.resident_positions) < pool.k:
+                continue
             quick = large_volume(pool.resident_columns[None], pool.place(subset), clock)
             if numerical_rank(spectrum(unit_columns(pool.resident_columns[:, quick])), pool.k) == pool.k:
                 subset = pool.resident_positions[quick]
