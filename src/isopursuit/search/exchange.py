@@ -97,8 +97,8 @@ def exchange_search(
     -------
     Search
         The bound is what short proofs reached, at least the trivial one: no D columns have a loss below D. For many
-        points it is the sum of what each point's own best columns must cost. Over a source a note says whether passes have shown
-        that no single swap with any of its columns improves the answer.
+        points it is the sum of what each point's own best columns must cost. Over a source a note says whether passes
+        have shown that no single swap with any of its columns improves the answer.
 
     Examples
     --------

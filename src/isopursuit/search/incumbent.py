@@ -21,7 +21,9 @@ from isopursuit.search.settings import REPORT_SECONDS
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """The state of a running search, as a callback sees it: `incumbent` is the loss of the columns `indices`."""
+    """The state of a running search, as a callback sees it: `incumbent` is the loss of the columns `indices`, which the
+    stage `found_by` found.
+    """
 
     seconds: float
     incumbent: float
@@ -30,6 +32,7 @@ class SearchProgress:
     nodes: int
     open_nodes: int
     indices: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    found_by: str = ""
 
 
 Callback = Callable[[SearchProgress], bool | None]
@@ -161,7 +164,8 @@ class Incumbent:
         self.last_report = seconds
         loss, bound = self.loss, min(self.lower_bound, self.loss)
         gap = (loss - bound) / loss if loss < np.inf else np.inf
-        progress = SearchProgress(seconds, loss, bound, gap, self.nodes + nodes, open_nodes, self.subset)
+        nodes += self.nodes
+        progress = SearchProgress(seconds, loss, bound, gap, nodes, open_nodes, self.subset, self.found_by)
         return bool(self.report_to(progress))
 
     def inside(self, ideal: float, gap: float = 0.0) -> Incumbent:

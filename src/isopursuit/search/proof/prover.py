@@ -26,7 +26,7 @@ from isopursuit.search.pool import Pool
 from isopursuit.search.proof._node import NodeKernel
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
-from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound
+from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM
 
 ROUNDS = 8  # of solving the relaxation and screening all columns (guess)
@@ -87,13 +87,26 @@ class TreeSearch:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
-        assert pool.X is not None
-        limits = Limits(incumbent.gap, self.nodes, self.workers, clock, lambda _: incumbent.report())
-        proof = branch_and_bound(pool.X[0], pool.c, incumbent.subset, limits, include=pool.include)
-        incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
-        incumbent.least = min(incumbent.least, proof.least)
-        incumbent.raise_bound(proof.lower_bound)
-        return proof.stop
+        limits = Limits(incumbent.gap, self.nodes, self.workers, clock)
+        return search_tree(pool, incumbent, limits).stop
+
+
+def search_tree(pool: Pool, incumbent: Incumbent, limits: Limits) -> Proof:
+    """Branch and bound on all columns in memory; what it finds goes to the incumbent."""
+    assert pool.X is not None
+
+    def report(at: Snapshot) -> bool:
+        if at.loss < incumbent.loss:
+            incumbent.offer(at.subset, float(np.log(at.loss)), "tree")
+        incumbent.raise_bound(at.lower_bound)
+        return incumbent.report(at.nodes, at.open_nodes)
+
+    limits = replace(limits, report=report)
+    proof = branch_and_bound(pool.X[0], pool.c, incumbent.subset, limits, include=pool.include)
+    incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
+    incumbent.least = min(incumbent.least, proof.least)
+    incumbent.raise_bound(proof.lower_bound)
+    return proof
 
 
 class Prover:
@@ -126,7 +139,10 @@ class Prover:
         """Raise the bound, exclude columns, and search what is left."""
         pool, incumbent = self.pool, self.incumbent
         if pool.X is not None and pool.missing <= FEW_MISSING:
-            return self.search_tree(pool.X[0])
+            limits = Limits(incumbent.gap, self.nodes_left, self.limits.workers, self.clock)
+            proof = search_tree(pool, incumbent, limits)
+            self.nodes, self.evaluations = proof.nodes, proof.evaluations
+            return proof.stop
         if self.report():
             return StopReason.INTERRUPTED
         if not incumbent.closed and (len(pool.include) == 0 or pool.missing > 3):
@@ -149,24 +165,6 @@ class Prover:
         positions, values = pool.columns_of(kept)
         top = incumbent.limit if found.survivors <= self.room else min(-kept.left, incumbent.limit)
         return Targets(self, positions, values, before.bounds(values), top).run()
-
-    def search_tree(self, X: Array) -> StopReason | None:
-        """The tree on all columns in memory."""
-        pool, incumbent = self.pool, self.incumbent
-
-        def report(at: Snapshot) -> bool:
-            if at.loss < incumbent.loss:
-                incumbent.offer(at.subset, float(np.log(at.loss)), "tree")
-            incumbent.raise_bound(at.lower_bound)
-            return incumbent.report(at.nodes, at.open_nodes)
-
-        limits = Limits(incumbent.gap, self.nodes_left, self.limits.workers, self.clock, report)
-        proof = branch_and_bound(X, pool.c, incumbent.subset, limits, include=pool.include)
-        self.nodes, self.evaluations = proof.nodes, proof.evaluations
-        incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
-        incumbent.least = min(incumbent.least, proof.least)
-        incumbent.raise_bound(proof.lower_bound)
-        return proof.stop
 
     def report(self) -> bool:
         """Progress for the caller; True if the search is to stop."""
