@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Label, Labels, Mask
+from isopursuit._types import Array, Indices, Label, Labels, Mask
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -68,7 +68,7 @@ class Matrix:
         """The rank of the columns, whatever their lengths: see `direction_rank`."""
         return direction_rank(self.values, self.rounding)
 
-    def take(self, columns: Sequence[int] | NDArray[np.intp]) -> Matrix:
+    def take(self, columns: Sequence[int] | Indices) -> Matrix:
         """The matrix of these columns, which are numbers."""
         rounding = None if self.rounding is None else self.rounding[columns]
         labels = None if self.labels is None else tuple(self.labels[i] for i in columns)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.datasets import Dataset, load_iris, load_wine, load_words
 from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
@@ -167,7 +166,7 @@ class Molecule:
 
     matrices: Array
     labels: tuple[str, ...]
-    turned_by: NDArray[np.intp]
+    turned_by: Indices
     bonds: tuple[str, ...]
 
     def turns(self, task: Task, indices: tuple[int, ...]) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import GeometryError, NonFiniteError, ParameterError, ShapeError
 
-Atoms = NDArray[np.intp]
+Atoms = Indices
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))
 STRAIGHT = 1e-6  # sines below this are a line: gradients grow without bound there, and lose their digits

@@ -17,9 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import GeometryError, ShapeError
 from isopursuit.manifold.internal import (
     Atoms,
@@ -122,7 +122,7 @@ class TorsionMatrices:
     matrices: Array
     torsions: Atoms
     labels: tuple[str, ...]
-    frames: NDArray[np.intp]
+    frames: Indices
 
 
 def torsion_matrices(

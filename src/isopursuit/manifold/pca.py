@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.neighbours import Neighbours
 
@@ -59,7 +58,7 @@ class LocalPCA:
                     callback(done, n)
         return bases, spectra, totals, counts
 
-    def _moments(self, numbers: Indices, distances: Array, there: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def _moments(self, numbers: Indices, distances: Array, there: Mask) -> tuple[Array, Array]:
         """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
         Y = self.values[numbers]
         Y -= Y[:, :1].copy()  # neighbours are near one another, wherever they are: their differences are exact
@@ -74,7 +73,7 @@ class LocalPCA:
         turned = np.swapaxes(Y, 1, 2)
         return Y, turned @ Y if Y.shape[1] >= Y.shape[2] else Y @ turned
 
-    def _weights(self, distances: Array, there: NDArray[np.bool_]) -> Array:
+    def _weights(self, distances: Array, there: Mask) -> Array:
         if self.weights is None:
             return np.ones_like(distances)
         if self.weights == "gaussian":

@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Label
+from isopursuit._types import Indices, Label
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.inputs import Options
-from isopursuit.pursuit.settings import (
-    IDENTIFIED_GAP,
-    NEGLIGIBLE_WEIGHT,
-    TIGHT,
-    UNDECIDED_SHARE,
-)
+from isopursuit.pursuit.settings import IDENTIFIED_GAP, NEGLIGIBLE_WEIGHT, TIGHT, UNDECIDED_SHARE
 from isopursuit.pursuit.solutions import choice_seconds, is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
@@ -47,8 +41,8 @@ class Caller:
     many: bool = False
     columns: float = 1.0
     target: float = 1.0
-    order: NDArray[np.intp] | None = None
-    copies: NDArray[np.intp] | None = None
+    order: Indices | None = None
+    copies: Indices | None = None
 
     @property
     def coefficients(self) -> float:
@@ -111,13 +105,13 @@ def judged(design: Design, solved: Solved, caller: Caller, options: Options) -> 
     )
 
 
-def _shared(design: Design, evaluation: Evaluation, copies: NDArray[np.intp]) -> Evaluation:
+def _shared(design: Design, evaluation: Evaluation, copies: Indices) -> Evaluation:
     """The same M, with equal weights on identical columns."""
     mean = np.bincount(copies, evaluation.weights) / np.bincount(copies)
     return design.evaluate(mean[copies]) or evaluation
 
 
-def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[np.intp]:
+def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> Indices:
     """The columns that may be in an optimal solution.
 
     After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B*

@@ -7,9 +7,8 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import RangeError
 from isopursuit.matrix import Matrix, name_columns
 from isopursuit.normalize import Normalization, length_range, normalize, workable
@@ -84,7 +83,7 @@ class Problem:
         return solve_design(self.design, start, self.caller, options)
 
 
-def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
     """An order of the columns by a hash of their entries, so that no answer depends on the order they came in.
 
     Where some columns are identical, they are also numbered, in that order, such that identical ones have one number.
@@ -108,7 +107,7 @@ def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.
     return order, np.cumsum(~copy) - 1
 
 
-def _reordered(values: Array, order: NDArray[np.intp], size: float) -> Array:
+def _reordered(values: Array, order: Indices, size: float) -> Array:
     """The columns in this order, divided by `size`, each contiguous in memory as the kernels need them."""
     x = np.empty(values.shape[::-1])
     places = np.empty_like(order)

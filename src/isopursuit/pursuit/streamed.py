@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import RangeError, RankError
 from isopursuit.matrix import length_notes
 from isopursuit.outputs import check_writable
@@ -36,10 +35,7 @@ from isopursuit.pursuit.settings import (
 from isopursuit.pursuit.starts import solve_as_if_equally_long, starting_columns
 from isopursuit.pursuit.state import load_state, save_state
 from isopursuit.pursuit.whitening import build_design
-from isopursuit.pursuit.working_set import (
-    solve,
-    solve_by_parts,
-)
+from isopursuit.pursuit.working_set import solve, solve_by_parts
 from isopursuit.results import Effort, relative_gap
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
@@ -255,7 +251,7 @@ class StreamedColumns:
         """The part's weights become those of the set."""
         self.weights = weights
 
-    def join(self, found: Screened, keep: NDArray[np.bool_]) -> None:
+    def join(self, found: Screened, keep: Mask) -> None:
         """Replace the resident columns by those to be kept and those that a pass found.
 
         Columns a little below 1 come too. Those of largest σ lie where K errs, which is to one side: alone they would

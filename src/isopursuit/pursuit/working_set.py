@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
 from isopursuit.errors import RankError
@@ -230,7 +229,7 @@ class ResidentColumns:
         self.w[self.columns] = weights
 
 
-def _worst_violators(evaluation: Evaluation, room: int, keep: bool) -> NDArray[np.intp]:
+def _worst_violators(evaluation: Evaluation, room: int, keep: bool) -> Indices:
     """The columns with weight (if they are to be kept) and, of the others, the `room` with the largest q > 1."""
     q = evaluation.q
     held = evaluation.weights > 0 if keep else np.zeros(len(q), dtype=bool)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeError
 from isopursuit.files.arrays import npy_header
 from isopursuit.sources.columns import Source, precision
@@ -116,7 +116,7 @@ class ArraySource:
         """Blocks of equal size."""
         return even_spans(self)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, float64."""
         return np.asarray(self.values[:, indices], dtype=np.float64)
 
@@ -163,7 +163,7 @@ class FileSource:
             x.flush()
         offset = x.offset + x.ctypes.data - whole.ctypes.data
         found = cls(Path(x.filename), offset, x.dtype, x.shape, (x.strides[0], x.strides[1]), kind, workers)
-        few: NDArray[np.intp] = np.unique(np.linspace(0, x.shape[1] - 1, FINGERPRINT).astype(np.intp))
+        few: Indices = np.unique(np.linspace(0, x.shape[1] - 1, FINGERPRINT).astype(np.intp))
         try:
             same = all(found.raw(p, p + 1).tobytes() == x[:, p].tobytes() for p in few.tolist())
         except FileError:
@@ -212,14 +212,14 @@ class FileSource:
         """Blocks of equal size."""
         return even_spans(self)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, float64; near ones are read together."""
         D, _ = self.shape
         near = NEIGHBOUR_BYTES // (self.stored.itemsize * (D if self.upright else 1))
         return take_runs(self, indices, near)
 
 
-def take_runs(source: Blocks, indices: NDArray[np.intp], near: int) -> Array:
+def take_runs(source: Blocks, indices: Indices, near: int) -> Array:
     """Columns by blocks that leave out gaps of more than `near` columns."""
     D, _ = source.shape
     values = np.empty((D, len(indices)))

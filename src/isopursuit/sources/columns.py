@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
@@ -38,7 +37,7 @@ class Source(Protocol):
         """The task's answer over all columns: one pass."""
         ...
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, (D₀, m), float64."""
         ...
 
@@ -78,7 +77,7 @@ class Columns:
             _refuse(found.bad, found.spoiled)
         return replace(found, wanted=found.wanted.trimmed(), drawn=found.drawn.trimmed())
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""
         values = self.source.take(np.asarray(indices, dtype=np.intp))
         if not np.isfinite(values).all():
@@ -86,7 +85,7 @@ class Columns:
             _refuse(tuple((int(i), int(indices[j]), float(values[i, j])) for i, j in where), None)
         return values
 
-    def sample(self, count: int) -> NDArray[np.intp]:
+    def sample(self, count: int) -> Indices:
         """About `count` columns, in runs spread evenly over all."""
         P = self.shape[1]
         if count >= P:

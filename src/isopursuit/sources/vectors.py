@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
 from isopursuit.files.paths import check_file, is_there
 from isopursuit.files.reading import PANDAS_INDEX
@@ -106,7 +106,7 @@ class VectorFiles:
         """One pass, a row group at a time."""
         return fold_blocks(self, task, self.workers)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These vectors as columns, float64; each group is read once."""
         return take_runs(self, indices, max(rows for _, _, rows in self.groups))
 
