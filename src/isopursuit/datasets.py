@@ -82,6 +82,9 @@ def load_words() -> Dataset:
     return _load("words")
 
 
+DATASETS = {"iris": load_iris, "wine": load_wine, "words": load_words}
+
+
 def _load(name: str) -> Dataset:
     source = files("isopursuit") / "data" / f"{name}.csv"
     header, *rows = source.read_text(encoding="utf-8").splitlines()

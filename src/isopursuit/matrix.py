@@ -7,7 +7,6 @@ A matrix is validated here once. Behind the door functions pass `Matrix` objects
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,8 +24,10 @@ from isopursuit.errors import (
     RangeError,
     RankError,
     ShapeError,
+    did_you_mean,
     printable,
 )
+from isopursuit.parameters import is_whole
 from isopursuit.rank import direction_rank, leading_directions
 
 SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
@@ -159,15 +160,14 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
     for column in columns:
         if isinstance(column, Hashable) and column in position:
             found.add(position[column])
-        elif numbered and isinstance(column, int | np.integer) and not isinstance(column, bool):
+        elif numbered and is_whole(column):
             if not -P <= column < P:
                 raise ParameterError(f"{what} names column {column}, but X has {P} columns, 0 to {P - 1}.")
             found.add(int(column) % P)
         else:
-            close = difflib.get_close_matches(str(column), [str(label) for label in position], n=3)
-            hint = f" Did you mean {', '.join(repr(name) for name in close)}?" if close else ""
-            known = "" if position else " X has no labels; pass labels= or column numbers."
-            raise LabelError(f"{what} names {column!r}, which is not a column.{hint}{known}")
+            hint = did_you_mean(str(column), map(str, position))
+            hint = hint if position else "X has no labels; pass labels= or column numbers."
+            raise LabelError(f"{what} names {column!r}, which is not a column. {hint}".rstrip())
     return ColumnNumbers(sorted(found))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Status
 from isopursuit.errors import printable
+from isopursuit.parameters import is_whole
 from isopursuit.renamed import warn_renamed
 
 FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
@@ -26,7 +27,7 @@ def plain(value: Any) -> Any:
     """What JSON can hold: finite numbers, text, None."""
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if is_whole(value):
         return int(value)
     return value if value is None or isinstance(value, bool | str) else str(value)
 

@@ -12,6 +12,7 @@ from scipy.linalg import eigh
 from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.neighbours import Neighbours
+from isopursuit.rank import fix_signs
 
 Weights = Literal["gaussian"] | Callable[[Array], Array]
 SMALL = 48  # eigenvectors of matrices up to this size are found in batches, all of them
@@ -109,9 +110,7 @@ def _leading(Y: Array, squares: Array, count: int, D: int) -> tuple[Array, Array
         vectors = np.linalg.qr(np.swapaxes(Y, 1, 2) @ vectors)[0]
     if vectors.shape[2] < D:  # too few neighbours, which is refused when all are known
         vectors = np.pad(vectors, [(0, 0), (0, 0), (0, D - vectors.shape[2])])
-    # fix the signs, so that the answer does not depend on LAPACK's
-    top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1, keepdims=True), axis=1)
-    return vectors * np.where(top < 0, -1.0, 1.0), np.maximum(values[:, ::-1], 0.0)
+    return fix_signs(vectors), np.maximum(values[:, ::-1], 0.0)
 
 
 def slices(total: int, size: int) -> Iterator[slice]:

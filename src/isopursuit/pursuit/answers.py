@@ -126,8 +126,8 @@ def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> Indices:
 
 def nothing(design: Design, caller: Caller) -> Pursuit:
     """The answer B = 0, where the target is zero or the penalty outweighs every column."""
-    n, P, D = design.shape
-    y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
+    n, P, _ = design.shape
+    y = design.target
     objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.penalty > 0 else 0.0
     dual = y / design.penalty / caller.columns if design.penalty > 0 else np.zeros_like(y)
     none = np.zeros((n, 0, y.shape[-1]))

@@ -174,7 +174,7 @@ class Design:
 
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
         """A lower bound on min f from the point ν = M⁻¹Y/ρ, where no column has ‖YᵀM⁻¹x_p‖ above ρ."""
-        nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
+        nu = self.slope(evaluation)
         trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
         return bounds(0.0, trace, float(np.vdot(nu, nu)), rho, self.penalty)[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -15,9 +14,8 @@ from isopursuit._types import Array
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.matrix import LARGEST, as_matrix
-from isopursuit.pursuit.progress import PursuitProgress
+from isopursuit.pursuit.progress import Callback
 
-Callback = Callable[[PursuitProgress], bool | None]
 Solution = Literal["minimum-norm", "vertex"]
 
 

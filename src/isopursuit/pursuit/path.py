@@ -13,8 +13,9 @@ import numpy as np
 from isopursuit._types import Array, Label
 from isopursuit.errors import ParameterError
 from isopursuit.matrix import LARGEST, Matrix, as_points
-from isopursuit.pursuit.inputs import Callback, as_options, as_targets
+from isopursuit.pursuit.inputs import as_options, as_targets
 from isopursuit.pursuit.problems import Problem
+from isopursuit.pursuit.progress import Callback
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
 from isopursuit.threads import on_one_blas_thread

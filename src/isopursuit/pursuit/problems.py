@@ -128,11 +128,8 @@ def normalized_problem(
 ) -> tuple[Problem, float]:
     """The program on normalized columns times e^(−log_scale), one factor for all points."""
     normalized = [normalize(m.values, c, normalization) for m in matrices]
-    log_scale = max(one.log_scale for one in normalized) if penalty == 0 else 0.0
-    values = [
-        one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
-        for one in normalized
-    ]
+    log_scale = max(own for _, own in normalized) if penalty == 0 else 0.0
+    values = [v if own == log_scale else v * np.exp(own - log_scale) for v, own in normalized]
     carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
     points = [replace(m, values=v) for m, v in zip(matrices, values, strict=True)]
     return Problem.of(points, many, None, penalty, deadline, carried), log_scale

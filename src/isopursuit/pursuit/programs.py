@@ -16,8 +16,9 @@ from isopursuit.matrix import as_points
 from isopursuit.normalize import Normalization, workable
 from isopursuit.parameters import as_exponent
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
-from isopursuit.pursuit.inputs import Callback, Options, Solution, as_options, as_penalty, as_targets
+from isopursuit.pursuit.inputs import Options, Solution, as_options, as_penalty, as_targets
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error
+from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit

@@ -23,13 +23,16 @@ class PursuitProgress:
     bytes: int = 0
 
 
+Callback = Callable[[PursuitProgress], bool | None]
+
+
 class Watch:
     """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
 
     It stops the solver at the deadline, by `time.perf_counter`.
     """
 
-    def __init__(self, callback: Callable[[PursuitProgress], bool | None] | None, deadline: float = np.inf) -> None:
+    def __init__(self, callback: Callback | None, deadline: float = np.inf) -> None:
         self.callback, self.deadline = callback, deadline
         self.began = time.perf_counter()
         self.columns = self.passes = self.bytes = 0

@@ -8,17 +8,16 @@ end (design.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, PursuitStatus
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
-from isopursuit.pursuit.progress import PursuitProgress, Watch
+from isopursuit.pursuit.progress import Callback, Watch
 from isopursuit.pursuit.settings import (
     FEWEST_JOINING,
     INTERRUPTIBLE,
@@ -32,8 +31,6 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.starts import plain_start, quick_start, start_from_longest, starting_columns
 
-Status = Literal["optimal", "stalled", "stopped"]
-
 
 @dataclass(frozen=True)
 class Solved:
@@ -41,14 +38,14 @@ class Solved:
 
     evaluation: Evaluation
     independent: bool
-    status: Status
+    status: PursuitStatus
 
 
 def pursue(
     design: Design,
     tol: float,
     weights: Array | None,
-    callback: Callable[[PursuitProgress], bool | None] | None,
+    callback: Callback | None,
     deadline: float = np.inf,
 ) -> Solved:
     """Minimize f to a relative gap of tol, from the given weights if any."""

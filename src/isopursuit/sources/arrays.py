@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from isopursuit.files.arrays import npy_header
 from isopursuit.sources.columns import Source, precision
 from isopursuit.sources.settings import BLOCK_BYTES, FINGERPRINT, LEAST_BLOCK, NEIGHBOUR_BYTES, SPARSE
 from isopursuit.sources.tasks import Task
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.threads import on_one_blas_thread, processors
 
 
 class Blocks(Source, Protocol):
@@ -64,15 +63,14 @@ def _joined(task: Task, answer: Any, found: Any) -> Any:
     return found if answer is None else task.merge(answer, found)
 
 
-def processors() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _block_width(source: Source) -> int:
+    """How many columns are read at once."""
+    return max(BLOCK_BYTES // (source.shape[0] * source.dtype.itemsize), LEAST_BLOCK)
 
 
 def even_spans(source: Source) -> Iterator[tuple[int, int]]:
     """All columns, BLOCK_BYTES bytes at a time."""
-    D, P = source.shape
-    width = max(BLOCK_BYTES // (D * source.dtype.itemsize), LEAST_BLOCK)
+    P, width = source.shape[1], _block_width(source)
     return ((first, min(first + width, P)) for first in range(0, P, width))
 
 
@@ -224,7 +222,7 @@ def take_runs(source: Blocks, indices: Indices, near: int) -> Array:
     D, _ = source.shape
     values = np.empty((D, len(indices)))
     order = np.argsort(indices, kind="stable")
-    widest = max(BLOCK_BYTES // (D * source.dtype.itemsize), LEAST_BLOCK)
+    widest = _block_width(source)
     begin = 0
     while begin < len(order):
         first = int(indices[order[begin]])

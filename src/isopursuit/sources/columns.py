@@ -11,6 +11,7 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
+from isopursuit.rank import fix_signs
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
 from isopursuit.sources.settings import DEPENDENT, FINGERPRINT, RUN, SHOWN
@@ -138,9 +139,7 @@ class Columns:
             raise ParameterError(f"k={k!r} is out of range: there are {D} rows, so project on 1 to {rank} dimensions.")
         if k > rank:
             raise RankError(f"The columns have {D} rows but rank {rank}. Project on at most {rank} dimensions.")
-        leading = U[:, ::-1][:, :k]
-        # fix the signs, so that the answer does not depend on LAPACK's
-        leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+        leading = fix_signs(U[:, ::-1][:, :k])
         A = leading.T if t.A is None else leading.T @ t.A
         return replace(self, transform=replace(t, A=np.ascontiguousarray(A)))
 
@@ -191,7 +190,11 @@ def as_source(
     """
     if vectors not in ("columns", "rows"):
         raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
-    columns = x if isinstance(x, Columns) else _opened(_source(x, vectors == "rows", workers))
+    if isinstance(x, Columns):
+        columns = x
+    else:
+        source = _source(x, vectors == "rows", workers)
+        columns = Columns(source, notes=getattr(source, "notes", ()))
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
@@ -207,10 +210,6 @@ def as_source(
             f"Otherwise pass k={P} or less."
         )
     return columns
-
-
-def _opened(source: Source) -> Columns:
-    return Columns(source, notes=getattr(source, "notes", ()))
 
 
 def is_source(x: Any) -> bool:
