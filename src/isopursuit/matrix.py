@@ -1,6 +1,6 @@
-"""The door: whatever the caller has becomes a validated D × P matrix of float64, or an error that says what to do.
+"""Validation: whatever the caller passes becomes a validated D × P matrix of float64, or an error that says what to do.
 
-A matrix is validated here once. Behind the door functions pass `Matrix` objects and column numbers to each other: a
+A matrix is validated here once. After that, functions pass `Matrix` objects and column numbers to each other: a
 `Matrix` that comes back to `as_matrix` or `as_points` is not looked at again, nor are `ColumnNumbers` that come back to
 `as_indices`. Integers, booleans and float32 are converted to float64. The caller's data are never changed.
 """

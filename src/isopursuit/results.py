@@ -228,8 +228,8 @@ class Search:
         "optimal": proved. "gap": proved within the gap asked for. The others say why the search ended before that, and
         the bound says how far from the best the subset can be. "time", "nodes", "interrupted": a limit or the caller
         stopped it. "memory": too many columns of a source could not be excluded. "precision": the subsets in question
-        are so badly conditioned that float64 cannot tell their losses apart. "heuristic": a method that proves nothing;
-        the bound is the trivial one.
+        are so badly conditioned that float64 cannot distinguish their losses. "heuristic": a method that proves
+        nothing; the bound is the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
     seconds : float

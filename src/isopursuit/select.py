@@ -1,4 +1,4 @@
-"""The front door: normalize → pursue → search, and an answer that explains itself.
+"""The main function: normalize → pursue → search, and an answer that explains itself.
 
 One rule shares the time limit: the prices at the end are left what they are estimated to take, at most a quarter of the
 time; of the rest the pursuit may take `PURSUIT_SHARE`, and the search takes whatever the pursuit did not use.

@@ -10,7 +10,7 @@ q_p = ‖Yᵀ M⁻¹ x_p‖²,
     B = W Xᵀ M⁻¹ Y         is feasible,          primal = Σ w_p √q_p,
     ν = M⁻¹ Y / √max q     is dual feasible,     dual   = tr(Yᵀ ν),
 
-so that every w has an honest certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
+so that every w has a valid certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
 lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
 their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
 

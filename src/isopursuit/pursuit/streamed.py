@@ -122,7 +122,7 @@ class StreamedColumns:
 
         Where columns outnumber D² by far and the target is the identity, a pass finds the longest normalized columns of
         all: as far as columns point everywhere, M is a multiple of the identity and length is all that matters. They
-        are solved as if they were equally long, as their small differences would lead K astray on all other columns.
+        are solved as if they were equally long (`solve_as_if_equally_long` says why).
         """
         D = self.columns.shape[0]
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
@@ -225,7 +225,7 @@ class StreamedColumns:
             self.dual = self.design.dual_point(evaluation, found.top)[0]
         slack = max(evaluation.value - self.lower, 1e-15 * evaluation.value)
         self.reach = float(np.sqrt(slack)) * (1 + 1e-9) + 1e-12
-        self.settled = found.wanted.left < -self.reach
+        self.settled = found.largest.left < -self.reach
         self.band = max(found.top - 1, 0.0)
         if self.state is not None:
             self.unsaved = save_state(self.state, self)
@@ -259,7 +259,7 @@ class StreamedColumns:
         linear programs with many more constraints than unknowns).
         """
         self.indices, self.stored = self.indices[keep], self.stored[:, keep]
-        for indices, _, values in found.wanted.parts + found.drawn.parts:
+        for indices, _, values in found.largest.parts + found.drawn.parts:
             new = np.flatnonzero(~np.isin(indices, self.indices))
             self.indices = np.concatenate([self.indices, indices[new]])
             self.stored = np.concatenate([self.stored, values[new].T.astype(np.float64)], axis=1)
@@ -293,7 +293,7 @@ class StreamedColumns:
         if found is not None and self.settled:
             # the proof is about the weights that were screened: their columns stay too
             held = np.asarray(self.weights > 0)
-            indices, sigma, values = found.wanted.parts[0]
+            indices, sigma, values = found.largest.parts[0]
             near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(indices, self.indices[held]))
             self.indices = np.concatenate([self.indices[held], indices[near]])
             self.stored = np.concatenate([self.stored[:, held], values[near].T.astype(np.float64)], axis=1)

@@ -72,7 +72,7 @@ def pursue(
         if again is None or again.gap > max(tol, evaluation.gap):
             break
         evaluation, independent = again, determined
-    if evaluation is None:  # rounding left M singular: the start is at least an honest answer
+    if evaluation is None:  # rounding left M singular: the start is at least a valid answer
         evaluation = design.evaluate(design.start())
     if evaluation is None:
         raise RankError(

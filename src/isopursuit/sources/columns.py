@@ -1,4 +1,4 @@
-"""The door for columns that are not simply an array in memory, and the two verbs behind it: screen and take."""
+"""Columns that are not simply an array in memory: `as_source`, and the two operations on a source, screen and take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, Ran
 from isopursuit.rank import fix_signs
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
-from isopursuit.sources.settings import DEPENDENT, FINGERPRINT, RUN, SHOWN
+from isopursuit.sources.settings import DEPENDENT, RUN, SHOWN
 from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
 
@@ -22,7 +22,7 @@ Vectors = Literal["columns", "rows"]
 
 
 class Source(Protocol):
-    """Columns wherever they live. `dtype` is the precision they are screened in, float32 or float64."""
+    """Columns, wherever they are stored. `dtype` is the precision they are screened in, float32 or float64."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,9 +74,9 @@ class Columns:
     def screen(self, question: Screen) -> Screened:
         """One pass over all columns; refuses entries that are not finite."""
         found: Screened = self.source.fold(question)
-        if found.spoiled:
-            _refuse(found.bad, found.spoiled)
-        return replace(found, wanted=found.wanted.trimmed(), drawn=found.drawn.trimmed())
+        if found.bad_columns:
+            _refuse(found.bad, found.bad_columns)
+        return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
 
     def take(self, indices: Indices) -> Array:
         """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""
@@ -94,12 +94,6 @@ class Columns:
         runs = max(count // RUN, 1)
         starts = np.linspace(0, P - RUN, runs).astype(np.intp) if P > RUN else np.zeros(1, dtype=np.intp)
         return np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())
-
-    def fingerprint(self) -> Array:
-        """A few entries by which the same columns are known again."""
-        P = self.shape[1]
-        few = np.unique(np.linspace(0, P - 1, FINGERPRINT).astype(np.intp))
-        return self.take(few).sum(axis=0)
 
     @on_one_blas_thread
     def standardized(self) -> Columns:
@@ -159,7 +153,7 @@ class Columns:
 def as_source(
     x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, workers: int | None = None
 ) -> Columns:
-    """Columns wherever they live, for `isometry_pursuit`, `basis_pursuit` and `select`.
+    """Columns, wherever they are stored, for `isometry_pursuit`, `basis_pursuit` and `select`.
 
     Parameters
     ----------
