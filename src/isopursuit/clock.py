@@ -66,6 +66,9 @@ class Clock:
         return self if self.limit is None else Clock(self.started, self.limit - seconds)
 
 
+UNLIMITED = Clock(time.perf_counter())
+
+
 def as_time_limit(time_limit: float | None) -> float | None:
     """Seconds that a function may take, or None for no limit."""
     if time_limit is None:

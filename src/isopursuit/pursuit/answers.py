@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -158,7 +157,7 @@ def _choose(
         return evaluation, True, solution
     if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED_GAP or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
-    if choice_seconds(design, len(evaluation.tight)) > options.deadline - time.perf_counter():
+    if choice_seconds(design, len(evaluation.tight)) > options.clock.remaining:
         return evaluation, False, "interior"
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation, evaluation.tight)

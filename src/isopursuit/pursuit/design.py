@@ -134,7 +134,9 @@ class Design:
         """Improve weights in place by the solver for many rows (truncated.py); the gap that it reached."""
         products = HostProducts(self.x[0]) if self.products is None else self.products
         program = Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
-        return descend(program, weights, tol, watch, warm=warm, deadline=np.inf if watch is None else watch.deadline)
+        return descend(
+            program, weights, tol, watch, warm=warm, deadline=np.inf if watch is None else watch.clock.deadline
+        )
 
     def take(self, columns: Indices) -> Design:
         """The program on some of its columns."""

@@ -277,7 +277,7 @@ class StreamedColumns:
     @property
     def time_for_a_pass(self) -> bool:
         """Whether a pass like the last one would end before the deadline."""
-        return time.perf_counter() + max(self.seconds[-1:], default=0.0) <= self.watch.deadline
+        return max(self.seconds[-1:], default=0.0) <= self.watch.clock.remaining
 
     @property
     def gap(self) -> float:
@@ -340,7 +340,7 @@ class StreamedColumns:
 
 def load_columns(columns: Columns, target: Array | None, penalty: float, options: Options) -> Resident:
     """Minimize f over a source to the relative gap asked for, or until every column that matters is resident."""
-    watch = Watch(options.callback, options.deadline)
+    watch = Watch(options.callback, options.clock)
     weights = as_weights(options.weights, columns.shape[1])
     state = None if options.state is None else Path(options.state)
     stream = StreamedColumns(columns, target, penalty, options.memory, watch, state, weights)

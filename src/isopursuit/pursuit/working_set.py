@@ -7,7 +7,6 @@ end (design.py).
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +16,8 @@ from isopursuit._types import Array, Indices, PursuitStatus
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
-from isopursuit.pursuit.progress import Callback, Watch
+from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import (
     FEWEST_JOINING,
     INTERRUPTIBLE,
@@ -41,23 +41,15 @@ class Solved:
     status: PursuitStatus
 
 
-def pursue(
-    design: Design,
-    tol: float,
-    weights: Array | None,
-    callback: Callback | None,
-    deadline: float = np.inf,
-) -> Solved:
-    """Minimize f to a relative gap of tol, from the given weights if any."""
-    w = (
-        quick_start(design)
-        if weights is None and design.x.size / SOLVER_RATE > deadline - time.perf_counter()
-        else None
-    )
+def pursue(design: Design, tol: float, weights: Array | None, options: Options) -> Solved:
+    """Minimize f to a relative gap of tol, from the given weights if any; the options say when to stop."""
+    callback, clock = options.callback, options.clock
+    short = weights is None and design.x.size / SOLVER_RATE > clock.remaining
+    w = quick_start(design) if short else None
     w = plain_start(design, weights) if w is None else w
     # a watch on large problems lets Ctrl-C through even without a callback
-    watched = callback is not None or deadline < np.inf or design.x.size > INTERRUPTIBLE
-    watch = Watch(callback, deadline) if watched else None
+    watched = callback is not None or clock.limit is not None or design.x.size > INTERRUPTIBLE
+    watch = Watch(callback, clock) if watched else None
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
@@ -88,7 +80,7 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
     """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
     if watch is not None:
         watch.columns = len(w)
-    if watch is not None and time.perf_counter() > watch.deadline:
+    if watch is not None and watch.clock.expired:
         watch.stopped = True
         return False
     n, P, D = design.shape
