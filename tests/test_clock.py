@@ -30,7 +30,7 @@ def test_time_passes_until_the_deadline(now: list[float]) -> None:
 def test_without_a_limit_time_is_never_over(now: list[float]) -> None:
     clock = Clock.of(None)
     now[0] = 1e9
-    for one in (clock, clock.until(0.5), clock.part(0.5), clock.reserve(3.0)):
+    for one in (clock, clock.part(0.5), clock.reserve(3.0)):
         assert (one.limit, one.deadline, one.remaining, one.remaining_limit) == (None, math.inf, math.inf, None)
         assert not one.expired
     assert clock.seconds == 1e9 - 100.0
@@ -39,8 +39,6 @@ def test_without_a_limit_time_is_never_over(now: list[float]) -> None:
 def test_parts_of_the_time(now: list[float]) -> None:
     clock = Clock.of(10)
     now[0] = 104.0
-    assert clock.until(0.6).deadline == pytest.approx(106.0)
-    assert clock.until(0.6).started == clock.started
     part = clock.part(0.5)
     assert (part.started, part.deadline, part.remaining) == (104.0, 107.0, 3.0)
     assert clock.reserve(2.5).deadline == 107.5

@@ -6,7 +6,7 @@ from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.path import lasso_path
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
-from isopursuit.pursuit.working_set import PursuitProgress
+from isopursuit.pursuit.progress import PursuitProgress
 from isopursuit.results import Certificate, Effort, Pursuit, Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search

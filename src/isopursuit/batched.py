@@ -120,7 +120,7 @@ def batched_pursuit(
         Number of threads, by default one for each processor; PyTorch has its own.
     callback : callable, optional
         Called with a `BatchedProgress` after each block of problems; return True to stop. The problems left then keep
-        the weights that a solver starts from, with an honest gap.
+        the weights that a solver starts from, with a valid gap.
     time_limit : float, optional
         Seconds after which to stop, as a callback does.
 

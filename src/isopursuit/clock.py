@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from numbers import Real
 
 from isopursuit.errors import ParameterError
+from isopursuit.parameters import MAX_SETTING, is_number
 
-MAX_LIMIT = 1e30  # seconds; larger limits are refused, because Python's integers can exceed what float64 holds (guess)
 MIN_LIMIT = 1e-3  # seconds; the shortest limit passed on to a function, which refuses 0 (guess)
 
 
@@ -62,10 +61,6 @@ class Clock:
         """The remaining seconds as the `time_limit` of another function: at least `MIN_LIMIT`; None without a limit."""
         return None if self.limit is None else max(self.remaining, MIN_LIMIT)
 
-    def until(self, share: float) -> Clock:
-        """The clock that started with this one and has this share of its whole limit."""
-        return self if self.limit is None else Clock(self.started, share * self.limit)
-
     def part(self, fraction: float) -> Clock:
         """A clock that starts now and has this fraction of the remaining time."""
         return Clock(time.perf_counter(), None if self.limit is None else fraction * self.remaining)
@@ -75,12 +70,14 @@ class Clock:
         return self if self.limit is None else Clock(self.started, self.limit - seconds)
 
 
+UNLIMITED = Clock(time.perf_counter())
+
+
 def as_time_limit(time_limit: float | None) -> float | None:
     """Seconds that a function may take, or None for no limit."""
     if time_limit is None:
         return None
-    # a truth value is a number to Python, but no time
-    if not isinstance(time_limit, Real) or isinstance(time_limit, bool) or not 0 < time_limit < MAX_LIMIT:
+    if not is_number(time_limit) or not 0 < time_limit < MAX_SETTING:
         raise ParameterError(
             f"time_limit={time_limit!r} is not a positive number of seconds. Pass one such as 60, or None."
         )

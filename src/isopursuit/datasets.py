@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import ParameterError
 
 
@@ -44,7 +43,7 @@ class Dataset:
         """The paper's i-th replicate: a random half (or P) of the samples, in the authors' own random order."""
         return np.ascontiguousarray(self.standardized()[self.draw(i, P)].T[:D])
 
-    def draw(self, i: int, P: int | None = None) -> NDArray[np.intp]:
+    def draw(self, i: int, P: int | None = None) -> Indices:
         """The samples that are the columns of the i-th replicate."""
         n = len(self.values)
         return np.random.RandomState(i).choice(range(n), n // 2 if P is None else P, replace=False)
@@ -81,6 +80,9 @@ def load_words() -> Dataset:
     ('man', 'male', 'guy')
     """
     return _load("words")
+
+
+DATASETS = {"iris": load_iris, "wine": load_wine, "words": load_words}
 
 
 def _load(name: str) -> Dataset:

@@ -83,7 +83,7 @@ class ParameterError(InputError):
 
 
 class RangeError(InputError):
-    """The numbers involved span more than float64 can hold, so no honest answer can be computed."""
+    """The numbers involved span more than float64 can hold, so no reliable answer can be computed."""
 
 
 class BudgetError(InputError):
@@ -103,7 +103,7 @@ class PackageError(IsoPursuitError, ImportError):
 
 
 def optional(module: str, extra: str, what: str, otherwise: str = "") -> Any:
-    """A module that not everyone has, or a refusal that says what to install."""
+    """A module of an optional package; an error that says what to install where it is missing."""
     try:
         return import_module(module)
     except ImportError:

@@ -1,13 +1,12 @@
-"""The door: whatever the caller has becomes a validated D × P matrix of float64, or an error that says what to do.
+"""Validation: whatever the caller passes becomes a validated D × P matrix of float64, or an error that says what to do.
 
-A matrix is validated here once. Behind the door functions pass `Matrix` objects and column numbers to each other: a
+A matrix is validated here once. After that, functions pass `Matrix` objects and column numbers to each other: a
 `Matrix` that comes back to `as_matrix` or `as_points` is not looked at again, nor are `ColumnNumbers` that come back to
 `as_indices`. Integers, booleans and float32 are converted to float64. The caller's data are never changed.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Label, Labels, Mask
+from isopursuit._types import Array, Indices, Label, Labels, Mask
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -25,8 +24,10 @@ from isopursuit.errors import (
     RangeError,
     RankError,
     ShapeError,
+    did_you_mean,
     printable,
 )
+from isopursuit.parameters import is_whole
 from isopursuit.rank import direction_rank, leading_directions
 
 SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
@@ -68,7 +69,7 @@ class Matrix:
         """The rank of the columns, whatever their lengths: see `direction_rank`."""
         return direction_rank(self.values, self.rounding)
 
-    def take(self, columns: Sequence[int] | NDArray[np.intp]) -> Matrix:
+    def take(self, columns: Sequence[int] | Indices) -> Matrix:
         """The matrix of these columns, which are numbers."""
         rounding = None if self.rounding is None else self.rounding[columns]
         labels = None if self.labels is None else tuple(self.labels[i] for i in columns)
@@ -159,15 +160,14 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
     for column in columns:
         if isinstance(column, Hashable) and column in position:
             found.add(position[column])
-        elif numbered and isinstance(column, int | np.integer) and not isinstance(column, bool):
+        elif numbered and is_whole(column):
             if not -P <= column < P:
                 raise ParameterError(f"{what} names column {column}, but X has {P} columns, 0 to {P - 1}.")
             found.add(int(column) % P)
         else:
-            close = difflib.get_close_matches(str(column), [str(label) for label in position], n=3)
-            hint = f" Did you mean {', '.join(repr(name) for name in close)}?" if close else ""
-            known = "" if position else " X has no labels; pass labels= or column numbers."
-            raise LabelError(f"{what} names {column!r}, which is not a column.{hint}{known}")
+            hint = did_you_mean(str(column), map(str, position))
+            hint = hint if position else "X has no labels; pass labels= or column numbers."
+            raise LabelError(f"{what} names {column!r}, which is not a column. {hint}".rstrip())
     return ColumnNumbers(sorted(found))
 
 

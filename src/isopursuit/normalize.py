@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -128,18 +127,10 @@ def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
     return scaled
 
 
-@dataclass(frozen=True)
-class Normalized:
-    """A normalized matrix times e^(−log_scale)."""
-
-    values: Array
-    log_scale: float
-
-
-def normalize(values: Array, c: float, normalization: Normalization) -> Normalized:
-    """Normalize for the pursuit: one common factor keeps the longest column near 1, whatever c."""
+def normalize(values: Array, c: float, normalization: Normalization) -> tuple[Array, float]:
+    """The normalized matrix times e^(−log_scale), and log_scale, which keeps the longest column near 1, whatever c."""
     stack, log_scale = normalize_stack(values[None], c, normalization)
-    return Normalized(stack[0], float(log_scale[0]))
+    return stack[0], float(log_scale[0])
 
 
 def normalize_stack(values: Array, c: float, normalization: Normalization) -> tuple[Array, Array]:
@@ -165,7 +156,7 @@ def workable(values: Array, normalization: Normalization, c: float) -> str:
     """What c or scale would keep the normalized columns within reach of float64, in words."""
 
     def reachable(matrix: Array, exponent: float) -> bool:
-        s = singular_values(normalize(matrix, exponent, normalization).values)
+        s = singular_values(normalize(matrix, exponent, normalization)[0])
         return bool(s[-1] > 1e-10 * s[0])
 
     lengths = np.linalg.norm(values, axis=0)

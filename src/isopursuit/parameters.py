@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -15,7 +16,12 @@ MAX_SETTING = 1e30  # Python's integers have no limit; this is far beyond any se
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether this is a real number, and not a truth value."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether this is a whole number, and not a truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def as_gap(gap: float) -> float:
@@ -27,7 +33,7 @@ def as_gap(gap: float) -> float:
 
 def as_count(count: int, least: int, what: str) -> int:
     """A whole number, at least so large."""
-    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
+    if not is_whole(count) or count < least:
         raise ParameterError(f"{what}={count!r} must be a whole number, at least {least}.")
     return int(count)
 
@@ -43,7 +49,7 @@ def as_size(k: int | None, D: int, rank: int) -> int:
     """How many columns to pick: D, or fewer, never more than the rank."""
     if k is None:
         k = D
-    if not isinstance(k, int | np.integer) or isinstance(k, bool):
+    if not is_whole(k):
         raise ParameterError(f"k={k!r} is not a whole number. Pass how many columns to pick, from 1 to {rank}.")
     if not 1 <= k <= D:
         raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {rank} columns.")

@@ -249,14 +249,9 @@ def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
         pursuit, search = two_stage([matrix], c, exact, normalization, time_limit=limit)
         return search, pursuit.certificate, len(pursuit.support)
 
-    plain: dict[str, Callable[[Matrix, float | None], Search]] = {
-        "exact": lambda matrix, limit: exact(matrix, c, time_limit=limit),
-        "exchange": lambda matrix, limit: exchange_search(matrix, c, time_limit=limit),
-        "greedy": lambda matrix, limit: greedy_search(matrix, c, time_limit=limit),
-        "brute": lambda matrix, limit: brute_search(matrix, c, time_limit=limit),
-    }
     if method == "two-stage":
         return pursued
-    if method not in plain:
+    searches = {"exact": exact, "exchange": exchange_search, "greedy": greedy_search, "brute": brute_search}
+    if method not in searches:
         raise unknown(method)
-    return lambda matrix, limit: (plain[method](matrix, limit), None, 0)
+    return lambda matrix, limit: (searches[method](matrix, c, time_limit=limit), None, 0)

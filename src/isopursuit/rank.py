@@ -80,6 +80,12 @@ def side_by_side(values: Array, block: int = 256) -> Array:
     return x
 
 
+def fix_signs(vectors: Array) -> Array:
+    """Vectors (…, D, k) whose largest entries are positive, so that no answer depends on the signs LAPACK chose."""
+    top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=-2, keepdims=True), axis=-2)
+    return vectors * np.where(top < 0, -1.0, 1.0)
+
+
 def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
     """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ.
 
@@ -92,8 +98,5 @@ def leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[A
     """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE."""
     kept = np.delete(values, without, axis=1) if without else values
     u, s, _ = np.linalg.svd(row_triangle(kept).T)
-    leading = u[:, :k]
-    # fix the signs, so that the answer does not depend on LAPACK's
-    leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
     gap = s[k - 1] - (s[k] if k < len(s) else 0.0)
-    return leading, EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))
+    return fix_signs(u[:, :k]), EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))

@@ -11,6 +11,7 @@ import numpy as np
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Status
 from isopursuit.errors import printable
+from isopursuit.parameters import is_whole
 from isopursuit.renamed import warn_renamed
 
 FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
@@ -26,7 +27,7 @@ def plain(value: Any) -> Any:
     """What JSON can hold: finite numbers, text, None."""
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if is_whole(value):
         return int(value)
     return value if value is None or isinstance(value, bool | str) else str(value)
 
@@ -227,8 +228,8 @@ class Search:
         "optimal": proved. "gap": proved within the gap asked for. The others say why the search ended before that, and
         the bound says how far from the best the subset can be. "time", "nodes", "interrupted": a limit or the caller
         stopped it. "memory": too many columns of a source could not be excluded. "precision": the subsets in question
-        are so badly conditioned that float64 cannot tell their losses apart. "heuristic": a method that proves nothing;
-        the bound is the trivial one.
+        are so badly conditioned that float64 cannot distinguish their losses. "heuristic": a method that proves
+        nothing; the bound is the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
     seconds : float

@@ -1,4 +1,4 @@
-"""The front door: normalize → pursue → search, and an answer that explains itself.
+"""The main function: normalize → pursue → search, and an answer that explains itself.
 
 One rule shares the time limit: the prices at the end are left what they are estimated to take, at most a quarter of the
 time; of the rest the pursuit may take `PURSUIT_SHARE`, and the search takes whatever the pursuit did not use.
@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Indices, Label, Method
+from isopursuit._types import Label, Method
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.explain import Outcome, before_explaining, explain
@@ -25,13 +25,12 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import ExactSettings, exact, exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.search.incumbent import SearchProgress
+from isopursuit.search.incumbent import Callback
 from isopursuit.search.inputs import as_array_pool
 from isopursuit.selection import Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
 
-Callback = Callable[[SearchProgress], bool | None]
 Problem = MatrixProblem | SourceProblem
 
 PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of two stages may take (guess)
@@ -61,7 +60,7 @@ def select(
     normalization: Normalization = "symmetric",
     time_limit: float | None = 60.0,
     gap: float = 0.0,
-    callback: Callable[[SearchProgress], bool | None] | None = None,
+    callback: Callback | None = None,
 ) -> Selection:
     """Pick the k columns of X that are as orthonormal as possible.
 
@@ -152,15 +151,12 @@ def _search_tied(problem: Problem, pursuit: Pursuit, options: _Options, clock: C
     """The second stage: an exact search among the tied columns and those to include."""
     numbers, points = problem.kept(pursuit)
     include = ColumnNumbers(np.searchsorted(numbers, problem.include).tolist())
-    callback = None if options.callback is None else _in_callers_numbers(options.callback, numbers)
+    given = options.callback
+    callback: Callback | None = None if given is None else lambda now: given(replace(now, indices=numbers[now.indices]))
     pool = as_array_pool(points, options.c, include)
     # the columns are pruned already
     found = exact(pool, ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False), clock)
     return replace(found, indices=numbers[found.indices], labels=problem.labels)
-
-
-def _in_callers_numbers(callback: Callback, numbers: Indices) -> Callback:
-    return lambda progress: callback(replace(progress, indices=numbers[progress.indices]))
 
 
 def two_stage(

@@ -168,13 +168,7 @@ class Selection:
     def _repr_html_(self) -> str:
         loss = loss_text(self, 6)
         rows = [
-            (
-                one.label,
-                f"{one.length:.3f}",
-                views.number(one.price, 3),
-                one.replacement_text,
-            )
-            for one in self.choices
+            (one.label, f"{one.length:.3f}", views.number(one.price, 3), one.replacement_text) for one in self.choices
         ]
         return views.result(
             f"{self.k} columns by {self.method}, loss {loss} (ideal {self.ideal})",

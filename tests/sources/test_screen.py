@@ -63,9 +63,9 @@ def test_the_bounds_hold_whatever_float32_does(seed, D, magnitude, normalized):
     true = (root - 1) / np.sqrt(np.where(leverage > 0, leverage, 1))
     assert (sigma[below] >= true[below] * (1 + slack)).all()
     found = screen(x, 0)
-    indices = found.wanted.parts[0][0]
+    indices = found.largest.parts[0][0]
     behind = np.setdiff1d(np.flatnonzero(s > 0), indices)
-    assert found.wanted.left >= sigma[behind].max(initial=-np.inf)
+    assert found.largest.left >= sigma[behind].max(initial=-np.inf)
     assert found.top == worst.max()
 
 
@@ -80,7 +80,7 @@ def test_blocks_merge_to_what_one_block_gives():
         found = asked(x[:, first : first + 450], first)
         answer = found if answer is None else screen.merge(answer, found)
     assert (answer.columns, answer.near, answer.top) == (whole.columns, whole.near, whole.top)
-    for one, other in ((answer.wanted.trimmed(), whole.wanted), (answer.drawn.trimmed(), whole.drawn)):
+    for one, other in ((answer.largest.trimmed(), whole.largest), (answer.drawn.trimmed(), whole.drawn)):
         assert one.parts[0][0].tolist() == other.parts[0][0].tolist()
         np.testing.assert_array_equal(one.parts[0][2], other.parts[0][2])
         assert one.left == other.left

@@ -15,14 +15,13 @@ from isopursuit.cli.inputs import Candidates, Input, row_numbers
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
 from isopursuit.clock import as_time_limit
-from isopursuit.datasets import load_iris, load_wine, load_words
+from isopursuit.datasets import DATASETS
 from isopursuit.errors import ParameterError, printable
 from isopursuit.matrix import in_row_space
 from isopursuit.outputs import check_writable
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
-DATASETS = {"iris": load_iris, "wine": load_wine, "words": load_words}
 COMPARED: tuple[Method, ...] = ("greedy", "two-stage", "exchange", "exact")
 FAR_FROM_IDEAL = 100  # a loss above this multiple of the ideal one gets a note about the lengths (a guess)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
 from isopursuit.files import read_table
-from isopursuit.files.paths import is_there
+from isopursuit.files.paths import is_there, one_line
 from isopursuit.sources.columns import as_source
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ class Input:
         try:
             client = distributed.Client(self.scheduler, timeout=10)
         except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise ParameterError(f"No Dask scheduler answers at {self.scheduler}: {reason}.") from None
+            raise ParameterError(f"No Dask scheduler answers at {self.scheduler}: {one_line(error)}.") from None
         with client:
             yield as_source(on_cluster(columns), standardize=self.standardize, k=self.k)
 

@@ -15,6 +15,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns
 from isopursuit.normalize import Normalization
+from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, numerical_rank, row_triangle, singular_values
 from isopursuit.results import Certificate
 from isopursuit.select import select
@@ -163,7 +164,7 @@ class IsometrySelector(BaseEstimator):
             raise RankError(f"No {what} can be picked: all are zero, constant or excluded. Check X and the options.")
         if self.k is None:
             return min(max(default(rank), included), rank)
-        if not isinstance(self.k, int | np.integer) or isinstance(self.k, bool):
+        if not is_whole(self.k):
             raise ParameterError(f"k={self.k!r} is not a whole number. Pass how many {what} to pick, from 1 to {rank}.")
         if not 1 <= self.k <= rank:
             raise ParameterError(

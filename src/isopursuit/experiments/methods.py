@@ -51,10 +51,6 @@ def run(task: Task) -> Record:
     return record
 
 
-def _pursue(X: Array, task: Task) -> Record:
-    return _of_pursuit(isometry_pursuit(X, task.c))
-
-
 def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
     """Isometry pursuit, then the best subset of what it leaves."""
     exact = partial(exact_search, workers=1, node_limit=node_limit(task))
@@ -108,7 +104,7 @@ def _scs(X: Array, task: Task) -> Record:
 
 METHODS: dict[str, Callable[[Array, Task], Record]] = {
     "greedy": lambda X, task: _of_search(greedy_search(X, task.c)),
-    "pursuit": _pursue,
+    "pursuit": lambda X, task: _of_pursuit(isometry_pursuit(X, task.c)),
     "two-stage": _two_stage,
     "exchange": lambda X, task: _of_search(exchange_search(X, task.c)),
     "exact": lambda X, task: _of_search(exact_search(X, task.c, workers=1, node_limit=node_limit(task))),

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
-from isopursuit.datasets import Dataset, load_iris, load_wine, load_words
+from isopursuit._types import Array, Indices
+from isopursuit.datasets import DATASETS, Dataset
 from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
@@ -167,7 +166,7 @@ class Molecule:
 
     matrices: Array
     labels: tuple[str, ...]
-    turned_by: NDArray[np.intp]
+    turned_by: Indices
     bonds: tuple[str, ...]
 
     def turns(self, task: Task, indices: tuple[int, ...]) -> tuple[str, ...]:
@@ -192,8 +191,8 @@ def dataset(name: str, D: int) -> Dataset:
     """Iris, Wine and Words as they come; of breast cancer the first D features, of digits the D pixels of largest
     variance (scikit-learn's copies, in the order of the file).
     """
-    if name in ("iris", "wine", "words"):
-        return {"iris": load_iris, "wine": load_wine, "words": load_words}[name]()
+    if name in DATASETS:
+        return DATASETS[name]()
     from sklearn import datasets
 
     load: Any = datasets.load_digits if name == "digits" else datasets.load_breast_cancer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from isopursuit.experiments.plan import Task, kind
 from isopursuit.experiments.store import Record
 
 Rows = Mapping[Task, Record]
+T = TypeVar("T")
 
 TIE = 1e-9  # losses closer than this are equal
 REACHED = 1e-9  # a loss within this relative distance of the proved optimum has reached it
@@ -38,13 +40,12 @@ def printed_rows(rows: Rows) -> list[tuple[str, paper.Row]]:
     return [(name, printed) for row, printed in paper.TABLE_1.items() for name in names if kind(name) == row]
 
 
-def series(rows: Rows, value: Callable[[Record], float | None], **key: object) -> dict[int, float]:
-    """One number per replicate, of the rows whose task has these values; rows without it are left out."""
-    found: dict[int, float] = {}
+def series(rows: Rows, value: Callable[[Record], T | None], **key: object) -> dict[int, T]:
+    """One value per replicate, of the rows whose task has this key; rows without a value are left out."""
+    found: dict[int, T] = {}
     for task, record in rows.items():
-        number = value(record)
-        if number is not None and all(getattr(task, name) == given for name, given in key.items()):
-            found[task.replicate] = number
+        if all(getattr(task, name) == given for name, given in key.items()) and (one := value(record)) is not None:
+            found[task.replicate] = one
     return found
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,6 @@ from isopursuit.errors import InputError
 from isopursuit.experiments.plan import PARAMETERS, Task
 
 LAYOUT = 2  # of the tables below; a store of another layout is refused
-TIMED = ("seconds", "second_stage")
 KEY = Task._fields
 SAFE = "Rows saved before are safe."
 DAMAGED = (
@@ -222,13 +221,3 @@ def environment() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def differences(first: Iterable[tuple[Task, Record]], second: Iterable[tuple[Task, Record]]) -> list[Task]:
-    """The tasks whose rows differ, times apart."""
-    one, two = ({task: _timeless(record) for task, record in rows} for rows in (first, second))
-    return sorted(task for task in one.keys() | two.keys() if one.get(task) != two.get(task))
-
-
-def _timeless(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in asdict(record).items() if name not in TIMED}

@@ -120,14 +120,10 @@ def distance(rows: Rows) -> Table:
     """How far each method is from the proved optimum, and how often it reaches it."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
-        proved = {
-            task.replicate: record.loss
-            for task, record in rows.items()
-            if (task.study, task.data, task.method) == ("table 1", name, "exact") and record.status == "optimal"
-        }
-        best_known = {replicate: loss for replicate, loss in proved.items() if loss is not None}
+        key = {"study": "table 1", "data": name}
+        proved = series(rows, lambda record: record.loss if record.status == "optimal" else None, **key, method="exact")
         for method in ("greedy", "two-stage", "exchange", "random"):
-            found, best = paired(losses(rows, study="table 1", data=name, method=method), best_known)
+            found, best = paired(losses(rows, **key, method=method), proved)
             if len(best):
                 over = found / best - 1
                 share = (over <= REACHED).mean()
@@ -141,12 +137,9 @@ def random_stage(rows: Rows) -> Table:
     """Random columns in stage one, as many as the pursuit keeps, the best subset of them in stage two."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
-        two_stage = series(rows, lambda record: record.log_loss, study="table 1", data=name, method="two-stage")
-        drawn = {
-            task.replicate: np.array(record.draws)
-            for task, record in rows.items()
-            if (task.study, task.data, task.method) == ("table 1", name, "random") and record.draws
-        }
+        key = {"study": "table 1", "data": name}
+        two_stage = series(rows, lambda record: record.log_loss, **key, method="two-stage")
+        drawn = series(rows, lambda record: np.array(record.draws) if record.draws else None, **key, method="random")
         common = sorted(set(drawn) & set(two_stage))
         if common:
             draws = np.concatenate([drawn[i] for i in common])
@@ -187,17 +180,11 @@ def coordinates(rows: Rows) -> Table:
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
         for method in ("greedy", "two-stage", "exchange", "exact"):
-            turns = [
-                record.turns
-                for task, record in rows.items()
-                if (task.study, task.data, task.method) == ("table 1", name, method) and record.turns
-            ]
-            joint = next(
-                (r for t, r in rows.items() if (t.study, t.data, t.method) == ("manifold", name, method)), None
-            )
+            turns = series(rows, lambda record: record.turns or None, study="table 1", data=name, method=method)
+            joint = series(rows, lambda record: record, study="manifold", data=name, method=method).get(WHOLE)
             if not turns or joint is None or joint.loss is None or joint.turns is None:
                 continue
-            share = np.mean([len(set(bonds)) == 2 for bonds in turns])
+            share = np.mean([len(set(bonds)) == 2 for bonds in turns.values()])
             together = f"{joint.note} (turned by {', '.join(joint.turns)})"
             among = " among the tied" if method == "two-stage" else ""
             proof = f"proved{among}" if joint.status == "optimal" else "no proof"

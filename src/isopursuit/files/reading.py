@@ -30,6 +30,8 @@ from isopursuit.files.table import Table
 from isopursuit.matrix import SHOWN, name_columns
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
 PANDAS_INDEX = "__index_level_0__"  # the name under which pandas writes an index that has none
 
 
@@ -86,8 +88,8 @@ def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
     try:
         if kind in TEXT:
             return read_delimited(path.read_bytes(), path.name, header)
-        if kind in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
-            frame = pl.read_parquet(path) if kind in (".parquet", ".pq") else pl.read_ipc(path)
+        if kind in PARQUET + ARROW:
+            frame = pl.read_parquet(path) if kind in PARQUET else pl.read_ipc(path)
             names, series = list(frame.columns), list(frame.get_columns())
             if PANDAS_INDEX not in names:
                 return Columns(names, series)

@@ -11,18 +11,16 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import GeometryError, NonFiniteError, ParameterError, ShapeError
-
-Atoms = NDArray[np.intp]
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))
 STRAIGHT = 1e-6  # sines below this are a line: gradients grow without bound there, and lose their digits
 
 
-def all_angles(atoms: int) -> Atoms:
+def all_angles(atoms: int) -> Indices:
     """Every planar angle of every three atoms, (3·C(atoms, 3), 3).
 
     Examples
@@ -36,7 +34,7 @@ def all_angles(atoms: int) -> Atoms:
     return triples[:, [[1, 0, 2], [0, 1, 2], [0, 2, 1]]].reshape(-1, 3)
 
 
-def all_torsions(atoms: int) -> Atoms:
+def all_torsions(atoms: int) -> Indices:
     """Every four atoms in the paper's six orders, (6·C(atoms, 4), 4).
 
     Examples
@@ -50,7 +48,7 @@ def all_torsions(atoms: int) -> Atoms:
     return quadruples[:, ORDERINGS].reshape(-1, 4)
 
 
-def bond_torsions(bonds: Iterable[tuple[int, int]]) -> Atoms:
+def bond_torsions(bonds: Iterable[tuple[int, int]]) -> Indices:
     """The torsions along three bonds in a row, each once, with the lower axis atom first.
 
     Examples
@@ -73,7 +71,7 @@ def adjacency(bonds: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
     return {i: sorted(near[i]) for i in sorted(near)}
 
 
-def labels(symbols: Sequence[str], rows: Atoms) -> tuple[str, ...]:
+def labels(symbols: Sequence[str], rows: Indices) -> tuple[str, ...]:
     """What a chemist calls each function of a dictionary, atoms numbered from 0.
 
     Examples
@@ -171,12 +169,12 @@ def sines(positions: ArrayLike, rows: ArrayLike) -> Array:
     return _sines(*_arguments(positions, rows))
 
 
-def refuse_lines(positions: ArrayLike, rows: ArrayLike, frames: Atoms) -> None:
+def refuse_lines(positions: ArrayLike, rows: ArrayLike, frames: Indices) -> None:
     """Refuse frames, called by these numbers, at which a function of the dictionary has no gradient."""
     _refuse_lines(*_arguments(positions, rows), frames)
 
 
-def _refuse_lines(r: Array, rows: Atoms, frames: Atoms | None = None) -> None:
+def _refuse_lines(r: Array, rows: Indices, frames: Indices | None = None) -> None:
     corners = rows if rows.shape[1] == 3 else np.concatenate([rows[:, :3], rows[:, 1:]])
     ends = np.sort(corners[:, [0, 2]], axis=1)
     corners = np.unique(np.column_stack([ends[:, 0], corners[:, 1], ends[:, 1]]), axis=0)
@@ -191,7 +189,7 @@ def _refuse_lines(r: Array, rows: Atoms, frames: Atoms | None = None) -> None:
         )
 
 
-def _arguments(positions: ArrayLike, rows: ArrayLike, size: int | None = None) -> tuple[Array, Atoms]:
+def _arguments(positions: ArrayLike, rows: ArrayLike, size: int | None = None) -> tuple[Array, Indices]:
     """Positions as (n, 3, atoms), and a dictionary that fits them."""
     r = np.asarray(positions, dtype=np.float64)
     if r.ndim != 3 or r.shape[2] != 3:
@@ -213,20 +211,20 @@ def _arguments(positions: ArrayLike, rows: ArrayLike, size: int | None = None) -
     return np.ascontiguousarray(r.transpose(0, 2, 1)), given.astype(np.intp)
 
 
-def _sines(r: Array, rows: Atoms) -> Array:
+def _sines(r: Array, rows: Indices) -> Array:
     if rows.shape[1] == 4:
         return np.minimum(_sines(r, rows[:, :3]), _sines(r, rows[:, 1:]))
     u, v = _sides(r, rows)
     return _length(_cross(u, v)) / np.maximum(_length(u) * _length(v), np.finfo(float).tiny)
 
 
-def _sides(r: Array, rows: Atoms) -> tuple[Array, Array]:
+def _sides(r: Array, rows: Indices) -> tuple[Array, Array]:
     """From the vertex to the other two, each (n, 3, m)."""
     vertex = r[:, :, rows[:, 1]]
     return r[:, :, rows[:, 0]] - vertex, r[:, :, rows[:, 2]] - vertex
 
 
-def _path(r: Array, rows: Atoms) -> tuple[Array, Array, Array]:
+def _path(r: Array, rows: Indices) -> tuple[Array, Array, Array]:
     """The path's sides f = i − j, g = j − k, h = l − k, each (n, 3, m)."""
     first, second, third, last = (r[:, :, column] for column in rows.T)
     return first - second, second - third, last - third
@@ -244,7 +242,7 @@ def _cross(x: Array, y: Array) -> Array:
     return np.stack([x[:, a] * y[:, b] - x[:, b] * y[:, a] for a, b in ((1, 2), (2, 0), (0, 1))], axis=1)
 
 
-def _scatter(r: Array, rows: Atoms, *parts: Array) -> Array:
+def _scatter(r: Array, rows: Indices, *parts: Array) -> Array:
     """Gradients (n, 3·atoms, m) from those by each of a function's own atoms, (n, 3, m) each."""
     n, _, atoms = r.shape
     full = np.zeros((n, atoms, 3, len(rows)))

@@ -17,12 +17,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import GeometryError, ShapeError
 from isopursuit.manifold.internal import (
-    Atoms,
     adjacency,
     all_angles,
     all_torsions,
@@ -120,9 +119,9 @@ class TorsionMatrices:
     """What to select torsions from: `matrices` (n, D, P), one a frame, with the P torsions' atoms (P, 4) and labels."""
 
     matrices: Array
-    torsions: Atoms
+    torsions: Indices
     labels: tuple[str, ...]
-    frames: NDArray[np.intp]
+    frames: Indices
 
 
 def torsion_matrices(
@@ -210,7 +209,7 @@ def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tup
     return motions.reshape(len(r), len(axes), -1) @ gradients
 
 
-def _refuse_unexplained(explained: Array, gradients: Array, rows: Atoms, numbers: Atoms) -> None:
+def _refuse_unexplained(explained: Array, gradients: Array, rows: Indices, numbers: Indices) -> None:
     """Refuse torsions whose gradients have a part that no angle's gradient has."""
     left: Array = 1 - (explained**2).sum(axis=1) / (gradients**2).sum(axis=1)
     if left.size and left.max() > UNEXPLAINED:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import ParameterError, optional
 
-Neighbours = tuple[Indices, Array, NDArray[np.bool_]]  # (m, k) numbers, distances, and which are there at all
+Neighbours = tuple[Indices, Array, Mask]  # (m, k) numbers, distances, and which are there at all
 
 TREE_DIMENSIONS = 15  # a k-d tree finds neighbours up to here, a matrix product beyond
 CHUNK = 1 << 14  # differences computed at once

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.neighbours import Neighbours
+from isopursuit.rank import fix_signs
 
 Weights = Literal["gaussian"] | Callable[[Array], Array]
 SMALL = 48  # eigenvectors of matrices up to this size are found in batches, all of them
@@ -59,7 +59,7 @@ class LocalPCA:
                     callback(done, n)
         return bases, spectra, totals, counts
 
-    def _moments(self, numbers: Indices, distances: Array, there: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def _moments(self, numbers: Indices, distances: Array, there: Mask) -> tuple[Array, Array]:
         """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
         Y = self.values[numbers]
         Y -= Y[:, :1].copy()  # neighbours are near one another, wherever they are: their differences are exact
@@ -74,7 +74,7 @@ class LocalPCA:
         turned = np.swapaxes(Y, 1, 2)
         return Y, turned @ Y if Y.shape[1] >= Y.shape[2] else Y @ turned
 
-    def _weights(self, distances: Array, there: NDArray[np.bool_]) -> Array:
+    def _weights(self, distances: Array, there: Mask) -> Array:
         if self.weights is None:
             return np.ones_like(distances)
         if self.weights == "gaussian":
@@ -110,9 +110,7 @@ def _leading(Y: Array, squares: Array, count: int, D: int) -> tuple[Array, Array
         vectors = np.linalg.qr(np.swapaxes(Y, 1, 2) @ vectors)[0]
     if vectors.shape[2] < D:  # too few neighbours, which is refused when all are known
         vectors = np.pad(vectors, [(0, 0), (0, 0), (0, D - vectors.shape[2])])
-    # fix the signs, so that the answer does not depend on LAPACK's
-    top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1, keepdims=True), axis=1)
-    return vectors * np.where(top < 0, -1.0, 1.0), np.maximum(values[:, ::-1], 0.0)
+    return fix_signs(vectors), np.maximum(values[:, ::-1], 0.0)
 
 
 def slices(total: int, size: int) -> Iterator[slice]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import FileError, NonFiniteError, ParameterError, ShapeError, optional
 from isopursuit.files.paths import one_line
 
@@ -33,7 +32,7 @@ class Trajectory:
     """One molecule in many frames: `positions` (n, atoms, 3) in Å, the atoms' `numbers`, and where it comes from."""
 
     positions: Array
-    numbers: NDArray[np.intp]
+    numbers: Indices
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -98,7 +97,7 @@ def find_bonds(trajectory: Trajectory, *, stretch: float = 1.2) -> tuple[tuple[i
     return tuple((a, b) for a, b in pairs)
 
 
-def _from_archive(path: Path) -> tuple[Array, NDArray[np.intp]]:
+def _from_archive(path: Path) -> tuple[Array, Indices]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             found = list(archive.files)
@@ -112,7 +111,7 @@ def _from_archive(path: Path) -> tuple[Array, NDArray[np.intp]]:
     raise FileError(f"{path.name} holds {', '.join(found) or 'nothing'}. A trajectory has the arrays {known}.")
 
 
-def _from_ase(path: Path) -> tuple[Array, NDArray[np.intp]]:
+def _from_ase(path: Path) -> tuple[Array, Indices]:
     io = optional("ase.io", "chem", f"Reading {path.suffix or 'such'} files")
     try:
         frames: list[Any] = list(io.read(path, index=":"))

@@ -1,4 +1,4 @@
-"""What all pictures share: colours that colour-blind eyes can tell apart (Okabe and Ito's), names and ticks."""
+"""What all pictures share: colours that colour-blind readers can distinguish (Okabe and Ito's), names and ticks."""
 
 from __future__ import annotations
 

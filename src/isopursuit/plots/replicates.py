@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Mask
 from isopursuit.errors import ShapeError
 from isopursuit.plots.axes import (
     BLUE,
@@ -148,7 +148,7 @@ def _pairs(first: ArrayLike, second: ArrayLike) -> Array:
     return np.column_stack([one, two])
 
 
-def _winners(losses: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+def _winners(losses: Array) -> tuple[Mask, Mask, Mask]:
     """Where the first is lower, where the second is, and where they are equal."""
     one, two = losses.T
     with np.errstate(invalid="ignore"):
@@ -156,7 +156,7 @@ def _winners(losses: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArr
     return ~equal & (one < two), ~equal & (two < one), equal
 
 
-def _count_title(title: str, drawable: NDArray[np.bool_]) -> str:
+def _count_title(title: str, drawable: Mask) -> str:
     missing = int((~drawable).sum())
     return f"{title} ({len(drawable)})" + (f"\n{missing} with an infinite loss not shown" if missing else "")
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Label
+from isopursuit._types import Indices, Label
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.inputs import Options
-from isopursuit.pursuit.settings import (
-    IDENTIFIED_GAP,
-    NEGLIGIBLE_WEIGHT,
-    TIGHT,
-    UNDECIDED_SHARE,
-)
+from isopursuit.pursuit.settings import IDENTIFIED_GAP, NEGLIGIBLE_WEIGHT, TIGHT, UNDECIDED_SHARE
 from isopursuit.pursuit.solutions import choice_seconds, is_unique, minimum_norm, polytope, too_many, vertex
 from isopursuit.pursuit.working_set import Solved
 from isopursuit.results import Certificate, Pursuit
@@ -47,8 +40,8 @@ class Caller:
     many: bool = False
     columns: float = 1.0
     target: float = 1.0
-    order: NDArray[np.intp] | None = None
-    copies: NDArray[np.intp] | None = None
+    order: Indices | None = None
+    copies: Indices | None = None
 
     @property
     def coefficients(self) -> float:
@@ -111,13 +104,13 @@ def judged(design: Design, solved: Solved, caller: Caller, options: Options) -> 
     )
 
 
-def _shared(design: Design, evaluation: Evaluation, copies: NDArray[np.intp]) -> Evaluation:
+def _shared(design: Design, evaluation: Evaluation, copies: Indices) -> Evaluation:
     """The same M, with equal weights on identical columns."""
     mean = np.bincount(copies, evaluation.weights) / np.bincount(copies)
     return design.evaluate(mean[copies]) or evaluation
 
 
-def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[np.intp]:
+def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> Indices:
     """The columns that may be in an optimal solution.
 
     After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B*
@@ -132,8 +125,8 @@ def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> NDArray[n
 
 def nothing(design: Design, caller: Caller) -> Pursuit:
     """The answer B = 0, where the target is zero or the penalty outweighs every column."""
-    n, P, D = design.shape
-    y = np.broadcast_to(np.eye(D), (n, D, D)) if design.y is None else design.y
+    n, P, _ = design.shape
+    y = design.target
     objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.penalty > 0 else 0.0
     dual = y / design.penalty / caller.columns if design.penalty > 0 else np.zeros_like(y)
     none = np.zeros((n, 0, y.shape[-1]))
@@ -164,7 +157,7 @@ def _choose(
         return evaluation, True, solution
     if solved.status == "stopped" or weighted == 0 or evaluation.gap > IDENTIFIED_GAP or too_many(design, weighted):
         return evaluation, weighted == 0, "interior" if weighted else solution
-    if choice_seconds(design, len(evaluation.tight)) > options.deadline - time.perf_counter():
+    if choice_seconds(design, len(evaluation.tight)) > options.clock.remaining:
         return evaluation, False, "interior"
     evaluation = _purified(design, evaluation)
     optimal = polytope(design, evaluation, evaluation.tight)

@@ -10,7 +10,7 @@ q_p = ‖Yᵀ M⁻¹ x_p‖²,
     B = W Xᵀ M⁻¹ Y         is feasible,          primal = Σ w_p √q_p,
     ν = M⁻¹ Y / √max q     is dual feasible,     dual   = tr(Yᵀ ν),
 
-so that every w has an honest certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
+so that every w has a valid certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
 lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
 their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
 
@@ -27,19 +27,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.progress import Watch
-from isopursuit.pursuit.settings import (
-    MANY_ROWS,
-    MANY_ROWS_COLUMNS,
-    NEAR_TIGHT,
-    REFINED_RESIDUAL,
-)
+from isopursuit.pursuit.settings import MANY_ROWS, MANY_ROWS_COLUMNS, NEAR_TIGHT, REFINED_RESIDUAL
 from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
 from isopursuit.rank import EPS, spectrum
 from isopursuit.results import Certificate
@@ -140,9 +134,11 @@ class Design:
         """Improve weights in place by the solver for many rows (truncated.py); the gap that it reached."""
         products = HostProducts(self.x[0]) if self.products is None else self.products
         program = Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
-        return descend(program, weights, tol, watch, warm=warm, deadline=np.inf if watch is None else watch.deadline)
+        return descend(
+            program, weights, tol, watch, warm=warm, deadline=np.inf if watch is None else watch.clock.deadline
+        )
 
-    def take(self, columns: NDArray[np.intp]) -> Design:
+    def take(self, columns: Indices) -> Design:
         """The program on some of its columns."""
         x = np.ascontiguousarray(self.x[:, columns, :])
         start_weights = None if self.start_weights is None else self.start_weights[columns]
@@ -152,7 +148,7 @@ class Design:
         """M⁻¹Y (n, D, r), which is dual feasible as far as q ≤ 1."""
         return evaluation.inverse if self.aim is None else evaluation.inverse @ self.aim
 
-    def coefficients(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Array:
+    def coefficients(self, evaluation: Evaluation, support: Indices) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""
         B = self.x[:, support, :] @ self.slope(evaluation)
         B *= evaluation.weights[support, None]
@@ -180,7 +176,7 @@ class Design:
 
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
         """A lower bound on min f from the point ν = M⁻¹Y/ρ, where no column has ‖YᵀM⁻¹x_p‖ above ρ."""
-        nu = evaluation.inverse if self.y is None else evaluation.inverse @ self.y
+        nu = self.slope(evaluation)
         trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
         return bounds(0.0, trace, float(np.vdot(nu, nu)), rho, self.penalty)[1]
 
@@ -191,7 +187,7 @@ class Design:
             return self.y is not None and not self.y.any()
         return self.largest_pull <= self.penalty
 
-    def certified(self, evaluation: Evaluation, support: NDArray[np.intp]) -> Certified:
+    def certified(self, evaluation: Evaluation, support: Indices) -> Certified:
         """Coefficients on the support and a dual point, for the caller's columns, and what they prove by themselves.
 
         Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
@@ -219,9 +215,7 @@ class Design:
         above = (dual - primal) / primal if primal > 0 else 0.0
         return Certified(support, B, norms, t * nu, certificate, max(certificate.gap, above))
 
-    def _feasible(
-        self, evaluation: Evaluation, support: NDArray[np.intp]
-    ) -> tuple[NDArray[np.intp], Array, Array, float]:
+    def _feasible(self, evaluation: Evaluation, support: Indices) -> tuple[Indices, Array, Array, float]:
         """Coefficients, corrected where they miss the constraint by more than rounding, Y − X B, and its relative size.
 
         Where the columns with weight cannot correct them, those with ‖νᵀx_p‖ near 1 join.
@@ -244,7 +238,7 @@ class Design:
                 support, B, misfit, residual = columns, full, left, again
         return support, B, misfit, residual
 
-    def _cost(self, evaluation: Evaluation, support: NDArray[np.intp], misfit: Array, total: float) -> float:
+    def _cost(self, evaluation: Evaluation, support: Indices, misfit: Array, total: float) -> float:
         """An upper bound on what coefficients that remove the residual R add to the objective."""
         if self.aim is None:  # B R does, and ‖B_p R‖ ≤ ‖B_p‖ ‖R‖
             return total * math.sqrt(float(np.vdot(misfit, misfit)))
@@ -259,7 +253,7 @@ class Design:
         triangle = self.triangles[i] if self.triangles else None
         return right if triangle is None else lower_solve(triangle, right)
 
-    def _missed(self, B: Array, support: NDArray[np.intp]) -> tuple[Array, float]:
+    def _missed(self, B: Array, support: Indices) -> tuple[Array, float]:
         """Y − X B in the caller's coordinates, and ‖Y − X B‖ / ‖Y‖ with a bound on the rounding of X B."""
         misfit = np.empty_like(self.given)
         for i, b in enumerate(B):
@@ -269,11 +263,11 @@ class Design:
             return misfit, 0.0
         return misfit, (math.sqrt(float(np.vdot(misfit, misfit))) + self._rounding(B, support)) / size
 
-    def _columns(self, i: int, support: NDArray[np.intp]) -> Array:
+    def _columns(self, i: int, support: Indices) -> Array:
         """Some of the caller's columns at one point, one in each row."""
         return self.x[i][support] if self.values is None else self.values[i][:, support].T
 
-    def _rounding(self, B: Array, support: NDArray[np.intp]) -> float:
+    def _rounding(self, B: Array, support: Indices) -> float:
         """A bound on the rounding of X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each
         coefficient to eps.
         """

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.pursuit.settings import TIED_ROUNDING, TIGHT
 from isopursuit.rank import EPS
 from isopursuit.results import Certificate, relative_gap
@@ -22,7 +21,7 @@ class Certified:
     also where rounding puts the dual one above.
     """
 
-    support: NDArray[np.intp]
+    support: Indices
     B: Array
     norms: Array
     nu: Array
@@ -52,12 +51,12 @@ class Evaluation:
         """Whether f itself is near its least value, so that weights mean something, not only the coefficients."""
         return self.value - self.dual <= 1e-6 * self.value or self.gap > 1e-6
 
-    def take(self, columns: NDArray[np.intp]) -> Evaluation:
+    def take(self, columns: Indices) -> Evaluation:
         """The same on some of the columns, which include those with weight; the bounds stay those over all."""
         return replace(self, weights=self.weights[columns], q=self.q[columns], leverage=self.leverage[columns])
 
     @cached_property
-    def tied(self) -> NDArray[np.intp]:
+    def tied(self) -> Indices:
         """The columns that no proof excludes from the support of an optimal solution.
 
         With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
@@ -68,7 +67,7 @@ class Evaluation:
         return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0)) >= 1.0 - TIED_ROUNDING)
 
     @property
-    def tight(self) -> NDArray[np.intp]:
+    def tight(self) -> Indices:
         """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
         tied = self.tied
         return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -12,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
-from isopursuit.clock import Clock
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.matrix import LARGEST, as_matrix
-from isopursuit.pursuit.progress import PursuitProgress
+from isopursuit.pursuit.progress import Callback
 
-Callback = Callable[[PursuitProgress], bool | None]
 Solution = Literal["minimum-norm", "vertex"]
 
 
@@ -25,14 +23,14 @@ Solution = Literal["minimum-norm", "vertex"]
 class Options:
     """How to pursue: the gap to reach, which solution, where to start, and when to stop.
 
-    `deadline` is by `time.perf_counter`. `state` and `memory` concern sources.
+    `state` and `memory` concern sources.
     """
 
     tol: float = 1e-10
     solution: Solution = "minimum-norm"
     weights: ArrayLike | None = None
     callback: Callback | None = None
-    deadline: float = np.inf
+    clock: Clock = UNLIMITED
     state: str | Path | None = None
     memory: int | None = None
 
@@ -43,7 +41,7 @@ def as_options(tol: float, solution: Solution, time_limit: float | None, **other
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
     if solution not in ("minimum-norm", "vertex"):
         raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")
-    return Options(tol, solution, deadline=Clock.of(time_limit).deadline, **others)
+    return Options(tol, solution, clock=Clock.of(time_limit), **others)
 
 
 def as_penalty(penalty: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -13,8 +12,9 @@ import numpy as np
 from isopursuit._types import Array, Label
 from isopursuit.errors import ParameterError
 from isopursuit.matrix import LARGEST, Matrix, as_points
-from isopursuit.pursuit.inputs import Callback, as_options, as_targets
+from isopursuit.pursuit.inputs import as_options, as_targets
 from isopursuit.pursuit.problems import Problem
+from isopursuit.pursuit.progress import Callback
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
 from isopursuit.threads import on_one_blas_thread
@@ -62,13 +62,13 @@ def lasso_path(
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
     grid = _grid(penalties, smallest, matrices, targets)
-    problem = Problem.of(matrices, many, targets, grid[0], options.deadline)
+    problem = Problem.of(matrices, many, targets, grid[0], options.clock)
     path: list[Pursuit] = []
     for penalty in grid:
         found = problem.with_penalty(penalty).pursue(options)
         path.append(found)
         options = replace(options, weights=found.weights if len(found.support) else None)
-        if found.status == "stopped" or time.perf_counter() > options.deadline:
+        if found.status == "stopped" or options.clock.expired:
             break
     return tuple(path)
 

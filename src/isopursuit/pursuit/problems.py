@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import RangeError
 from isopursuit.matrix import Matrix, name_columns
 from isopursuit.normalize import Normalization, length_range, normalize, workable
@@ -49,7 +48,7 @@ class Problem:
         many: bool,
         targets: list[Array] | None,
         penalty: float,
-        deadline: float = np.inf,
+        clock: Clock = UNLIMITED,
         log_scale: float = 0.0,
     ) -> Problem:
         """The program for one matrix or several, whose columns are the caller's times e^(−log_scale).
@@ -63,7 +62,7 @@ class Problem:
         aims = targets if targets is None or reach == 1 else [t / reach for t in targets]
         size = _power_of_two(values)
         duration = COPIES * sum(v.nbytes for v in values) / COPY_RATE
-        if duration > deadline - time.perf_counter() and 2**-60 < size < 2**60:
+        if duration > clock.remaining and 2**-60 < size < 2**60:
             caller = Caller(labels, notes, many, math.exp(log_scale), reach)
             return cls(build_design(values, aims, penalty / reach), caller)
         order, copies = _canonical_order(values)
@@ -84,7 +83,7 @@ class Problem:
         return solve_design(self.design, start, self.caller, options)
 
 
-def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
     """An order of the columns by a hash of their entries, so that no answer depends on the order they came in.
 
     Where some columns are identical, they are also numbered, in that order, such that identical ones have one number.
@@ -108,7 +107,7 @@ def _canonical_order(values: list[Array]) -> tuple[NDArray[np.intp], NDArray[np.
     return order, np.cumsum(~copy) - 1
 
 
-def _reordered(values: Array, order: NDArray[np.intp], size: float) -> Array:
+def _reordered(values: Array, order: Indices, size: float) -> Array:
     """The columns in this order, divided by `size`, each contiguous in memory as the kernels need them."""
     x = np.empty(values.shape[::-1])
     places = np.empty_like(order)
@@ -125,18 +124,15 @@ def _power_of_two(values: list[Array]) -> float:
 
 
 def normalized_problem(
-    matrices: list[Matrix], many: bool, c: float, normalization: Normalization, penalty: float, deadline: float
+    matrices: list[Matrix], many: bool, c: float, normalization: Normalization, penalty: float, clock: Clock
 ) -> tuple[Problem, float]:
     """The program on normalized columns times e^(−log_scale), one factor for all points."""
     normalized = [normalize(m.values, c, normalization) for m in matrices]
-    log_scale = max(one.log_scale for one in normalized) if penalty == 0 else 0.0
-    values = [
-        one.values if one.log_scale == log_scale else one.values * np.exp(one.log_scale - log_scale)
-        for one in normalized
-    ]
+    log_scale = max(own for _, own in normalized) if penalty == 0 else 0.0
+    values = [v if own == log_scale else v * np.exp(own - log_scale) for v, own in normalized]
     carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
     points = [replace(m, values=v) for m, v in zip(matrices, values, strict=True)]
-    return Problem.of(points, many, None, penalty, deadline, carried), log_scale
+    return Problem.of(points, many, None, penalty, clock, carried), log_scale
 
 
 def range_error(matrix: Matrix, normalization: Normalization, c: float) -> RangeError | None:

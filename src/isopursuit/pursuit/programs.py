@@ -16,8 +16,9 @@ from isopursuit.matrix import as_points
 from isopursuit.normalize import Normalization, workable
 from isopursuit.parameters import as_exponent
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
-from isopursuit.pursuit.inputs import Callback, Options, Solution, as_options, as_penalty, as_targets
+from isopursuit.pursuit.inputs import Options, Solution, as_options, as_penalty, as_targets
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error
+from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
@@ -91,7 +92,7 @@ def basis_pursuit(
         return pursue_source(columns, None if target is None else target[0], penalty, options)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
-    return Problem.of(matrices, many, targets, penalty, options.deadline).pursue(options)
+    return Problem.of(matrices, many, targets, penalty, options.clock).pursue(options)
 
 
 @renamed_keywords(ridge="penalty")
@@ -148,7 +149,7 @@ def isometry_pursuit(
         found = _normalized_source(as_source(values), c, normalization, penalty, with_room_for(values, options))
         return replace(found, labels=matrices[0].labels, notes=matrices[0].notes + found.notes)
     try:
-        problem, log_scale = normalized_problem(matrices, many, c, normalization, penalty, options.deadline)
+        problem, log_scale = normalized_problem(matrices, many, c, normalization, penalty, options.clock)
     except RankError as error:
         raise (range_error(matrices[0], normalization, c) or error) from None
     if abs(log_scale) > LARGEST_LOG_SCALE:

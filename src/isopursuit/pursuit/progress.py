@@ -1,4 +1,4 @@
-"""How far a pursuit is, and what stops it: the caller's callback and the deadline."""
+"""How far a pursuit is, and what stops it: the caller's callback and the clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
+from isopursuit.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,17 @@ class PursuitProgress:
     bytes: int = 0
 
 
+Callback = Callable[[PursuitProgress], bool | None]
+
+
 class Watch:
     """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
 
-    It stops the solver at the deadline, by `time.perf_counter`.
+    It stops the solver when the clock has expired.
     """
 
-    def __init__(self, callback: Callable[[PursuitProgress], bool | None] | None, deadline: float = np.inf) -> None:
-        self.callback, self.deadline = callback, deadline
+    def __init__(self, callback: Callback | None, clock: Clock) -> None:
+        self.callback, self.clock = callback, clock
         self.began = time.perf_counter()
         self.columns = self.passes = self.bytes = 0
         self.stopped = False
@@ -40,7 +43,7 @@ class Watch:
         """Report to the callback; True stops the kernel."""
         now = PursuitProgress(time.perf_counter() - self.began, gap, self.columns, self.passes, self.bytes)
         asked = self.callback is not None and bool(self.callback(now))
-        self.stopped = asked or self.stopped or time.perf_counter() > self.deadline
+        self.stopped = asked or self.stopped or self.clock.expired
         return self.stopped
 
     def check(self) -> bool:

@@ -64,7 +64,7 @@ def solve_as_if_equally_long(
 ) -> Array:
     """Weights that solve the program for the columns divided by their lengths, on the device where `placed` puts them.
 
-    The small differences in length would otherwise mislead K on all columns that are not part of the design.
+    Otherwise small differences in length would make K inaccurate on all columns that are not part of the design.
     """
     lengths = np.linalg.norm(design.x[0], axis=1)
     w = design.start()

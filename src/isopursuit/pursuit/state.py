@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit.errors import FileError, ParameterError
+from isopursuit.files.paths import one_line
 from isopursuit.normalize import log_lengths
 from isopursuit.outputs import write_whole
 from isopursuit.sources.settings import FINGERPRINT
@@ -39,7 +40,7 @@ def belongs(stream: StreamedColumns) -> dict[str, Any]:
     return {
         "shape": np.array(columns.source.shape),
         "dtype": np.array(str(columns.source.dtype)),
-        "columns": columns.fingerprint(),
+        "columns": few.sum(axis=0),
         "standardization": np.linalg.norm(transform.apply(few), axis=0),  # and projection, but for rotations
         "c": np.array("none" if transform.c is None else repr(transform.c)),
         "normalization": curve,
@@ -81,7 +82,7 @@ def load_state(path: Path, stream: StreamedColumns) -> dict[str, NDArray[Any]] |
             names = former | {name: name for name in ("indices", "weights", "log_scale", "passes")}
             kept = {name: stored[there] for name, there in names.items()}
     except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        raise _not_a_state(path, str(error).partition("\n")[0]) from None
+        raise _not_a_state(path, one_line(error)) from None
     for name, value in ours.items():
         if not _same(kept[name], value):
             other = OTHER.get(name, f"{name}={kept[name]}, not for {name}={value}")

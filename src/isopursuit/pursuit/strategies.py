@@ -48,7 +48,7 @@ def solve_design(design: Design, weights: Array | None, caller: Caller, options:
 
 def _direct(design: Design, weights: Array | None, options: Options) -> tuple[Design, Solved]:
     """Solve for the weights themselves, in other coordinates where rounding keeps the gap open."""
-    solved = pursue(design, options.tol, weights, options.callback, options.deadline)
+    solved = pursue(design, options.tol, weights, options)
     for _ in range(REWHITENINGS if design.penalty == 0 else 0):
         if solved.status != "stalled" or solved.evaluation.gap > 0.99:
             break
@@ -56,7 +56,7 @@ def _direct(design: Design, weights: Array | None, options: Options) -> tuple[De
             design = whitened_at(design, solved.evaluation.weights)
         except RankError:  # the weights themselves are singular
             break
-        solved = pursue(design, options.tol, solved.evaluation.weights, options.callback, options.deadline)
+        solved = pursue(design, options.tol, solved.evaluation.weights, options)
     return design, solved
 
 
@@ -69,7 +69,7 @@ def _proximal(design: Design, weights: Array | None, options: Options) -> tuple[
     idle = 0
     for _ in range(PROX_STEPS):
         part = design.step(center, prox)
-        solved = pursue(part, PROX_GAP, weights, options.callback, options.deadline)
+        solved = pursue(part, PROX_GAP, weights, options)
         support = np.flatnonzero(solved.evaluation.weights)
         error = part.certified(solved.evaluation, support).error
         previous = np.inf if best is None else best[0]

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import RangeError, RankError
 from isopursuit.matrix import length_notes
 from isopursuit.outputs import check_writable
@@ -36,10 +35,7 @@ from isopursuit.pursuit.settings import (
 from isopursuit.pursuit.starts import solve_as_if_equally_long, starting_columns
 from isopursuit.pursuit.state import load_state, save_state
 from isopursuit.pursuit.whitening import build_design
-from isopursuit.pursuit.working_set import (
-    solve,
-    solve_by_parts,
-)
+from isopursuit.pursuit.working_set import solve, solve_by_parts
 from isopursuit.results import Effort, relative_gap
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
@@ -126,7 +122,7 @@ class StreamedColumns:
 
         Where columns outnumber D² by far and the target is the identity, a pass finds the longest normalized columns of
         all: as far as columns point everywhere, M is a multiple of the identity and length is all that matters. They
-        are solved as if they were equally long, as their small differences would lead K astray on all other columns.
+        are solved as if they were equally long (`solve_as_if_equally_long` says why).
         """
         D = self.columns.shape[0]
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
@@ -229,7 +225,7 @@ class StreamedColumns:
             self.dual = self.design.dual_point(evaluation, found.top)[0]
         slack = max(evaluation.value - self.lower, 1e-15 * evaluation.value)
         self.reach = float(np.sqrt(slack)) * (1 + 1e-9) + 1e-12
-        self.settled = found.wanted.left < -self.reach
+        self.settled = found.largest.left < -self.reach
         self.band = max(found.top - 1, 0.0)
         if self.state is not None:
             self.unsaved = save_state(self.state, self)
@@ -255,7 +251,7 @@ class StreamedColumns:
         """The part's weights become those of the set."""
         self.weights = weights
 
-    def join(self, found: Screened, keep: NDArray[np.bool_]) -> None:
+    def join(self, found: Screened, keep: Mask) -> None:
         """Replace the resident columns by those to be kept and those that a pass found.
 
         Columns a little below 1 come too. Those of largest σ lie where K errs, which is to one side: alone they would
@@ -263,7 +259,7 @@ class StreamedColumns:
         linear programs with many more constraints than unknowns).
         """
         self.indices, self.stored = self.indices[keep], self.stored[:, keep]
-        for indices, _, values in found.wanted.parts + found.drawn.parts:
+        for indices, _, values in found.largest.parts + found.drawn.parts:
             new = np.flatnonzero(~np.isin(indices, self.indices))
             self.indices = np.concatenate([self.indices, indices[new]])
             self.stored = np.concatenate([self.stored, values[new].T.astype(np.float64)], axis=1)
@@ -281,7 +277,7 @@ class StreamedColumns:
     @property
     def time_for_a_pass(self) -> bool:
         """Whether a pass like the last one would end before the deadline."""
-        return time.perf_counter() + max(self.seconds[-1:], default=0.0) <= self.watch.deadline
+        return max(self.seconds[-1:], default=0.0) <= self.watch.clock.remaining
 
     @property
     def gap(self) -> float:
@@ -297,7 +293,7 @@ class StreamedColumns:
         if found is not None and self.settled:
             # the proof is about the weights that were screened: their columns stay too
             held = np.asarray(self.weights > 0)
-            indices, sigma, values = found.wanted.parts[0]
+            indices, sigma, values = found.largest.parts[0]
             near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(indices, self.indices[held]))
             self.indices = np.concatenate([self.indices[held], indices[near]])
             self.stored = np.concatenate([self.stored[:, held], values[near].T.astype(np.float64)], axis=1)
@@ -344,7 +340,7 @@ class StreamedColumns:
 
 def load_columns(columns: Columns, target: Array | None, penalty: float, options: Options) -> Resident:
     """Minimize f over a source to the relative gap asked for, or until every column that matters is resident."""
-    watch = Watch(options.callback, options.deadline)
+    watch = Watch(options.callback, options.clock)
     weights = as_weights(options.weights, columns.shape[1])
     state = None if options.state is None else Path(options.state)
     stream = StreamedColumns(columns, target, penalty, options.memory, watch, state, weights)

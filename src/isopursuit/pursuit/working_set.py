@@ -7,19 +7,17 @@ end (design.py).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, PursuitStatus
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
-from isopursuit.pursuit.progress import PursuitProgress, Watch
+from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import (
     FEWEST_JOINING,
     INTERRUPTIBLE,
@@ -33,8 +31,6 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.starts import plain_start, quick_start, start_from_longest, starting_columns
 
-Status = Literal["optimal", "stalled", "stopped"]
-
 
 @dataclass(frozen=True)
 class Solved:
@@ -42,26 +38,18 @@ class Solved:
 
     evaluation: Evaluation
     independent: bool
-    status: Status
+    status: PursuitStatus
 
 
-def pursue(
-    design: Design,
-    tol: float,
-    weights: Array | None,
-    callback: Callable[[PursuitProgress], bool | None] | None,
-    deadline: float = np.inf,
-) -> Solved:
-    """Minimize f to a relative gap of tol, from the given weights if any."""
-    w = (
-        quick_start(design)
-        if weights is None and design.x.size / SOLVER_RATE > deadline - time.perf_counter()
-        else None
-    )
+def pursue(design: Design, tol: float, weights: Array | None, options: Options) -> Solved:
+    """Minimize f to a relative gap of tol, from the given weights if any; the options say when to stop."""
+    callback, clock = options.callback, options.clock
+    short = weights is None and design.x.size / SOLVER_RATE > clock.remaining
+    w = quick_start(design) if short else None
     w = plain_start(design, weights) if w is None else w
     # a watch on large problems lets Ctrl-C through even without a callback
-    watched = callback is not None or deadline < np.inf or design.x.size > INTERRUPTIBLE
-    watch = Watch(callback, deadline) if watched else None
+    watched = callback is not None or clock.limit is not None or design.x.size > INTERRUPTIBLE
+    watch = Watch(callback, clock) if watched else None
     independent = solve(design, w, tol, watch, warm=weights is not None)
     stopped = watch is not None and watch.check()
     evaluation = design.evaluate(w)
@@ -76,7 +64,7 @@ def pursue(
         if again is None or again.gap > max(tol, evaluation.gap):
             break
         evaluation, independent = again, determined
-    if evaluation is None:  # rounding left M singular: the start is at least an honest answer
+    if evaluation is None:  # rounding left M singular: the start is at least a valid answer
         evaluation = design.evaluate(design.start())
     if evaluation is None:
         raise RankError(
@@ -92,7 +80,7 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
     """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
     if watch is not None:
         watch.columns = len(w)
-    if watch is not None and time.perf_counter() > watch.deadline:
+    if watch is not None and watch.clock.expired:
         watch.stopped = True
         return False
     n, P, D = design.shape
@@ -230,7 +218,7 @@ class ResidentColumns:
         self.w[self.columns] = weights
 
 
-def _worst_violators(evaluation: Evaluation, room: int, keep: bool) -> NDArray[np.intp]:
+def _worst_violators(evaluation: Evaluation, room: int, keep: bool) -> Indices:
     """The columns with weight (if they are to be kept) and, of the others, the `room` with the largest q > 1."""
     q = evaluation.q
     held = evaluation.weights > 0 if keep else np.zeros(len(q), dtype=bool)

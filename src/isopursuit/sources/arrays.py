@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeError
 from isopursuit.files.arrays import npy_header
 from isopursuit.sources.columns import Source, precision
 from isopursuit.sources.settings import BLOCK_BYTES, FINGERPRINT, LEAST_BLOCK, NEIGHBOUR_BYTES, SPARSE
 from isopursuit.sources.tasks import Task
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.threads import on_one_blas_thread, processors
 
 
 class Blocks(Source, Protocol):
@@ -64,15 +63,14 @@ def _joined(task: Task, answer: Any, found: Any) -> Any:
     return found if answer is None else task.merge(answer, found)
 
 
-def processors() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _block_width(source: Source) -> int:
+    """How many columns are read at once."""
+    return max(BLOCK_BYTES // (source.shape[0] * source.dtype.itemsize), LEAST_BLOCK)
 
 
 def even_spans(source: Source) -> Iterator[tuple[int, int]]:
     """All columns, BLOCK_BYTES bytes at a time."""
-    D, P = source.shape
-    width = max(BLOCK_BYTES // (D * source.dtype.itemsize), LEAST_BLOCK)
+    P, width = source.shape[1], _block_width(source)
     return ((first, min(first + width, P)) for first in range(0, P, width))
 
 
@@ -116,7 +114,7 @@ class ArraySource:
         """Blocks of equal size."""
         return even_spans(self)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, float64."""
         return np.asarray(self.values[:, indices], dtype=np.float64)
 
@@ -163,7 +161,7 @@ class FileSource:
             x.flush()
         offset = x.offset + x.ctypes.data - whole.ctypes.data
         found = cls(Path(x.filename), offset, x.dtype, x.shape, (x.strides[0], x.strides[1]), kind, workers)
-        few: NDArray[np.intp] = np.unique(np.linspace(0, x.shape[1] - 1, FINGERPRINT).astype(np.intp))
+        few: Indices = np.unique(np.linspace(0, x.shape[1] - 1, FINGERPRINT).astype(np.intp))
         try:
             same = all(found.raw(p, p + 1).tobytes() == x[:, p].tobytes() for p in few.tolist())
         except FileError:
@@ -212,19 +210,19 @@ class FileSource:
         """Blocks of equal size."""
         return even_spans(self)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, float64; near ones are read together."""
         D, _ = self.shape
         near = NEIGHBOUR_BYTES // (self.stored.itemsize * (D if self.upright else 1))
         return take_runs(self, indices, near)
 
 
-def take_runs(source: Blocks, indices: NDArray[np.intp], near: int) -> Array:
+def take_runs(source: Blocks, indices: Indices, near: int) -> Array:
     """Columns by blocks that leave out gaps of more than `near` columns."""
     D, _ = source.shape
     values = np.empty((D, len(indices)))
     order = np.argsort(indices, kind="stable")
-    widest = max(BLOCK_BYTES // (D * source.dtype.itemsize), LEAST_BLOCK)
+    widest = _block_width(source)
     begin = 0
     while begin < len(order):
         first = int(indices[order[begin]])

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import ShapeError
 from isopursuit.sources.arrays import Blocks
 from isopursuit.sources.columns import Columns, precision
@@ -66,7 +66,7 @@ class DaskSource:
             answers = paired + answers[2 * len(paired) :]
         return answers[0].compute()
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, float64, from the blocks that hold them."""
         order = np.argsort(indices, kind="stable")
         values = np.empty((self.shape[0], len(indices)))

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
+from isopursuit.rank import fix_signs
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
-from isopursuit.sources.settings import DEPENDENT, FINGERPRINT, RUN, SHOWN
+from isopursuit.sources.settings import DEPENDENT, RUN, SHOWN
 from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
 
@@ -24,7 +24,7 @@ Vectors = Literal["columns", "rows"]
 
 
 class Source(Protocol):
-    """Columns wherever they live. `dtype` is the precision they are screened in, float32 or float64."""
+    """Columns, wherever they are stored. `dtype` is the precision they are screened in, float32 or float64."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -40,7 +40,7 @@ class Source(Protocol):
         """The task's answer over all columns: one pass."""
         ...
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, (D₀, m), float64."""
         ...
 
@@ -76,11 +76,11 @@ class Columns:
     def screen(self, question: Screen) -> Screened:
         """One pass over all columns; refuses entries that are not finite."""
         found: Screened = self.source.fold(question)
-        if found.spoiled:
-            _refuse(found.bad, found.spoiled)
-        return replace(found, wanted=found.wanted.trimmed(), drawn=found.drawn.trimmed())
+        if found.bad_columns:
+            _refuse(found.bad, found.bad_columns)
+        return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""
         values = self.source.take(np.asarray(indices, dtype=np.intp))
         if not np.isfinite(values).all():
@@ -88,7 +88,7 @@ class Columns:
             _refuse(tuple((int(i), int(indices[j]), float(values[i, j])) for i, j in where), None)
         return values
 
-    def sample(self, count: int) -> NDArray[np.intp]:
+    def sample(self, count: int) -> Indices:
         """About `count` columns, in runs spread evenly over all."""
         P = self.shape[1]
         if count >= P:
@@ -96,12 +96,6 @@ class Columns:
         runs = max(count // RUN, 1)
         starts = np.linspace(0, P - RUN, runs).astype(np.intp) if P > RUN else np.zeros(1, dtype=np.intp)
         return np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())
-
-    def fingerprint(self) -> Array:
-        """A few entries by which the same columns are known again."""
-        P = self.shape[1]
-        few = np.unique(np.linspace(0, P - 1, FINGERPRINT).astype(np.intp))
-        return self.take(few).sum(axis=0)
 
     @on_one_blas_thread
     def standardized(self) -> Columns:
@@ -141,9 +135,7 @@ class Columns:
             raise ParameterError(f"k={k!r} is out of range: there are {D} rows, so project on 1 to {rank} dimensions.")
         if k > rank:
             raise RankError(f"The columns have {D} rows but rank {rank}. Project on at most {rank} dimensions.")
-        leading = U[:, ::-1][:, :k]
-        # fix the signs, so that the answer does not depend on LAPACK's
-        leading = leading * np.where(leading[np.abs(leading).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+        leading = fix_signs(U[:, ::-1][:, :k])
         A = leading.T if t.A is None else leading.T @ t.A
         return replace(self, transform=replace(t, A=np.ascontiguousarray(A)))
 
@@ -163,7 +155,7 @@ class Columns:
 def as_source(
     x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, workers: int | None = None
 ) -> Columns:
-    """Columns wherever they live, for `isometry_pursuit`, `basis_pursuit` and `select`.
+    """Columns, wherever they are stored, for `isometry_pursuit`, `basis_pursuit` and `select`.
 
     Parameters
     ----------
@@ -194,7 +186,11 @@ def as_source(
     """
     if vectors not in ("columns", "rows"):
         raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
-    columns = x if isinstance(x, Columns) else _opened(_source(x, vectors == "rows", workers))
+    if isinstance(x, Columns):
+        columns = x
+    else:
+        source = _source(x, vectors == "rows", workers)
+        columns = Columns(source, notes=getattr(source, "notes", ()))
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
@@ -210,10 +206,6 @@ def as_source(
             f"Otherwise pass k={P} or less."
         )
     return columns
-
-
-def _opened(source: Source) -> Columns:
-    return Columns(source, notes=getattr(source, "notes", ()))
 
 
 def is_source(x: Any) -> bool:

@@ -99,12 +99,12 @@ class Screened:
         How many columns have σ ≥ −reach.
     longest : float
         The largest logarithm of a normalized length.
-    wanted : TopK
-        The columns of largest σ; no other column has σ above `wanted.left`.
+    largest : TopK
+        The columns of largest σ; no other column has σ above `largest.left`.
     drawn : TopK
         Columns drawn at random among those with √q > 1 − band.
     bad : tuple
-        (row, column, value) of the first entries that are not finite, and `spoiled` how many columns have such.
+        (row, column, value) of the first entries that are not finite, and `bad_columns` how many columns have such.
     """
 
     columns: int
@@ -113,10 +113,10 @@ class Screened:
     top: float
     near: int
     longest: float
-    wanted: TopK
+    largest: TopK
     drawn: TopK
     bad: tuple[tuple[int, int, float], ...] = ()
-    spoiled: int = 0
+    bad_columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,14 @@ class Screen:
         """Screen the columns `block` (D₀, m), the first of which is number `first`."""
         squares, fz, zkz = self.measured(block)
         if not bool((squares <= LARGEST**2).all()):
-            return self._spoiled(block, first, on_host(squares))
+            return self._with_bad_entries(block, first, on_host(squares))
         _, root, sigma, longest = self.judged(block, squares, fz, zkz)
         gone = true(squares <= LARGEST**-2)
         short = int(self.transform.apply(np.asarray(block[:, gone], dtype=np.float64)).any(axis=0).sum())
         room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
-        wanted = TopK.pick(block, first, None, sigma, room, self.bars[0])
+        largest = TopK.pick(block, first, None, sigma, room, self.bars[0])
         near = true((root > 1 - self.band) & (sigma > -np.inf))
-        drawn = TopK.pick(block, first, near, lots(first + near), room, self.bars[1])
+        drawn = TopK.pick(block, first, near, random_keys(first + near), room, self.bars[1])
         return Screened(
             columns=block.shape[1],
             zero=len(gone) - short,
@@ -157,7 +157,7 @@ class Screen:
             top=float(root.max()) if len(root) else 0.0,
             near=int((sigma >= -self.reach).sum()),
             longest=longest,
-            wanted=replace(wanted, room=self.room),
+            largest=replace(largest, room=self.room),
             drawn=replace(drawn, room=self.room),
         )
 
@@ -195,15 +195,15 @@ class Screen:
             top=max(one.top, other.top),
             near=one.near + other.near,
             longest=max(one.longest, other.longest),
-            wanted=one.wanted.joined(other.wanted),
+            largest=one.largest.joined(other.largest),
             drawn=one.drawn.joined(other.drawn),
             bad=(one.bad + other.bad)[:SHOWN],
-            spoiled=one.spoiled + other.spoiled,
+            bad_columns=one.bad_columns + other.bad_columns,
         )
 
     def after(self, answer: Screened) -> Screen:
         """Columns below the smallest of those that fill the room need not be copied."""
-        return replace(self, bars=(max(self.bars[0], answer.wanted.bar), max(self.bars[1], answer.drawn.bar)))
+        return replace(self, bars=(max(self.bars[0], answer.largest.bar), max(self.bars[1], answer.drawn.bar)))
 
     def measured(self, block: Any) -> Any:
         """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m)."""
@@ -227,7 +227,7 @@ class Screen:
         gamma = n / (1 - n)
         return gamma * _absolute_norm(F), gamma * _absolute_norm(self.K)
 
-    def _spoiled(self, block: NDArray[Any], first: int, squares: Array) -> Screened:
+    def _with_bad_entries(self, block: NDArray[Any], first: int, squares: Array) -> Screened:
         columns = np.flatnonzero(~(squares <= LARGEST**2))
         where = np.argwhere(~np.isfinite(block[:, columns[:1000]]))[:SHOWN]
         if len(where) == 0:
@@ -241,10 +241,10 @@ class Screen:
             top=np.inf,
             near=block.shape[1],
             longest=-np.inf,
-            wanted=nothing,
+            largest=nothing,
             drawn=nothing,
             bad=bad,
-            spoiled=len(columns),
+            bad_columns=len(columns),
         )
 
 
@@ -278,7 +278,7 @@ def doubled(block: Any, columns: Any) -> Any:
     return np.asarray(block[:, columns], dtype=np.float64) if isinstance(block, np.ndarray) else block.doubled(columns)
 
 
-def lots(numbers: Any) -> Any:
+def random_keys(numbers: Any) -> Any:
     """A pseudo-random number in [0, 1) for each column: a hash of its index (splitmix64), whatever the blocks."""
     z = numbers * -0x61C8864680B583EB  # products wrap around, in int64
     z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47

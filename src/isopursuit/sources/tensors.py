@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import ShapeError
 from isopursuit.sources.columns import precision
 from isopursuit.sources.settings import DEVICE_BLOCK_BYTES, LEAST_BLOCK
@@ -111,7 +111,7 @@ class TensorSource:
         """Columns (m, D) of a program, multiplied on this device, where it is not the host."""
         return None if self.tensor.device.type == "cpu" else DeviceProducts.of(x, self.tensor.device)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These columns, float64, on the host."""
         import torch
 
@@ -143,7 +143,7 @@ class DeviceProducts:
         x = self.single if rough else self.x
         return ((x @ self._there(S, x)) * x).sum(1).double().cpu().numpy()
 
-    def take(self, columns: NDArray[np.intp]) -> DeviceProducts:
+    def take(self, columns: Indices) -> DeviceProducts:
         """Some of the columns."""
         import torch
 

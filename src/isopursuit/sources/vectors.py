@@ -13,17 +13,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
-from isopursuit.files.paths import check_file, is_there
-from isopursuit.files.reading import PANDAS_INDEX
+from isopursuit.files.paths import check_file, is_there, one_line
+from isopursuit.files.reading import ARROW, PANDAS_INDEX, PARQUET
 from isopursuit.matrix import name_columns
 from isopursuit.sources.arrays import fold_blocks, take_runs
+from isopursuit.sources.columns import precision
 from isopursuit.sources.tasks import Task
 
 _Layout = tuple[tuple[str, ...], bool, int, np.dtype[Any], tuple[str, ...]]  # as `_layout` returns it
 
-SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+SUFFIXES = PARQUET + ARROW
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ class VectorFiles:
             if first is None:
                 first = path, found
             elif found[:4] != first[1][:4]:
-                raise ShapeError(f"{path.name} does not hold vectors like those of {first[0].name}: {_told(found)}.")
+                raise ShapeError(
+                    f"{path.name} does not hold vectors like those of {first[0].name}: {_described(found)}."
+                )
             groups += [(path, i, rows) for i, rows in enumerate(file.sizes) if rows]
         if first is None:
             raise ShapeError(f"The files of {pattern} hold no rows.")
@@ -106,7 +109,7 @@ class VectorFiles:
         """One pass, a row group at a time."""
         return fold_blocks(self, task, self.workers)
 
-    def take(self, indices: NDArray[np.intp]) -> Array:
+    def take(self, indices: Indices) -> Array:
         """These vectors as columns, float64; each group is read once."""
         return take_runs(self, indices, max(rows for _, _, rows in self.groups))
 
@@ -128,7 +131,7 @@ def _open(path: Path) -> _File:
         for part in ("", ".ipc", ".parquet")
     )
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
+        if path.suffix.lower() in PARQUET:
             parquet = pq.ParquetFile(path)
             sizes: list[int] = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
             return _File(parquet.schema_arrow, sizes, partial(parquet.read_row_group, use_threads=False))
@@ -149,7 +152,7 @@ def _read(path: Path, group: int, names: list[str]) -> Any:
 
 
 def _unreadable(path: Path, error: Exception) -> FileError:
-    return FileError(f"{path.name} is not a readable {path.suffix} file: {str(error).partition(chr(10))[0]}.")
+    return FileError(f"{path.name} is not a readable {path.suffix} file: {one_line(error)}.")
 
 
 def _batch(reader: Any, i: int, names: list[str]) -> Any:
@@ -204,10 +207,10 @@ def _kind(kind: Any) -> np.dtype[Any]:
     if kinds.is_decimal(kind):
         return np.dtype(np.float64)
     stored = np.dtype(bool) if kinds.is_boolean(kind) else np.dtype(kind.to_pandas_dtype())
-    return np.dtype(np.float32 if np.can_cast(stored, np.float32) else np.float64)
+    return precision(stored, "The file")
 
 
-def _told(layout: _Layout) -> str:
+def _described(layout: _Layout) -> str:
     names, listed, size, kind, _ = layout
     return f"{size} dimensions of {kind} in {'one column of lists' if listed else f'{len(names)} columns'}"
 
