@@ -185,11 +185,11 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
 
 
-def name_columns(indices: Iterable[int], labels: Labels | None, shown: int = SHOWN) -> str:
+def name_columns(indices: Iterable[int], labels: Labels | None) -> str:
     """The first few columns by name, for messages."""
     indices = list(indices)
-    names = [str(i) if labels is None else printable(labels[i]) for i in indices[:shown]]
-    return ", ".join(names) + (f" and {len(indices) - shown} more" if len(indices) > shown else "")
+    names = [str(i) if labels is None else printable(labels[i]) for i in indices[:SHOWN]]
+    return ", ".join(names) + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "")
 
 
 def length_notes(

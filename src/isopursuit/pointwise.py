@@ -38,7 +38,7 @@ class Frequency:
     """A subset and at how many points it is the one picked."""
 
     indices: tuple[int, ...]
-    labels: tuple[Label, ...]
+    labels: Labels
     count: int
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -64,6 +65,13 @@ def direction_rank(values: Array, rounding: Array | None = None) -> int:
         return numerical_rank(singular_values(unit_columns(values)), P)
     size = np.maximum(np.linalg.norm(values, axis=0), rounding / EPS)
     return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), P, EPS)
+
+
+def centring_rounding(values: Array, shift: Any) -> Array | None:
+    """A bound on the rounding of each column after centring, as in `Matrix`; `shift` is the length of what was taken
+    off, None where nothing was.
+    """
+    return None if shift is None else EPS * (np.linalg.norm(values, axis=0) + 2 * shift)
 
 
 def unit_columns(values: Array) -> Array:

@@ -11,10 +11,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def warn_renamed(owner: str, old: str, new: str, stacklevel: int = 2) -> None:
-    """Warn that `old` of `owner` is called `new` now; stacklevel counts from the function that calls this one."""
+def warn_renamed(owner: str, old: str, new: str) -> None:
+    """Warn that `old` of `owner` is called `new` now, in the line that calls the function that calls this one."""
     text = f"{owner}: {old} is called {new} now. Use {new}; {old} will be removed in a later version."
-    warnings.warn(text, FutureWarning, stacklevel=stacklevel + 1)
+    warnings.warn(text, FutureWarning, stacklevel=3)
 
 
 def renamed_keywords(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -14,7 +14,7 @@ from isopursuit.errors import ParameterError
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.matrix import Matrix
 from isopursuit.normalize import Normalization
-from isopursuit.rank import EPS
+from isopursuit.rank import centring_rounding
 
 MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated, for a relevance function (guess)
 
@@ -129,7 +129,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         notes = self._learn_scale(table, weight)
         # length 1 is root mean square 1
         candidates = self._standardized(table) * np.sqrt(weight / weight.sum())[:, None]
-        rounding = EPS * (np.linalg.norm(candidates, axis=0) + 2 * np.abs(self.mean_) / self.scale_)
+        rounding = centring_rounding(candidates, np.abs(self.mean_) / self.scale_)
         self._pick(
             Matrix(candidates, self._names(), notes, rounding),
             "features",

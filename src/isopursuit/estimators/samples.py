@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._types import Array, Indices
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.matrix import Matrix
-from isopursuit.rank import EPS
+from isopursuit.rank import centring_rounding
 
 
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
@@ -105,7 +105,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         notes = self._learn_scale(table, weight)
         candidates = np.ascontiguousarray(self._standardized(table).T)
         shift = float(np.linalg.norm(self.mean_ / self.scale_))
-        rounding = EPS * (np.linalg.norm(candidates, axis=0) + 2 * shift)
+        rounding = centring_rounding(candidates, shift)
         picked = self._pick(
             Matrix(candidates, None, notes, rounding),
             "samples",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Label
+from isopursuit._types import Array, Labels
 from isopursuit.errors import ShapeError
 from isopursuit.matrix import Matrix, name_columns
-from isopursuit.rank import EPS, row_triangle
+from isopursuit.rank import centring_rounding, row_triangle
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class Table:
 
     values: Array
     columns: tuple[str, ...]
-    rows: tuple[Label, ...]
+    rows: Labels
     notes: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()  # of each row in the file, if some were left out
     shift: Array | None = None  # |mean| / spread of each column before standardization
@@ -44,7 +43,9 @@ class Table:
     def samples(self) -> Matrix:
         """Rows as candidates: X is columns × rows, as in the paper's diversification."""
         shift = None if self.shift is None else np.linalg.norm(self.shift)
-        return Matrix(np.ascontiguousarray(self.values.T), self.rows, self.notes, _rounding(self.values.T, shift))
+        return Matrix(
+            np.ascontiguousarray(self.values.T), self.rows, self.notes, centring_rounding(self.values.T, shift)
+        )
 
     def features(self) -> Matrix:
         """Columns as candidates.
@@ -55,9 +56,4 @@ class Table:
         n, P = self.values.shape
         scaled = self.values / np.sqrt(n)
         values = row_triangle(scaled.T) if n > P else scaled
-        return Matrix(values, self.columns, self.notes, _rounding(scaled, self.shift))
-
-
-def _rounding(values: Array, shift: Any) -> Array | None:
-    """A bound on the rounding of each column by centring, as in `Matrix`."""
-    return None if shift is None else EPS * (np.linalg.norm(values, axis=0) + 2 * shift)
+        return Matrix(values, self.columns, self.notes, centring_rounding(scaled, self.shift))

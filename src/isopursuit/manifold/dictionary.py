@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Label
+from isopursuit._types import Array, Label, Labels
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix, name_columns
@@ -31,7 +31,7 @@ class Dictionary:
     """P functions at n points: `gradients` (n, B, P), a label each, and `values` (n, P) where they are known."""
 
     gradients: Array
-    labels: tuple[Label, ...]
+    labels: Labels
     values: Array | None = None
 
     def value(self, label: Label) -> Array:
@@ -55,7 +55,7 @@ class Differentials:
     """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels."""
 
     matrices: Array
-    labels: tuple[Label, ...]
+    labels: Labels
 
 
 def evaluate_dictionary(
@@ -230,7 +230,7 @@ def _stacked(parts: list[Any], alone: bool) -> Array:
     return np.stack(arrays, axis=-1)
 
 
-def _checked(gradients: Array, values: Array | None, labels: tuple[Label, ...], where: tuple[int, ...]) -> Dictionary:
+def _checked(gradients: Array, values: Array | None, labels: Labels, where: tuple[int, ...]) -> Dictionary:
     """Refuse gradients of the wrong shape, and by name those that are not numbers."""
     P = gradients.shape[-1] if gradients.ndim else 0
     if gradients.shape != (*where, P) or (values is not None and values.shape != (where[0], P)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from isopursuit._types import Array, Indices, Mask
 from isopursuit.errors import ParameterError, optional
+from isopursuit.rank import EPS
 
 Neighbours = tuple[Indices, Array, Mask]  # (m, k) numbers, distances, and which are there at all
 
@@ -59,7 +60,7 @@ def _by_products(values: Array, neighbours: int | None, radius: float | None) ->
     middle = values.mean(axis=0)
     centred = values - middle
     squares = np.einsum("nb,nb->n", centred, centred)
-    rounding = (values.shape[1] + 8) * np.finfo(np.float64).eps
+    rounding = (values.shape[1] + 8) * EPS
 
     def find(where: Array) -> Neighbours:
         places = where - middle

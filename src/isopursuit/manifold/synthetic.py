@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._types import Array, Label
+from isopursuit._types import Array, Label, Labels
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.dictionary import Dictionary
 
@@ -34,7 +34,7 @@ class Synthetic:
     name: str
     points: Array
     dictionary: Dictionary
-    truth: tuple[Label, ...]
+    truth: Labels
 
 
 def swiss_roll(

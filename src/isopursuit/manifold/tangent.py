@@ -14,6 +14,7 @@ from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import neighbour_search
 from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
 from isopursuit.matrix import as_matrix
+from isopursuit.rank import EPS
 from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
 
@@ -165,8 +166,7 @@ def tangent_spaces(
     bases, spectra, totals, counts = pca.run(search, where, D, workers, callback)
     _refuse_small(counts, D + 1, values, where, radius)
     # variances below this are rounding: of the eigenvalues, or of the coordinates themselves
-    eps = np.finfo(np.float64).eps
-    rounding = np.maximum(spectra[:, 0] * max(B, counts.max()) * eps, B * (4 * eps * np.abs(values).max()) ** 2)
+    rounding = np.maximum(spectra[:, 0] * max(B, counts.max()) * EPS, B * (4 * EPS * np.abs(values).max()) ** 2)
     flat = spectra[:, D - 1] <= rounding
     if flat.any():
         first = int(np.flatnonzero(flat)[0])

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from isopursuit._types import Indices, Label
+from isopursuit._types import Indices, Labels
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.inputs import Options
@@ -35,7 +35,7 @@ class Caller:
         Where some columns are identical: a number for each column, the same for identical ones.
     """
 
-    labels: tuple[Label, ...] | None = None
+    labels: Labels | None = None
     notes: tuple[str, ...] = ()
     many: bool = False
     columns: float = 1.0

@@ -61,13 +61,13 @@ def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polyto
     return Polytope(columns, A, A @ weights[columns], raw)
 
 
-def minimum_norm(P: Polytope, start: Array, turns: int = 100) -> Array:
+def minimum_norm(P: Polytope, start: Array) -> Array:
     """The w of least ‖w‖ in the polytope: w = max(0, Aᵀy), by semismooth Newton on the dual ½‖w‖² − bᵀy."""
     A, b = P.A, P.b
     y = A @ start
     z = np.maximum(A.T @ y, 0.0)
     value = 0.5 * z @ z - b @ y
-    for _ in range(turns):
+    for _ in range(100):
         residual = A @ z - b
         size = float(np.abs(residual).max())
         if size < 1e-15 * max(1.0, float(np.abs(b).max())):

@@ -47,8 +47,8 @@ class Resident:
 
     Attributes
     ----------
-    indices, values, weights : ndarray, (m,), (D, m) and (m,)
-        Columns as they enter the program, with weights near the optimum.
+    indices, weights : ndarray, (m,)
+        The columns' numbers, and weights near the optimum.
     complete : bool
         Whether every column that may be in an optimal solution is here, as long as f(w) − dual ≤ `slack`.
     design, evaluation : Design and Evaluation
@@ -58,7 +58,6 @@ class Resident:
     """
 
     indices: Indices
-    values: Array
     weights: Array
     complete: bool
     slack: float
@@ -313,7 +312,6 @@ class StreamedColumns:
             notes += (f"the state was not saved: {self.unsaved} The run went on without it.",)
         return Resident(
             indices=self.indices,
-            values=self.values,
             weights=self.weights,
             complete=self.settled,
             slack=self.reach**2,
