@@ -13,7 +13,7 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
-from isopursuit.rank import fix_signs
+from isopursuit.rank import EPS, LOOSE, fix_signs
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
 from isopursuit.sources.settings import DEPENDENT, RUN, SHOWN
@@ -137,7 +137,10 @@ class Columns:
             raise RankError(f"The columns have {D} rows but rank {rank}. Project on at most {rank} dimensions.")
         leading = fix_signs(U[:, ::-1][:, :k])
         A = leading.T if t.A is None else leading.T @ t.A
-        return replace(self, transform=replace(t, A=np.ascontiguousarray(A)))
+        # eps λ_1 / (λ_k − λ_(k+1)), at most LOOSE, as in `rank.leading_directions`
+        gap = float(e[-k] - e[-k - 1]) if k < D else float(e[-k])
+        angle = EPS * float(e[-1] / max(gap, EPS / LOOSE * e[-1]))
+        return replace(self, transform=replace(t, A=np.ascontiguousarray(A), angle=angle))
 
     def _moments(self) -> tuple[Summed, Array, Array]:
         """The moments of each row times a power of two that brings it to size 1, where squares stay in float64."""

@@ -52,7 +52,10 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Transform:
-    """z = A (a∘x − b) for a column x, and s = the normalized length over the length of z times e^(−log_scale)."""
+    """z = A (a∘x − b) for a column x, and s = the normalized length over the length of z times e^(−log_scale).
+
+    `angle` is how far the space on which A projects may be off by rounding, as a sine.
+    """
 
     a: Array | None = None
     b: Array | None = None
@@ -60,6 +63,7 @@ class Transform:
     c: float | None = None  # None: lengths stay as they are
     normalization: Normalization = "symmetric"
     log_scale: float = 0.0
+    angle: float = 0.0
 
     def apply(self, values: Array) -> Array:
         """A (a∘x − b), (D, m), for columns (D₀, m)."""
