@@ -15,7 +15,7 @@ from isopursuit.sources.columns import Source
 from isopursuit.sources.tasks import LARGEST, Task, Transform
 
 WIDTH = 2**14  # columns at once, in memory (their products stay in cache)
-WIDE = 2**18  # columns at once, in a tensor (timed on a GPU)
+WIDE = 2**18  # columns at once, in a tensor (kept)
 WORK = 2**28  # multiplications between two looks at the clock: some hundredths of a second
 
 

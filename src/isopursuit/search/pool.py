@@ -11,6 +11,7 @@ and loads more of them as passes find that they matter. A pool in memory answers
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from typing import Any, NewType
 
 import numpy as np
@@ -33,10 +34,10 @@ from isopursuit.sources.topk import TopK
 
 CallerNumbers = NewType("CallerNumbers", Indices)  # column numbers of the caller's matrix; made by `Pool.to_caller`
 
-LARGE = 2**22  # entries from which on a copy is made in blocks that stay in cache (timed on 20 × 200,000)
+LARGE = 2**22  # entries from which on a copy is made in blocks that stay in cache (kept)
 
 
-class Pool:
+class Pool(ABC):
     """The columns that a search may pick, at n points, and those that it must.
 
     Attributes
@@ -59,7 +60,7 @@ class Pool:
     excluded: Indices
     matrix: Matrix
     started: float
-    _residents: tuple[Indices, Array] | None = None
+    _residents: tuple[Indices, Array] | None
     pass_seconds: tuple[float, ...] = ()
 
     @property
@@ -68,9 +69,9 @@ class Pool:
         return None
 
     @property
+    @abstractmethod
     def columns(self) -> Columns:
         """What a pass reads."""
-        raise NotImplementedError
 
     @property
     def missing(self) -> int:
@@ -87,14 +88,9 @@ class Pool:
         """The resident columns."""
         return self._resident()[1]
 
+    @abstractmethod
     def _resident(self) -> tuple[Indices, Array]:
-        if self._residents is None:
-            self._residents = self._first_residents()
-        return self._residents
-
-    def _first_residents(self) -> tuple[Indices, Array]:
-        """Positions and columns: the included ones, and a sample of the others."""
-        raise NotImplementedError
+        """Positions and columns that are resident: at first the included ones, and a sample of the others."""
 
     def load(self, positions: Indices, values: Array) -> None:
         """Make these columns (k, m) resident as well."""
@@ -137,13 +133,13 @@ class Pool:
         order = order[~np.isin(positions[order], self.excluded)]
         return positions[order], self.columns.transform.apply(values[:, order])
 
+    @abstractmethod
     def to_caller(self, positions: Indices) -> CallerNumbers:
         """The caller's numbers of these columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result, in the caller's numbers."""
-        raise NotImplementedError
 
     def answer_for(
         self, subset: Array, numbers: CallerNumbers, found: SearchOutcome, objective: Objective, method: str
@@ -210,6 +206,7 @@ class ArrayPool(Pool):
         self.excluded = include
         self.started = started
         self._columns: Columns | None = None
+        self._residents = None
 
     @property
     def X(self) -> Array:
@@ -223,12 +220,15 @@ class ArrayPool(Pool):
             self._columns = Columns(ArraySource(self.X[0], self.X.dtype, None), Transform())
         return self._columns
 
-    def _first_residents(self) -> tuple[Indices, Array]:
+    def _resident(self) -> tuple[Indices, Array]:
+        if self._residents is not None:
+            return self._residents
         free = np.setdiff1d(np.arange(self.count), self.include)
         if len(free) > RESIDENT:
             free = np.sort(np.random.default_rng(0).choice(free, RESIDENT, replace=False))
         positions = np.concatenate([self.include, free])
-        return positions, np.ascontiguousarray(self.X[0][:, positions])
+        self._residents = positions, np.ascontiguousarray(self.X[0][:, positions])
+        return self._residents
 
     def distinct(self, clock: Clock) -> ArrayPool:
         """The candidates that differ by more than sign, in an order that depends on their entries alone; all of them as

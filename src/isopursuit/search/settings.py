@@ -1,8 +1,8 @@
 """Constants of the searches: what each one is, its unit, and how its value was chosen.
 
-How it was chosen: "peers" means while looking at the answers to the problems of benchmarks/peers, "ladder" at the times
-of benchmarks/test_exact.py (Wine, breast cancer, Gaussian columns); "derived" values follow from something; a "guess"
-was compared with nothing. Constants that belong to one formula or one file stand there (the proof's in proof/).
+How it was chosen: "derived" values follow from something; "kept" values are those of earlier versions, for which no
+measurement of alternatives is on record; a "guess" was compared with nothing. Constants that belong to one formula or
+one file stand there (the proof's in proof/).
 
 **Shares of the time limit.** One rule: a stage may use at most its share of the time that remains when it begins, and
 leaves what it does not use to the stages after it. These are all the shares within a search; those of `select` are
@@ -13,29 +13,29 @@ in select.py and explain.py. Without a time limit they have no effect.
 VOLUME_SHARE = 0.05  # for pivoted QRs, which give a first answer (guess: an answer must exist early)
 GREEDY_SHARE = 0.3  # for the greedy start; it is worth waiting for, but swaps improve other starts as well (guess)
 PRUNED_SHARE = 0.2  # for isometry pursuit, and again for the search among the columns it leaves (guess)
-SWAP_SHARE = 0.8  # for swaps and kicks, before pairs and recombination (peers)
-FIRST_PROOF_SHARE = 0.7  # for the short proof after the first descents (ladder)
-START_SHARE = 0.5  # of an exact search, for all stages before the last proof (ladder)
+SWAP_SHARE = 0.8  # for swaps and kicks, before pairs and recombination (kept)
+FIRST_PROOF_SHARE = 0.7  # for the short proof after the first descents (kept)
+START_SHARE = 0.5  # of an exact search, for all stages before the last proof (kept)
 POINT_SHARE = 1 / 3  # for the bounds of single points, before the joint tree (guess)
-MANY_COLUMNS = 12  # where more columns than this are picked, proofs are rare, and (peers)
-MANY_SHARE = 0.9  # takes the place of START_SHARE and SWAP_SHARE (peers)
+MANY_COLUMNS = 12  # where more columns than this are picked, proofs are rare (kept), and
+MANY_SHARE = 0.9  # takes the place of START_SHARE and SWAP_SHARE (kept)
 
 # ------------------------------------------------------------------------------------------------ what a stage does
-QUICK_STARTS, QUICK_KICKS = 3, 10  # before the first attempt at a proof (ladder: easy problems are proved then)
-EXACT_STARTS, EXACT_KICKS = 6, 300  # before the last proof of an exact search (peers)
+QUICK_STARTS, QUICK_KICKS = 3, 10  # before the first attempt at a proof (kept)
+EXACT_STARTS, EXACT_KICKS = 6, 300  # before the last proof of an exact search (kept)
 SOURCE_STARTS, SOURCE_KICKS = 2, 10  # the same over a source (guess)
 JOINT_STARTS, JOINT_KICKS = 3, 4  # the same at many points, where a descent takes long (guess)
 HARD_STARTS, HARD_KICKS = 8, 60  # if that found no subset whose loss can be bounded (guess)
-SHORT_PROOF_NODES = 2_000  # nodes of a short proof, for D ≤ 10 (ladder)
-EXACT_PROOF_NODES = 10_000  # the same in the exact search (ladder)
+SHORT_PROOF_NODES = 2_000  # nodes of a short proof, for D ≤ 10 (kept)
+EXACT_PROOF_NODES = 10_000  # the same in the exact search (kept)
 EXACT_PROOF_WORK = 300_000_000  # or as many nodes as take this many multiplications, P D² each, if that is more (guess)
-FEW_SUBSETS = 2_000  # up to so many subsets are evaluated faster than a search is set up (ladder)
-SHORT_PROOF_WORK = 500_000  # P D² up to which short proofs and exchanges of pairs pay (peers)
-PURSUIT_WORK, PURSUIT_ROWS = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too (peers)
-RECOMBINED = 90  # columns of the best subsets that are recombined (peers)
-PIVOTED = 8  # pivoted QRs, of which the best is a start (peers)
-PATIENCE = 100  # kicks without success before another start is tried (peers)
-DETOUR = 0.05  # by which the loss may rise from kick to kick, relative to its distance from the ideal (peers)
+FEW_SUBSETS = 2_000  # up to so many subsets are evaluated faster than a search is set up (kept)
+SHORT_PROOF_WORK = 500_000  # P D² up to which short proofs and exchanges of pairs pay (kept)
+PURSUIT_WORK, PURSUIT_ROWS = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too (kept)
+RECOMBINED = 90  # columns of the best subsets that are recombined (kept)
+PIVOTED = 8  # pivoted QRs, of which the best is a start (kept)
+PATIENCE = 100  # kicks without success before another start is tried (kept)
+DETOUR = 0.05  # by which the loss may rise from kick to kick, relative to its distance from the ideal (kept)
 SOURCE_ROUNDS = 4  # searches among resident columns, each followed by passes (guess)
 
 # ------------------------------------------------------------------------------------------------ memory
@@ -46,9 +46,9 @@ BYTES_PER_ENTRY = 96  # of a loaded column: a few float64 copies of it in the ke
 MAX_TREE_COLUMNS = 5_000  # columns of a source that the tree takes at once (guess: it copies them once a node)
 
 # ------------------------------------------------------------------------------------------------ speed, to keep limits
-COPY_SPEED = 4e8  # bytes a second of a copy of columns (timed on a two-core server, strided)
-PRODUCT_SPEED = 3e8  # multiplications a second of NumPy on short rows (timed on the same)
-SOLVE_SPEED = 2e9  # multiplications a second of a solve with many right-hand sides (timed on the same)
+COPY_SPEED = 4e8  # bytes a second of a copy of columns (kept)
+PRODUCT_SPEED = 3e8  # multiplications a second of NumPy on short rows (kept)
+SOLVE_SPEED = 2e9  # multiplications a second of a solve with many right-hand sides (kept)
 REPORT_SECONDS = 0.1  # between two calls of a callback (chosen: fast enough for the eye)
 
 # ------------------------------------------------------------------------------------------------ rounding

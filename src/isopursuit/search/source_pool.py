@@ -47,6 +47,10 @@ class SourcePool(Pool):
         """What a pass reads."""
         return self._source
 
+    def _resident(self) -> tuple[Indices, Array]:
+        assert self._residents is not None
+        return self._residents
+
     def _first_pass(self, excluded: Indices) -> None:
         D = self.k
         everything = Screen(np.eye(D), None, self.columns.transform, RESIDENT, band=1.0)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from isopursuit._types import Array
 from isopursuit.clock import Clock
 
-ROWS, WIDTH = 64, 2**11  # columns compared at once: as many as a core's cache holds (timed for D = 8)
+ROWS, WIDTH = 64, 2**11  # columns compared at once: as many as a core's cache holds (kept)
 MAX_PAIRS = 8_000_000  # compatible pairs kept at most: 96 MB
 SINGLE = 1e15  # squared lengths beyond which their squares may overflow single precision (derived)
 

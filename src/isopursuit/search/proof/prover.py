@@ -34,7 +34,7 @@ NEWTON_STEPS = 200  # for the relaxation (guess: it converges in far fewer)
 NEARLY = 0.02  # of the distance to the incumbent: the bound over all columns is done when this close (guess)
 LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
 FEW_MISSING = 2  # columns: then the tree closes its root at once, and cuts would only cost time (derived)
-DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (timed for D = 8)
+DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (kept)
 
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:

@@ -29,8 +29,8 @@ from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_boun
 if TYPE_CHECKING:
     from isopursuit.search.proof.prover import Prover
 
-FEW_COLUMNS = 150  # that the tree takes as they are (chosen on benchmarks/search_scale.py)
-DENSE = 0.3  # of all pairs: a graph with more edges says too little (chosen on benchmarks/search_scale.py)
+FEW_COLUMNS = 150  # that the tree takes as they are (kept)
+DENSE = 0.3  # of all pairs: a graph with more edges says too little (kept)
 EASY_COLUMNS = 200  # that the first target leaves (guess)
 CROWDED_COLUMNS = 5000  # from which on targets are chosen by pairs instead, or from a quarter of all if that is less
 PARTNERS, SAMPLE = 128, 256  # compatible columns of one, on average over a sample of so many (guess)

@@ -41,7 +41,7 @@ RACE_NODES = (
 )
 ROUND_NODES = 16  # nodes bounded at once: enough for the threads of a common machine, few beside the nodes of a proof
 ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing
-NODE_EFFORT = (8, 0.05)  # the same for the other nodes (chosen on benchmarks/test_exact.py)
+NODE_EFFORT = (8, 0.05)  # the same for the other nodes (kept)
 
 
 @dataclass(frozen=True)
