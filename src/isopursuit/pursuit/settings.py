@@ -34,9 +34,7 @@ MOST_POLYTOPE = 60_000_000  # entries of the polytope's matrix (480 MB); beyond,
 KERNEL_COLUMNS = 4096  # columns up to which the kernel takes the whole problem (guess)
 MANY_ROWS = 128  # rows from which the solver for many rows is tried first (guess)
 MANY_ROWS_COLUMNS = 1500  # columns up to which the kernel is as fast even then (guess)
-SOURCE_ENTRIES = (
-    2**20
-)  # entries of X from which an array is pursued as a source is (guess; both take the same
+SOURCE_ENTRIES = 2**20  # entries of X from which an array is pursued as a source is (guess; both take the same
 # time at 64 × 20,000, 48 × 200,000 and 30 × 500,000: benchmarks/test_pursuit.py, test_wide)
 INTERRUPTIBLE = 100_000  # entries of X from which a solve may take long enough to be interrupted (guess)
 
