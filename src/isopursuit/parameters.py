@@ -46,18 +46,15 @@ def as_exponent(c: float) -> float:
 
 
 def as_size(k: int | None, D: int, rank: int) -> int:
-    """How many columns to pick: D, or fewer, never more than the rank."""
+    """How many columns to pick: D, or fewer, never more than the rank, which may be known as a number of columns."""
     if k is None:
         k = D
     if not is_whole(k):
         raise ParameterError(f"k={k!r} is not a whole number. Pass how many columns to pick, from 1 to {rank}.")
     if not 1 <= k <= D:
-        raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {rank} columns.")
+        raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {min(D, rank)} columns.")
     if k > rank:
-        raise RankError(
-            f"X has {D} rows but rank {rank}, so no {k} columns can be independent. "
-            f"Pass k={rank} to select in its {rank}-dimensional row space, or drop dependent rows."
-        )
+        raise RankError(f"X has {D} rows but rank {rank}, so any {k} columns are dependent. Pass k={rank} or less.")
     return int(k)
 
 

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Labels
+from isopursuit._types import Array, Indices, Label, Labels, Space
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
+from isopursuit.loss.penalty import log_spectral_loss, log_sum
 from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, in_row_space, name_columns
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_size
 from isopursuit.pursuit.programs import isometry_pursuit
+from isopursuit.rank import rotated, spectrum
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.inputs import as_array_pool, as_column_numbers
 from isopursuit.search.replacements import ReplacementLists
@@ -30,22 +32,26 @@ MOST_TIED = 5000  # columns of a source that the second stage loads; beyond, tho
 
 @dataclass(frozen=True)
 class MatrixProblem:
-    """Validated matrices of one shape, in the leading k dimensions, that share one selection.
+    """Validated matrices of one shape that share one selection of k columns.
 
-    `many` says whether the caller passed a list or a stack of them.
+    `many` says whether the caller passed a list or a stack of them. With space="leading" the points are coordinates in
+    the leading k dimensions, and `vectors` the columns that the caller passed.
     """
 
     points: list[Matrix]
+    k: int
     many: bool = False
     include: ColumnNumbers = field(default_factory=ColumnNumbers)
     exclude: ColumnNumbers = field(default_factory=ColumnNumbers)
     notes: tuple[str, ...] = ()
+    vectors: list[Matrix] | None = None
 
     @classmethod
     def of(
         cls,
         X: Any,
         k: int | None,
+        space: Space,
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
@@ -55,14 +61,20 @@ class MatrixProblem:
         D = len(points[0].values)
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
-        if k < D:
-            points = [in_row_space(one, k, excluded) for one in points]
-        return cls(points, many, included, excluded, _reduced_note(k, D))
+        if k == D or space == "vectors":
+            return cls(points, k, many, included, excluded)
+        projected = [in_row_space(one, k, excluded) for one in points]
+        return cls(projected, k, many, included, excluded, _leading_note(k, D), points)
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Points, rows (how many columns to pick) and columns."""
-        return len(self.points), *self.points[0].values.shape
+        """Points, how many columns to pick, and columns."""
+        return len(self.points), self.k, self.points[0].values.shape[1]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the columns as they are compared."""
+        return len(self.points[0].values)
 
     @property
     def labels(self) -> Labels | None:
@@ -76,7 +88,7 @@ class MatrixProblem:
 
     def checked(self) -> MatrixProblem:
         """The problem itself. Raises an error where no subset can be picked, or all are dependent."""
-        first = as_array_pool(self.points, 1.0, self.include, self.exclude).matrix
+        first = as_array_pool(self.points, 1.0, self.include, self.exclude, k=self.k).matrix
         return replace(self, points=[first, *self.points[1:]])
 
     def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
@@ -98,43 +110,62 @@ class MatrixProblem:
         return numbers, [one.take(numbers) for one in self.points]
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
-        """The picked columns (n, k, k), and what could replace each."""
+        """The picked columns (n, rows, k), and what could replace each."""
         values = np.stack([one.values[:, search.indices] for one in self.points])
-        return values, replacements_in_memory(self.points, search, c, self.exclude, clock)
+        points = self.points
+        if self.rows > points[0].values.shape[1]:
+            points = [replace(one, values=rotated(one.values)) for one in points]
+        return values, replacements_in_memory(points, search, c, self.exclude, clock)
+
+    def loss_of_vectors(self, indices: Indices, c: float) -> float | None:
+        """The log-loss of the caller's own columns, where they were compared in the leading space."""
+        if self.vectors is None:
+            return None
+        losses = log_spectral_loss(spectrum(np.stack([one.values[:, indices] for one in self.vectors])), c)
+        return float(log_sum(losses))
 
 
 @dataclass(frozen=True)
 class SourceProblem:
-    """The columns of a source, in the leading k dimensions."""
+    """The columns of a source, of which k are to be picked; `projected` on the leading k dimensions or not."""
 
     columns: Columns
+    k: int
     include: Indices
     exclude: Indices
     notes: tuple[str, ...] = ()
     many: bool = False
     labels: Labels | None = None
+    projected: bool = False
 
     @classmethod
     def of(
         cls,
         X: Any,
         k: int | None,
+        space: Space,
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
     ) -> SourceProblem:
         """Validate what the caller passed; a source has no labels, and its entries are checked by the first pass."""
         refuse_labels(labels)
-        columns = as_source(X, k=k)
-        k, count = columns.shape
-        rows = (X if isinstance(X, Columns) else columns.source).shape[0]
+        columns = as_source(X, leading=k if space == "leading" else None)
+        rows, count = (X if isinstance(X, Columns) else columns.source).shape
+        k = columns.shape[0] if k is None else as_size(k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
-        return cls(columns, included, excluded, _reduced_note(k, rows))
+        projected = space == "leading" and k < rows
+        return cls(columns, k, included, excluded, _leading_note(k, rows) if projected else (), projected=projected)
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Points, rows (how many columns to pick) and columns."""
-        return 1, *self.columns.shape
+        """Points, how many columns to pick, and columns."""
+        return 1, self.k, self.columns.shape[1]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the columns as they are compared."""
+        return self.columns.shape[0]
 
     @property
     def searched(self) -> Columns:
@@ -169,9 +200,16 @@ class SourceProblem:
         return numbers, [Matrix(values, None, notes, rounding, validated=True)]
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
-        """The picked columns (1, k, k), and what could replace each."""
+        """The picked columns (1, rows, k), and what could replace each."""
         return replacements_in_source(self.columns, search, c, self.exclude, clock)
 
+    def loss_of_vectors(self, indices: Indices, c: float) -> float | None:
+        """The log-loss of the columns themselves, where they were compared in the leading space."""
+        if not self.projected:
+            return None
+        unprojected = replace(self.columns.transform, A=None).apply(self.columns.take(indices))
+        return float(log_spectral_loss(spectrum(unprojected), c))
 
-def _reduced_note(k: int, D: int) -> tuple[str, ...]:
-    return (f"lengths and losses are those in the leading {k} of {D} dimensions.",) if k < D else ()
+
+def _leading_note(k: int, D: int) -> tuple[str, ...]:
+    return (f"lengths and losses are those in the leading {k} of {D} dimensions (space='leading').",)

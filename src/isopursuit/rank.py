@@ -24,11 +24,16 @@ def spectrum(stack: Array) -> Array:
 
 
 def singular_values(values: Array) -> Array:
-    """Singular values of a wide matrix, in descending order, without a copy of it.
+    """Singular values of a matrix, in descending order, without a copy of it if it is wide.
 
     Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate.
     """
-    return spectrum(row_triangle(values))
+    return spectrum(row_triangle(values) if values.shape[0] <= values.shape[1] else rotated(values))
+
+
+def rotated(values: Array) -> Array:
+    """Columns (…, D, P) with D > P in an orthonormal basis of their span, (…, P, P): the R of their QR."""
+    return np.asarray(np.linalg.qr(values, mode="r"), dtype=np.float64)
 
 
 def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -> Array:
@@ -62,9 +67,9 @@ def direction_rank(values: Array, rounding: Array | None = None) -> int:
         some = values[:, :: max(P // (SAMPLE * D), 1)]
         if D <= some.shape[1] < P and float(singular_values(unit_columns(some))[-1]) > 2 * P * math.sqrt(P) * EPS:
             return D
-        return numerical_rank(singular_values(unit_columns(values)), P)
+        return numerical_rank(singular_values(unit_columns(values)), max(D, P))
     size = np.maximum(np.linalg.norm(values, axis=0), rounding / EPS)
-    return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), P, EPS)
+    return numerical_rank(singular_values(values / np.where(size > 0, size, 1.0)), max(D, P), EPS)
 
 
 def centring_rounding(values: Array, shift: Any) -> Array | None:

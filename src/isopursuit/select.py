@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Label, Method
+from isopursuit._types import Label, Method, Space
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.explain import Outcome, before_explaining, explain
@@ -54,6 +54,7 @@ def select(
     c: float = 1.0,
     *,
     method: Method = "two-stage",
+    space: Space = "vectors",
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -71,14 +72,17 @@ def select(
         functions at many points of a manifold, share one selection: their losses are summed. For files, tensors and
         Dask arrays see `as_source`.
     k : int, optional
-        How many columns to pick: D if not given. With k < D columns are compared by their coordinates in the leading
-        k-dimensional row space of X (at many points, of each of them).
+        How many columns to pick: D if not given.
     c : float
         The paper's exponent.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
         found and proved. An orthonormal basis present in X is always in that set, and returned if the search finishes.
         "exact" proves the best of all columns. The others are comparisons.
+    space : {"vectors", "leading"}
+        Where columns are compared if k < D. "vectors": as they are, by the loss of the D × k matrix. "leading": by
+        their coordinates in the leading k-dimensional row space of X (at many points, of each of them); the answer has
+        the loss of the vectors beside it.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -107,12 +111,17 @@ def select(
     if method not in get_args(Method):
         raise unknown(method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
-    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, include, exclude, labels)
+    if space not in get_args(Space):
+        raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
+    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size))
     values, found = problem.replacements(outcome.search, options.c, clock)
     outcome = replace(outcome, notes=problem.notes + outcome.notes)
     picked = explain(values, problem.labels, options.c, method, outcome, problem.include, found)
+    vectors = problem.loss_of_vectors(picked.indices, options.c)
+    if vectors is not None:
+        picked = replace(picked, space="leading", log_loss_of_vectors=vectors)
     return replace(picked, matrix=values if problem.many else values[0], excluded=tuple(map(int, problem.exclude)))
 
 
@@ -120,6 +129,8 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     """Everything before the prices."""
     if options.method != "two-stage":
         return Outcome(_search(problem, options, clock))
+    if problem.k < problem.rows:
+        return Outcome(_search(problem, replace(options, method="exact"), clock))
     problem = problem.checked()  # before the pursuit's work
     pursuit = problem.pursue(options.c, options.normalization, clock.part(PURSUIT_SHARE))
     try:
@@ -139,7 +150,7 @@ def _search(problem: Problem, options: _Options, clock: Clock) -> Search:
     """A search over all columns."""
     X, c = problem.searched, options.c
     given: dict[str, Any] = {
-        "include": problem.include, "exclude": problem.exclude, "time_limit": clock.remaining_limit,
+        "k": problem.k, "include": problem.include, "exclude": problem.exclude, "time_limit": clock.remaining_limit,
     }  # fmt: skip
     if options.method == "exact":
         return exact_search(X, c, gap=options.gap, callback=options.callback, **given)
@@ -173,7 +184,7 @@ def two_stage(
 
     `second` is a search, called with the matrices, c and the rest of the time limit.
     """
-    clock, problem = Clock.of(time_limit), MatrixProblem(points, many)
+    clock, problem = Clock.of(time_limit), MatrixProblem(points, len(points[0].values), many)
     pursuit = problem.pursue(c, normalization, clock.part(PURSUIT_SHARE))
     numbers, kept = problem.kept(pursuit)
     found = second(kept, c, time_limit=clock.remaining_limit)

@@ -10,6 +10,7 @@ import numpy as np
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.errors import printable
+from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Pursuit, Search, loss_text, plain
 
 
@@ -70,19 +71,22 @@ class Selection:
         Their labels, or their indices where there are none.
     loss : float
         Their loss l_c, summed over the points where there are many; the ideal is k for each.
+    space : {"vectors", "leading"}
+        Whether the columns were compared as they are, or in the leading k-dimensional row space.
+    log_loss_of_vectors : float or None
+        With space="leading" the logarithm of the loss of the columns as they are.
     pursuit : Pursuit or None
         The convex stage, for the two-stage method.
     search : Search
         The search that picked them, with its bound.
-    matrix : ndarray, shape (k, k), or (n, k, k) for many points
-        The picked columns as they were compared (in the row space where k < D).
+    matrix : ndarray, shape (D, k), or (n, D, k) for many points
+        The picked columns as they were compared: (k, k) with space="leading".
     choices : tuple of Choice
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
         The columns that lose narrowly, best first.
     excluded : tuple of int
-        The columns that could not be picked. They take no part in the row space in which columns are compared where
-        k < D.
+        The columns that could not be picked. With space="leading" they take no part in that space.
     """
 
     indices: Indices
@@ -98,6 +102,8 @@ class Selection:
     c: float
     notes: tuple[str, ...] = ()
     excluded: tuple[int, ...] = ()
+    space: str = "vectors"
+    log_loss_of_vectors: float | None = None
 
     @property
     def k(self) -> int:
@@ -128,6 +134,15 @@ class Selection:
         also = "" if np.isin(self.indices, self.pursuit.tied).all() else " and those included"
         return f"{self.search.verdict} among the {len(self.pursuit.tied)} candidates the pursuit left{also}"
 
+    @property
+    def _space(self) -> str:
+        """What the loss is of, where it is not that of the columns as they are."""
+        if self.log_loss_of_vectors is None:
+            return ""
+        vectors = to_loss(self.log_loss_of_vectors)
+        beside = f"{vectors:.6g}" if np.isfinite(vectors) else f"e^{self.log_loss_of_vectors:.4g}"
+        return f" in the leading {self.k} dimensions ({beside} of the vectors)"
+
     def take(self, X: Any) -> Any:
         """The picked columns of X itself, a pandas or polars frame or an array."""
         if hasattr(X, "columns"):
@@ -141,6 +156,8 @@ class Selection:
             "method": self.method,
             "c": self.c,
             "k": self.k,
+            "space": self.space,
+            "log_loss_of_vectors": plain(self.log_loss_of_vectors),
             "verdict": self.verdict,
             "choices": [{name: plain(value) for name, value in vars(choice).items()} for choice in self.choices],
             "alternatives": [{name: plain(value) for name, value in vars(one).items()} for one in self.alternatives],
@@ -151,7 +168,9 @@ class Selection:
     def __str__(self) -> str:
         loss = loss_text(self, 6)
         over = f" over {self.points} points" if self.points > 1 else ""
-        lines = [f"{self.k} columns by {self.method}: loss {loss}{over} (ideal {self.ideal}), {self.verdict}"]
+        lines = [
+            f"{self.k} columns by {self.method}: loss {loss}{self._space}{over} (ideal {self.ideal}), {self.verdict}"
+        ]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
         names = [printable(choice.label) for choice in self.choices]
@@ -171,7 +190,7 @@ class Selection:
             (one.label, f"{one.length:.3f}", views.number(one.price, 3), one.replacement_text) for one in self.choices
         ]
         return views.result(
-            f"{self.k} columns by {self.method}, loss {loss} (ideal {self.ideal})",
+            f"{self.k} columns by {self.method}, loss {loss}{self._space} (ideal {self.ideal})",
             self.verdict,
             views.table(("column", "length", "price", "best replacement"), rows),
             views.gram_table(self.gram, self.labels),

@@ -236,7 +236,7 @@ def test_standardized_and_projected_on_the_fly(method, kind, tmp_path):
     search = {"greedy": ip.greedy_search, "exchange": ip.exchange_search, "exact": ip.exact_search}[method]
     for k in (None, 2):
         expected = search(plain if k is None else row_space(plain, k))
-        found = search(ip.as_source(SOURCES[kind](X, tmp_path), standardize=True, k=k))
+        found = search(ip.as_source(SOURCES[kind](X, tmp_path), standardize=True, leading=k))
         assert found.loss == pytest.approx(expected.loss, rel=1e-6)
         if method != "exchange":
             assert found.indices.tolist() == expected.indices.tolist()

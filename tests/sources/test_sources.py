@@ -159,7 +159,7 @@ def test_standardizing_and_projecting_on_the_fly(kind, tmp_path):
     assert found.support.tolist() == ip.isometry_pursuit(plain).support.tolist()
     from isopursuit.rank import row_space
 
-    found = ip.isometry_pursuit(ip.as_source(source, standardize=True, k=3), memory=0)
+    found = ip.isometry_pursuit(ip.as_source(source, standardize=True, leading=3), memory=0)
     expected = ip.isometry_pursuit(row_space(plain, 3))
     assert found.support.tolist() == expected.support.tolist()
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)
@@ -395,5 +395,5 @@ def test_standardizing_does_not_depend_on_the_size_of_a_row(size):
     columns = ip.as_source(X * np.array([[1.0], [size], [1.0], [1.0]]), standardize=True)
     np.testing.assert_allclose(columns.transform.apply(columns.take(np.arange(300))), expected, atol=1e-13)
     assert columns.notes == ()
-    few = ip.as_source(X * np.array([[1.0], [size], [1.0], [1.0]]), standardize=True, k=2)
+    few = ip.as_source(X * np.array([[1.0], [size], [1.0], [1.0]]), standardize=True, leading=2)
     assert ip.select(few).loss == pytest.approx(ip.select(expected, k=2).loss, rel=1e-9)

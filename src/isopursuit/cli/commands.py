@@ -62,7 +62,8 @@ def _select_streamed(table: Input, search: SearchOptions, outputs: Outputs) -> N
     with table.stream(report=outputs.report) as source, SearchWatch(search.time_limit, None) as watch:
         picked = ip.select(
             source,
-            c=search.c,
+            table.k,
+            search.c,
             method=search.method,
             include=row_numbers(search.include, "--must-include"),
             exclude=row_numbers(search.exclude, "--must-exclude"),
@@ -176,7 +177,7 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
     check_outputs(table.file, output=outputs.output, state=state)
     if table.is_streamed() or state is not None:
         with table.stream() as source, interrupts.polled():
-            found = ip.isometry_pursuit(source, c, state=state, callback=PursuitWatch())
+            found = ip.isometry_pursuit(ip.as_source(source, leading=table.k), c, state=state, callback=PursuitWatch())
         answer = {**table.origin, "c": c, **found.as_dict()}
     else:
         candidates = table.read()

@@ -69,7 +69,7 @@ class Input:
         self._refuse_whole_table_options(also)
         columns = as_source(self.file, vectors="rows")
         if self.scheduler is None:
-            yield as_source(columns, standardize=self.standardize, k=self.k)
+            yield as_source(columns, standardize=self.standardize)
             return
         distributed = optional("distributed", "dask", "--scheduler")
         from isopursuit.sources.cluster import on_cluster
@@ -79,7 +79,7 @@ class Input:
         except (OSError, ValueError) as error:
             raise ParameterError(f"No Dask scheduler answers at {self.scheduler}: {one_line(error)}.") from None
         with client:
-            yield as_source(on_cluster(columns), standardize=self.standardize, k=self.k)
+            yield as_source(on_cluster(columns), standardize=self.standardize)
 
     def _refuse_whole_table_options(self, also: Mapping[str, object]) -> None:
         given = {

@@ -32,6 +32,7 @@ def brute_search(
     X: Any,
     c: float = 1.0,
     *,
+    k: int | None = None,
     objective: str | Callable[[Array], float] = "isometry",
     budget: int = 2_000_000,
     include: Iterable[Any] | None = None,
@@ -43,7 +44,7 @@ def brute_search(
 
     Parameters
     ----------
-    X, c, objective, include, exclude, labels
+    X, c, k, objective, include, exclude, labels
         As in `greedy_search`.
     budget : int
         The most subsets to try; more are refused with the count.
@@ -68,7 +69,7 @@ def brute_search(
             "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which "
             "proves the same answer where it can."
         )
-    pool, goal = as_array_pool(X, as_exponent(c), include, exclude, labels), as_objective(objective, c)
+    pool, goal = as_array_pool(X, as_exponent(c), include, exclude, labels, k), as_objective(objective, c)
     count = comb(pool.count - len(pool.include), pool.missing)
     if count > budget:
         raise BudgetError(
@@ -81,10 +82,11 @@ def brute_search(
 
 def brute(pool: ArrayPool, objective: Objective, clock: Clock) -> Search:
     """`brute_search` on a pool."""
+    pool = pool.reduced()
     free = np.setdiff1d(np.arange(pool.count), pool.include).tolist()
     count, subsets = comb(len(free), pool.missing), combinations(free, pool.missing)
-    n, D, _ = pool.X.shape
-    size = max(1, min(BATCH // n, ENTRIES // (n * D * D)))
+    n = pool.points
+    size = max(1, min(BATCH // n, ENTRIES // (n * pool.rows * pool.k)))
     best: tuple[float, list[int]] = (np.inf, [])
     least, tried = np.inf, 0
     while batch := list(islice(subsets, size)):

@@ -71,6 +71,7 @@ def exact_search(
     X: Any,
     c: float = 1.0,
     *,
+    k: int | None = None,
     time_limit: float | None = None,
     gap: float = 0.0,
     node_limit: int | None = None,
@@ -81,10 +82,10 @@ def exact_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """The D columns of least isometry loss, proved.
+    """The k columns of least isometry loss, proved.
 
     It begins as `exchange_search` does. Then cuts exclude columns that no better subset contains, all subsets are shown
-    to miss targets that rise from D, and where that decides no more best-first branch and bound on a convex relaxation
+    to miss targets that rise from k, and where that decides no more best-first branch and bound on a convex relaxation
     of the loss does.
 
     At many points that share one selection the losses are summed and bounded point by point: expect a proof
@@ -93,7 +94,7 @@ def exact_search(
 
     Parameters
     ----------
-    X, c, include, exclude, labels
+    X, c, k, include, exclude, labels
         As in `greedy_search`.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with its bound and status "time".
@@ -137,7 +138,7 @@ def exact_search(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
             "Use exchange_search beyond that."
         )
-    return exact(as_pool(X, c, include, exclude, labels, clock), settings, clock)
+    return exact(as_pool(X, c, include, exclude, labels, clock, k), settings, clock)
 
 
 def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -> Search:
@@ -170,7 +171,7 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
 def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
     """The search for a good subset, with short proofs on the way."""
     nodes = max(
-        short_proof_nodes(EXACT_PROOF_NODES, pool.k), EXACT_PROOF_WORK // (pool.points * pool.count * pool.k**2)
+        short_proof_nodes(EXACT_PROOF_NODES, pool.k), EXACT_PROOF_WORK // (pool.points * pool.count * pool.rows**2)
     )
     nodes = nodes if settings.node_limit is None else min(nodes, settings.node_limit)
     starts, kicks = EXACT_STARTS, EXACT_KICKS

@@ -60,6 +60,7 @@ def exchange_search(
     X: Any,
     c: float = 1.0,
     *,
+    k: int | None = None,
     starts: int = 6,
     kicks: int = 300,
     time_limit: float | None = None,
@@ -79,7 +80,7 @@ def exchange_search(
 
     Parameters
     ----------
-    X, c, include, exclude, labels
+    X, c, k, include, exclude, labels
         As in `greedy_search`.
     starts : int
         Starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs, then maxvol),
@@ -109,7 +110,7 @@ def exchange_search(
     """
     starts, kicks = as_count(starts, 1, "starts"), as_count(kicks, 0, "kicks")
     clock, c = Clock.of(time_limit), as_exponent(c)
-    pool = as_pool(X, c, include, exclude, labels, clock)
+    pool = as_pool(X, c, include, exclude, labels, clock, k)
     rng = np.random.default_rng(0 if rng is None else rng)
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
     effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory)
@@ -147,7 +148,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         return [greedy, SwapPasses(starts, kicks, rng, effort.memory)]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
-    first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.k**2 <= SHORT_PROOF_WORK
+    first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK
     proof = Prove(effort.proof_nodes, effort.workers, short=True)
     among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
     return [

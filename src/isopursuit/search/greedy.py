@@ -1,4 +1,4 @@
-"""The paper's greedy search: add the column that leaves the objective lowest, until there are D."""
+"""The paper's greedy search: add the column that leaves the objective lowest, until there are k."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def greedy_search(
     X: Any,
     c: float = 1.0,
     *,
+    k: int | None = None,
     objective: str | Callable[[Array], float] = "isometry",
     starts: int = 1,
     include: Iterable[Any] | None = None,
@@ -42,10 +43,12 @@ def greedy_search(
     Parameters
     ----------
     X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
-        Columns are candidates; D of them are picked. Several matrices share one selection: losses are summed. Over a
-        source (`as_source`) each column takes one pass, and the answer is the array's.
+        Columns are candidates. Several matrices share one selection: losses are summed. Over a source (`as_source`)
+        each column takes one pass, and the answer is the array's.
     c : float
         The paper's exponent.
+    k : int, optional
+        How many columns to pick: D if not given. The loss is that of the D × k matrix of the columns themselves.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         What to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ, −Σ log σ,
         or a function of a D × k matrix.
@@ -73,15 +76,16 @@ def greedy_search(
     if is_source(X):
         if objective != "isometry" or starts > 1:
             raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
-        pool = as_source_pool(X, c, include, exclude, labels, clock)
+        pool = as_source_pool(X, c, include, exclude, labels, clock, k)
         subset, seen, finished = greedy_passes(pool, clock)
         found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
         return pool.answer(found, as_objective("isometry", c), "greedy")
-    return greedy(as_array_pool(X, c, include, exclude, labels), as_objective(objective, c), starts, clock)
+    return greedy(as_array_pool(X, c, include, exclude, labels, k), as_objective(objective, c), starts, clock)
 
 
 def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:
     """`greedy_search` on columns in memory."""
+    pool = pool.reduced()
     firsts, evaluations = [pool.include.tolist()], 0
     if starts > 1 and pool.missing > 0:
         scores, free = _extension_scores(pool, objective, firsts[0], clock)
@@ -93,13 +97,13 @@ def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> 
     for subset in firsts:
         evaluations += sum(pool.count - size for size in range(len(subset), pool.k))
         if objective.name == "isometry":
-            subset = greedy_subset(columns, pool.c, np.array(subset, dtype=np.intp), clock).tolist()
+            subset = greedy_subset(columns, pool.c, np.array(subset, dtype=np.intp), pool.k, clock).tolist()
         else:
             while len(subset) < pool.k and not clock.expired:
                 scores, free = _extension_scores(pool, objective, subset, clock)
                 subset = [*subset, int(free[lowest(scores)])]
         late = late or len(subset) < pool.k
-        runs.append(large_volume(pool.X, subset, clock).tolist() if len(subset) < pool.k else subset)
+        runs.append(large_volume(pool.X, subset, pool.k, clock).tolist() if len(subset) < pool.k else subset)
         if late:
             break
     picked = runs[lowest(objective.total(np.stack([pool.X[:, :, run] for run in runs])))]

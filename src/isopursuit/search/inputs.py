@@ -13,7 +13,7 @@ from isopursuit._types import Indices, Label
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.matrix import Matrix, as_indices, as_points, name_columns
-from isopursuit.parameters import as_numbers
+from isopursuit.parameters import as_numbers, as_size
 from isopursuit.rank import direction_rank
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.source_pool import SourcePool
@@ -27,11 +27,12 @@ def as_pool(
     exclude: Iterable[Any] | None,
     labels: Sequence[Label] | None,
     clock: Clock,
+    k: int | None = None,
 ) -> ArrayPool | SourcePool:
     """The pool of a matrix, of many points, or of a source."""
     if is_source(X):
-        return as_source_pool(X, c, include, exclude, labels, clock)
-    return as_array_pool(X, c, include, exclude, labels)
+        return as_source_pool(X, c, include, exclude, labels, clock, k)
+    return as_array_pool(X, c, include, exclude, labels, k)
 
 
 def as_array_pool(
@@ -40,21 +41,24 @@ def as_array_pool(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    k: int | None = None,
 ) -> ArrayPool:
-    """Validate a search's input in memory: enough columns, of full rank, and independent included ones.
+    """Validate a search's input in memory: enough columns, of enough rank, and independent included ones.
 
     X is one matrix or many points, raw or already validated.
     """
     started = time.perf_counter()
-    matrices = as_points(X, labels)[0]
+    matrices = as_points(X, labels, wide=k is None)[0]
     matrix = matrices[0]
     included, excluded = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
-    D, P = matrix.values.shape
+    rows, P = matrix.values.shape
+    k = rows if k is None else as_size(k, rows, P)
     both = sorted(set(included) & set(excluded))
     if both:
         raise ParameterError(f"Columns both included and excluded: {name_columns(both, matrix.labels)}.")
-    if len(included) > D:
-        raise ParameterError(f"include names {len(included)} columns, but only {D} are picked (one for each row of X).")
+    if len(included) > k:
+        each = " (one for each row of X)" if k == rows else ""
+        raise ParameterError(f"include names {len(included)} columns, but only {k} are picked{each}.")
     allowed = np.all([one.nonzero for one in matrices], axis=0)
     vanishing = int((np.any([one.nonzero for one in matrices], axis=0) & ~allowed).sum())
     if vanishing:
@@ -65,15 +69,15 @@ def as_array_pool(
     if unusable:
         raise ParameterError(f"include names zero columns: {name_columns(unusable, matrix.labels)}.")
     columns = np.flatnonzero(allowed)
-    if len(columns) < D:
+    if len(columns) < k:
         raise ShapeError(
-            f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {D} are needed. "
-            "Exclude fewer columns, or pass a smaller k to `select`."
+            f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {k} are needed. "
+            "Exclude fewer columns, or pass a smaller k."
         )
     values = matrix.values[None] if len(matrices) == 1 else np.stack([one.values for one in matrices])
     values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
     place = np.searchsorted(columns, included).astype(np.intp)
-    pool = ArrayPool(matrix, values, columns, place, c=c, started=started)
+    pool = ArrayPool(matrix, values, columns, place, k=k, c=c, started=started)
     for i, one in enumerate(matrices):
         _check_rank(pool, i, one, columns)
     return pool
@@ -86,18 +90,20 @@ def as_source_pool(
     exclude: Iterable[Any] | None,
     labels: object,
     clock: Clock,
+    k: int | None = None,
 ) -> SourcePool:
     """Validate a search's input that is read in passes."""
     refuse_labels(labels)
     columns = as_source(X)
-    k, count = columns.shape
+    rows, count = columns.shape
+    k = rows if k is None else as_size(k, rows, count)
     included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
     both = np.intersect1d(included, excluded)
     if len(both):
         raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
     if len(included) > k:
         raise ParameterError(f"include names {len(included)} columns, but only {k} are picked.")
-    return SourcePool(columns, included, excluded, c=c, clock=clock)
+    return SourcePool(columns, included, excluded, k=k, c=c, clock=clock)
 
 
 def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:
@@ -117,8 +123,8 @@ def _check_rank(pool: ArrayPool, i: int, matrix: Matrix, columns: Indices) -> No
     rank = matrix.rank if len(columns) == matrix.values.shape[1] else direction_rank(values, rounding)
     if rank < pool.k:
         raise RankError(
-            f"X has {pool.k} rows but the columns that can be picked have rank {rank}{where}, so every subset has "
-            f"infinite loss. Pass k={rank} to `select` for its {rank}-dimensional row space, or drop dependent rows."
+            f"The columns that can be picked have rank {rank}{where}, so any {pool.k} of them are dependent and have "
+            f"infinite loss. Pass k={rank} or less."
         )
     some = pool.include
     if len(some) and direction_rank(values[:, some], None if rounding is None else rounding[some]) < len(some):

@@ -21,7 +21,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.penalty import STATED
 from isopursuit.matrix import Matrix
-from isopursuit.rank import direction_rank, side_by_side, spectrum
+from isopursuit.rank import direction_rank, rotated, side_by_side, spectrum
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.objective import Objective
@@ -44,8 +44,8 @@ class Pool(ABC):
     ----------
     c : float
         Exponent of the loss.
-    k, count, points : int
-        Columns to pick (as many as there are rows), candidates, and points.
+    k, rows, count, points : int
+        Columns to pick, rows (at least k), candidates, and points.
     include : (m,) array
         Positions of the columns that must be picked, sorted.
     excluded : array
@@ -54,6 +54,7 @@ class Pool(ABC):
 
     c: float
     k: int
+    rows: int
     count: int
     points: int
     include: Indices
@@ -65,7 +66,7 @@ class Pool(ABC):
 
     @property
     def X(self) -> Array | None:
-        """All columns, (points, k, count), where they are in memory."""
+        """All columns, (points, rows, count), where they are in memory."""
         return None
 
     @property
@@ -93,7 +94,7 @@ class Pool(ABC):
         """Positions and columns that are resident: at first the included ones, and a sample of the others."""
 
     def load(self, positions: Indices, values: Array) -> None:
-        """Make these columns (k, m) resident as well."""
+        """Make these columns (rows, m) resident as well."""
         new = ~np.isin(positions, self.resident_positions)
         self._residents = (
             np.concatenate([self.resident_positions, positions[new]]),
@@ -106,11 +107,11 @@ class Pool(ABC):
         return order[np.searchsorted(self.resident_positions, positions, sorter=order)].astype(np.int32)
 
     def at_hand(self, positions: Indices) -> Array:
-        """These columns, (k, m), which are resident or in memory."""
+        """These columns, (rows, m), which are resident or in memory."""
         return self.resident_columns[:, self.place(positions)] if self.X is None else self.X[0][:, positions]
 
     def at_points(self, positions: Indices) -> Array:
-        """The same at all points, (points, k, m)."""
+        """The same at all points, (points, rows, m)."""
         return self.at_hand(positions)[None] if self.X is None else self.X[:, :, positions]
 
     def ask(self, task: Task, clock: Clock) -> Any:
@@ -126,7 +127,7 @@ class Pool(ABC):
         return answer
 
     def columns_of(self, found: TopK) -> tuple[Indices, Array]:
-        """The columns that a pass returned: positions, ascending, and columns (k, m), without the excluded ones."""
+        """The columns that a pass returned: positions, ascending, and columns (rows, m), without the excluded ones."""
         positions = np.concatenate([part[0] for part in found.parts])
         values = np.concatenate([part[2] for part in found.parts]).T.astype(np.float64)
         order = np.argsort(positions)
@@ -144,7 +145,7 @@ class Pool(ABC):
     def answer_for(
         self, subset: Array, numbers: CallerNumbers, found: SearchOutcome, objective: Objective, method: str
     ) -> Search:
-        """The result for the columns `subset` (n, k, k) with these numbers; the loss comes from their singular values.
+        """The result for the columns `subset` (n, rows, k) with these numbers; the loss comes from their singular values.
 
         What float64 cannot decide is not called proved: "precision" replaces a status that claims more.
         """
@@ -199,10 +200,10 @@ class ArrayPool(Pool):
     """Columns in memory, (n, k, count); one matrix is one point, and at several points the losses are summed."""
 
     def __init__(
-        self, matrix: Matrix, X: Array, caller: Indices, include: Indices, *, c: float, started: float
+        self, matrix: Matrix, X: Array, caller: Indices, include: Indices, *, k: int, c: float, started: float
     ) -> None:
-        self.matrix, self._X, self.caller, self.include, self.c = matrix, X, caller, include, c
-        self.points, self.k, self.count = X.shape
+        self.matrix, self._X, self.caller, self.include, self.k, self.c = matrix, X, caller, include, k, c
+        self.points, self.rows, self.count = X.shape
         self.excluded = include
         self.started = started
         self._columns: Columns | None = None
@@ -210,7 +211,7 @@ class ArrayPool(Pool):
 
     @property
     def X(self) -> Array:
-        """All columns, (points, k, count)."""
+        """All columns, (points, rows, count)."""
         return self._X
 
     @property
@@ -267,19 +268,23 @@ class ArrayPool(Pool):
             rows = [side_by_side(one)[order] for one in self.X]
             X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
         X *= signs[:, None, order]
-        return self._with(X, self.caller[order], np.sort(place[self.include]))
+        return self._with(X, self.caller[order], np.sort(place[self.include])).reduced()
+
+    def reduced(self) -> ArrayPool:
+        """The same columns in a basis of their span, where there are more rows than columns: inner products stay."""
+        return self._with(rotated(self.X), self.caller, self.include) if self.rows > self.count else self
 
     def among(self, positions: Indices) -> ArrayPool:
         """The pool of these columns (sorted, the included ones among them): its i-th column is `positions[i]` here."""
         X = np.ascontiguousarray(self.X[:, :, positions])
-        return self._with(X, self.caller[positions], np.searchsorted(positions, self.include))
+        return self._with(X, self.caller[positions], np.searchsorted(positions, self.include)).reduced()
 
     def at_point(self, i: int) -> ArrayPool:
         """The same columns at one point."""
         return self._with(self.X[i : i + 1], self.caller, self.include)
 
     def _with(self, X: Array, caller: Indices, include: Indices) -> ArrayPool:
-        return ArrayPool(self.matrix, X, caller, include.astype(np.intp), c=self.c, started=self.started)
+        return ArrayPool(self.matrix, X, caller, include.astype(np.intp), k=self.k, c=self.c, started=self.started)
 
     def to_caller(self, positions: Indices) -> CallerNumbers:
         """The caller's numbers of these columns, sorted."""

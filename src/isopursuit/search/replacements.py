@@ -31,7 +31,7 @@ SLACK = 1e-9  # relative, of a cutoff in log-loss
 
 @dataclass(frozen=True)
 class Replacement:
-    """A column in the place of a picked one: the log-loss with it, its number, and its entries (n, k)."""
+    """A column in the place of a picked one: the log-loss with it, its number, and its entries (n, D)."""
 
     log_loss: float
     index: int
@@ -43,7 +43,7 @@ ReplacementLists = tuple[tuple[Replacement, ...] | None, ...]  # for each picked
 
 @dataclass(frozen=True)
 class Replacements(DeadlineTask):
-    """The best replacements for each of the columns `picked` (n, k, k), at most NEAREST for each, lowest loss first.
+    """The best replacements for each of the columns `picked` (n, D, k), at most NEAREST for each, lowest loss first.
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
     (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which
@@ -90,7 +90,7 @@ class Replacements(DeadlineTask):
         return replace(self, cutoffs=cutoffs) if cutoffs else self
 
     def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> ReplacementLists:
-        """The best of the columns `others` (n, k, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
+        """The best of the columns `others` (n, D, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
         k = self.picked.shape[2]
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
@@ -141,8 +141,8 @@ class Replacements(DeadlineTask):
         return self._ranked(position, kept)
 
     def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
-        """The log-losses with each of these columns (n, k, m) in one place, infinite where the subset is dependent."""
-        _, k, m = columns.shape
+        """The log-losses with each of these columns (n, D, m) in one place, infinite where the subset is dependent."""
+        k, m = self.picked.shape[2], columns.shape[2]
         stack = np.repeat(self.picked[None], m, axis=0)
         stack[..., position] = np.moveaxis(columns, 2, 0)
         if m == 0:
@@ -174,17 +174,17 @@ class Replacements(DeadlineTask):
         return log_loss + max(SLACK, float(relative)) * max(abs(log_loss), 1.0) if relative < 0.1 else np.inf
 
     def _promising(self, position: int, others: Array) -> Indices:
-        """With e, V the eigenpairs of Σ x xᵀ over the columns that stay and y = Vᵀx, adding x gives λ_min ≤ e_min +
-        y_min² and λ_max ≥ e_max + y_max²: columns of a low bound on the loss.
+        """Columns of a low bound on the loss. With U, s the left singular vectors and values of the columns that stay,
+        y = Uᵀx and z the rest of x, adding x gives λ_min ≤ |z|² and λ_max ≥ s_max² + y_max².
         """
-        _, k, count = others.shape
-        if count <= BATCH or k == 1:
+        count = others.shape[2]
+        if count <= BATCH or self.picked.shape[2] == 1:
             return np.arange(min(count, BATCH), dtype=np.intp)
         stay = np.delete(self.picked, position, axis=2)
-        e, V = np.linalg.eigh(stay @ np.swapaxes(stay, 1, 2))
-        ends = (np.swapaxes(V[:, :, [0, -1]], 1, 2) @ others) ** 2
-        ends += np.maximum(e[:, [0, -1]], 0.0)[..., None]
-        ends = np.sqrt(np.stack([np.maximum(ends[:, 1], 1.0), np.minimum(ends[:, 0], 1.0)], axis=-1))
+        U, s, _ = np.linalg.svd(stay, full_matrices=False)
+        y = (np.swapaxes(U, 1, 2) @ others) ** 2
+        off = np.einsum("idp,idp->ip", others, others) - y.sum(axis=1)
+        ends = np.sqrt(np.stack([np.maximum(s[:, :1] ** 2 + y[:, 0], 1.0), np.clip(off, 0.0, 1.0)], axis=-1))
         bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
         return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
 
@@ -227,6 +227,6 @@ def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | No
 
 
 def _unsigned(values: Array) -> bytes:
-    """What identical columns (n, k) have in common, whatever their sign at each point."""
+    """What identical columns (n, D) have in common, whatever their sign at each point."""
     first = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
     return (np.where(first < 0, -values, values) + 0.0).tobytes()

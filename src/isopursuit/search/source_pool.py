@@ -32,13 +32,16 @@ class SourcePool(Pool):
     The first pass refuses entries that are not finite, counts zero columns, and draws the resident ones at random.
     """
 
-    def __init__(self, columns: Columns, include: Indices, excluded: Indices, *, c: float, clock: Clock) -> None:
+    def __init__(
+        self, columns: Columns, include: Indices, excluded: Indices, *, k: int, c: float, clock: Clock
+    ) -> None:
         self.clock, self.started = clock, clock.started
         self._source, self.c, self.points = columns, c, 1
-        self.k, self.count = columns.shape
+        self.k = k
+        self.rows, self.count = columns.shape
         self.include = include
         self.excluded = np.union1d(excluded, include)
-        self.matrix = Matrix(np.zeros((self.k, 0)), None, columns.notes)
+        self.matrix = Matrix(np.zeros((self.rows, 0)), None, columns.notes)
         self._residents = include, self.taken(include)
         self._first_pass(np.setdiff1d(excluded, include))
 
@@ -52,17 +55,17 @@ class SourcePool(Pool):
         return self._residents
 
     def _first_pass(self, excluded: Indices) -> None:
-        D = self.k
-        everything = Screen(np.eye(D), None, self.columns.transform, RESIDENT, band=1.0)
+        k = self.k
+        everything = Screen(np.eye(self.rows), None, self.columns.transform, RESIDENT, band=1.0)
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)
         self.matrix = replace(self.matrix, notes=self.matrix.notes + length_notes(found.zero, found.short))
         left = self.count - found.zero - found.short
-        if left - len(excluded) < D and left - self._usable(excluded) < D:
+        if left - len(excluded) < k and left - self._usable(excluded) < k:
             raise ShapeError(
-                f"Fewer than {D} of {self.count} columns can be picked (the others are zero or excluded), but {D} are "
-                "needed. Exclude fewer columns, or pass a smaller k to `select`."
+                f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
+                "needed. Exclude fewer columns, or pass a smaller k."
             )
         if np.linalg.matrix_rank(unit_columns(self.resident_columns)) < len(self.include):
             raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
@@ -75,9 +78,9 @@ class SourcePool(Pool):
         return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
 
     def taken(self, numbers: Indices) -> Array:
-        """These columns after the transform, (k, m), read from the source."""
+        """These columns after the transform, (rows, m), read from the source."""
         if len(numbers) == 0:
-            return np.zeros((self.k, 0))
+            return np.zeros((self.rows, 0))
         return self.columns.transform.apply(self.columns.take(numbers))
 
     def to_caller(self, positions: Indices) -> CallerNumbers:

@@ -48,11 +48,11 @@ def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> 
     return np.concatenate([include, np.setdiff1d(subset, include)]).astype(np.int32)
 
 
-def greedy_subset(columns: Array, c: float, include: Indices, clock: Clock = UNLIMITED) -> Subset:
-    """The paper's greedy search on `columns` (n, P, D); fewer than D of them where the time is over before."""
+def greedy_subset(columns: Array, c: float, include: Indices, k: int, clock: Clock = UNLIMITED) -> Subset:
+    """The paper's greedy search for k of `columns` (n, P, D); fewer where the time is over before."""
     subset = include.astype(np.int32)
     kernel = SwapKernel(columns, c, clock.deadline)
-    while len(subset) < columns.shape[2]:
+    while len(subset) < k:
         found, _ = kernel.add(subset, np.inf, -1)
         if kernel.late:  # not all columns were tried
             break

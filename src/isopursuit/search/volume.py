@@ -19,18 +19,19 @@ MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
 def large_volume(
     X: Array,
     include: Sequence[int] | Indices,
+    k: int,
     clock: Clock = UNLIMITED,
     rng: np.random.Generator | None = None,
 ) -> Subset:
-    """D columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in proportion
+    """k columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in proportion
     to its square.
 
     Where all columns would take more than a small share of the remaining time, they are picked from a few, spread
-    evenly; should those not span all dimensions, the columns that are farthest from their span join.
+    evenly; should those span fewer than k dimensions, the columns that are farthest from their span join.
     """
     n, D, P = X.shape
     seconds = VOLUME_SHARE * clock.remaining
-    most = P if seconds == np.inf else max(FEW_COLUMNS * D, int(seconds * PRODUCT_SPEED / (n * D**2)))
+    most = P if seconds == np.inf else max(FEW_COLUMNS * k, int(seconds * PRODUCT_SPEED / (n * D * k)))
     numbers: Indices = np.arange(P, dtype=np.intp)
     included = np.array(include, dtype=np.intp)
     if most < P:
@@ -39,7 +40,7 @@ def large_volume(
     longest = float(np.einsum("idp,idp->p", residuals, residuals).max())
     directions = np.zeros((n, D, 0))
     subset: list[int] = []
-    for step in range(D):
+    for step in range(k):
         squares = np.einsum("idp,idp->p", residuals, residuals)
         squares[np.isin(numbers, subset)] = 0
         if len(numbers) < P and squares.max() <= NEGLIGIBLE * longest:
@@ -67,10 +68,11 @@ def grow_volume(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:
     """Swap single columns of X (D, P) while that multiplies the volume by MIN_VOLUME_GAIN (maxvol); the first `fixed`
     ones stay.
 
-    With S the picked columns, exchanging the i-th for x_p multiplies det S by entry (i, p) of S⁻¹X.
+    With S the picked columns, exchanging the i-th for x_p multiplies det S by entry (i, p) of S⁻¹X. Fewer columns than
+    rows are returned as they are.
     """
     subset = subset.copy()
-    if X.size * len(X) / SOLVE_SPEED > clock.remaining:
+    if len(subset) < len(X) or X.size * len(X) / SOLVE_SPEED > clock.remaining:
         return subset
     try:
         ratios: Array = np.asarray(np.linalg.solve(X[:, subset], X), np.float64)

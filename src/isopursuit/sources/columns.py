@@ -153,10 +153,15 @@ class Columns:
         return summed, origin, scale
 
 
-@renamed_keywords(threads="workers")
+@renamed_keywords(threads="workers", k="leading")
 @on_one_blas_thread
 def as_source(
-    x: Any, *, vectors: Vectors = "columns", standardize: bool = False, k: int | None = None, workers: int | None = None
+    x: Any,
+    *,
+    vectors: Vectors = "columns",
+    standardize: bool = False,
+    leading: int | None = None,
+    workers: int | None = None,
 ) -> Columns:
     """Columns, wherever they are stored, for `isometry_pursuit`, `basis_pursuit` and `select`.
 
@@ -170,8 +175,8 @@ def as_source(
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
         Mean 0 and variance 1 in every dimension, computed on the fly after one pass for the moments.
-    k : int, optional
-        Work in the leading k-dimensional row space, computed on the fly after one pass for Σ x xᵀ.
+    leading : int, optional
+        Work in the leading row space of so many dimensions, computed on the fly after one pass for Σ x xᵀ.
     workers : int, optional
         Number of threads for arrays and files; by default one for each processor.
 
@@ -199,14 +204,14 @@ def as_source(
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
     if standardize:
         columns = columns.standardized()
-    if k is not None and k != columns.shape[0]:
-        columns = columns.projected(k)
+    if leading is not None and leading != columns.shape[0]:
+        columns = columns.projected(leading)
     D, P = columns.shape
     if P < D:
         other = "rows" if vectors == "columns" else "columns"
         raise ShapeError(
             f"There are {P} candidates of {D} dimensions, and {D} are needed. Did you mean vectors={other!r}? "
-            f"Otherwise pass k={P} or less."
+            f"Otherwise project with leading={P} or less."
         )
     return columns
 

@@ -39,7 +39,7 @@ DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (kept)
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
     """Whether the relaxation is made for such an exponent and so large a loss."""
-    return SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
+    return pool.k == pool.rows and SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class LocalSearch:
             incumbent.offer(positions[subset], log_loss, "local search")
             return incumbent.report()
 
-        walk = LocalSearchRun(X, pool.c, include, self.rng, clock)
+        walk = LocalSearchRun(X, pool.c, include, pool.k, self.rng, clock)
         try:
             stopped = walk.run(self.starts, self.kicks, begin, visit)
         finally:
@@ -87,10 +87,10 @@ def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
 class LocalSearchRun:
     """One local search on X (n, D, P), and what it has met."""
 
-    def __init__(self, X: Array, c: float, include: Indices, rng: np.random.Generator, clock: Clock) -> None:
-        self.X, self.c, self.include, self.rng, self.clock = X, c, include, rng, clock
-        self.points, self.dimension, self.count = X.shape
-        self.free = range(len(include), self.dimension)
+    def __init__(self, X: Array, c: float, include: Indices, k: int, rng: np.random.Generator, clock: Clock) -> None:
+        self.X, self.c, self.include, self.k, self.rng, self.clock = X, c, include, k, rng, clock
+        self.points, self.rows, self.count = X.shape
+        self.free = range(len(include), k)
         self.visits: list[Visit] = []
         self.descents = 0
 
@@ -103,7 +103,7 @@ class LocalSearchRun:
     def run(self, starts: int, kicks: int, begin: Indices | None, visit: Callable[[float, Subset], bool]) -> bool:
         """Search; `visit` is called with every subset met, and ends the search by returning True."""
         if self.X.nbytes / COPY_SPEED > self.clock.remaining:  # no time but for a start
-            only = large_volume(self.X, self.include, self.clock) if begin is None else begin.astype(np.int32)
+            only = large_volume(self.X, self.include, self.k, self.clock) if begin is None else begin.astype(np.int32)
             chosen = np.ascontiguousarray(np.swapaxes(self.X[:, :, only], 1, 2))
             return visit(log_loss_of(chosen, np.arange(len(only), dtype=np.int32), self.c), only)
         columns = np.ascontiguousarray(np.swapaxes(self.X, 1, 2))
@@ -115,8 +115,8 @@ class LocalSearchRun:
             return True
         waiting: list[Subset] = []
         if begin is None:
-            greedy = greedy_subset(columns, self.c, self.include, greedy_clock)
-            complete = [greedy] if len(greedy) == self.dimension else []
+            greedy = greedy_subset(columns, self.c, self.include, self.k, greedy_clock)
+            complete = [greedy] if len(greedy) == self.k else []
             waiting = sorted([first[-1], *complete], key=self.kernel.loss)
         return self._descend_and_kick(waiting, starts, kicks, greedy_clock, visit)
 
@@ -131,14 +131,14 @@ class LocalSearchRun:
         """Descend from the subsets that wait, from random ones while there is time for starts, and from kicks."""
         current, fruitless = min(self.visits, key=_loss), 0
         lowest = current[0]
-        turn, left = -1, starts + (kicks if self.count > self.dimension else 0) if len(self.free) else 0
+        turn, left = -1, starts + (kicks if self.count > self.k else 0) if len(self.free) else 0
         while left > 0 and not self.clock.expired:
             turn += 1
             new = turn < len(waiting) or (turn < starts and not start_clock.expired)
             places = list(self.free)
             if new or fruitless >= PATIENCE:
                 ready = turn < len(waiting)
-                trial = waiting[turn] if ready else large_volume(self.X, self.include, self.clock, self.rng)
+                trial = waiting[turn] if ready else large_volume(self.X, self.include, self.k, self.clock, self.rng)
                 current, fruitless = (min(self.visits, key=_loss) if new else (np.inf, trial)), 0
                 lowest = current[0]
             elif turn % (4 if self.points == 1 else 2) == 1:
@@ -164,16 +164,16 @@ class LocalSearchRun:
         """Whether kicks may go on from this subset instead of the other: its loss above the ideal is hardly higher."""
         if max(log_loss, log_other) > LARGEST_LOG:
             return log_loss < log_other
-        ideal = self.dimension * self.points
+        ideal = self.k * self.points
         return math.exp(log_loss) - ideal < (1 + DETOUR) * (math.exp(log_other) - ideal)
 
     def _large_volumes(self) -> list[Subset]:
         """The best of a few pivoted QRs, and what swaps for the volume make of it."""
         clock, fixed = self.clock.part(VOLUME_SHARE), len(self.include)
-        pivoted = [large_volume(self.X, self.include, self.clock)]
+        pivoted = [large_volume(self.X, self.include, self.k, self.clock)]
         while self.points == 1 and not fixed and len(pivoted) < PIVOTED and not clock.expired:
             # which column is first is a matter of chance where all are of one length
-            pivoted.append(large_volume(self.X, [int(self.rng.integers(self.count))], self.clock))
+            pivoted.append(large_volume(self.X, [int(self.rng.integers(self.count))], self.k, self.clock))
         best = min(pivoted, key=self.kernel.loss)
         return [best, grow_volume(self.X[0], best, fixed, self.clock)] if self.points == 1 else [best]
 

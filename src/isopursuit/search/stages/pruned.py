@@ -28,7 +28,7 @@ class PursuitPruned:
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """At one point in memory, where the pursuit does not take long."""
-        small = pool.count * pool.k**2 <= PURSUIT_WORK and pool.k <= PURSUIT_ROWS
+        small = pool.count * pool.rows**2 <= PURSUIT_WORK and pool.rows <= PURSUIT_ROWS
         return isinstance(pool, ArrayPool) and pool.points == 1 and small and can_bound(pool, incumbent)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:

@@ -141,7 +141,7 @@ def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
             finished = False
             if len(pool.resident_positions) < pool.k:
                 continue
-            quick = large_volume(pool.resident_columns[None], pool.place(subset), clock)
+            quick = large_volume(pool.resident_columns[None], pool.place(subset), pool.k, clock)
             if numerical_rank(spectrum(unit_columns(pool.resident_columns[:, quick])), pool.k) == pool.k:
                 subset = pool.resident_positions[quick]
             continue
