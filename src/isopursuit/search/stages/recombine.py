@@ -42,7 +42,7 @@ class Recombine:
         """Offer what is found."""
         assert isinstance(pool, ArrayPool)
         columns = np.ascontiguousarray(pool.X[0].T)
-        kernel = SwapKernel(columns, pool.c, clock.deadline)
+        kernel = SwapKernel(columns, pool.c, clock.deadline, pool.k)
         free = range(len(pool.include), pool.k)
         before, tried = np.inf, incumbent.log_loss if self.outer else -np.inf
         while incumbent.log_loss < before - WORTHWHILE and not clock.expired:
@@ -83,7 +83,7 @@ def pair_descent(
     A pair to be found is a node of the exact search that misses two columns, and is closed as one.
     """
     count, dimension = columns.shape
-    swaps = SwapKernel(columns, c, clock.deadline)
+    swaps = SwapKernel(columns, c, clock.deadline, len(subset))
     loss = swaps.loss(subset)
     kernel = node_kernel(columns, c, math.exp(loss))
     pairs = list(combinations(range(fixed, dimension), 2))
