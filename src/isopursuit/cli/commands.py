@@ -120,14 +120,14 @@ def _give_selection(
 
 
 def _show_selection(picked: ip.Selection, notes: list[str]) -> None:
-    """The table of picked columns, the verdict, the narrow losers."""
+    """The table of picked columns, the verdict, improving swaps and close losers."""
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     title = f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
     if picked.pursuit is not None:
         say(f"the convex stage's own objective: {picked.pursuit.certificate}")
-    if picked.alternatives:
-        say("close losers: " + ", ".join(f"{one.label} ({loss_text(one)})" for one in picked.alternatives[:3]))
+    for line in picked.swap_lines:
+        say(line)
     show_notes(notes)
 
 
