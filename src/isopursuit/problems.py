@@ -16,7 +16,7 @@ from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
-from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, in_row_space, name_columns
+from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, check_count, in_row_space, name_columns
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_size
 from isopursuit.pursuit.programs import isometry_pursuit
@@ -52,6 +52,7 @@ class MatrixProblem:
     ) -> MatrixProblem:
         """Validate what the caller passed; labels become numbers here."""
         points, many = as_points(X, labels, wide=k is None)
+        check_count(k, points[0].values.shape)
         D = len(points[0].values)
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")

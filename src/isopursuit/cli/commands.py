@@ -46,6 +46,7 @@ class Outputs:
     output: Path | None = None
     report: Path | None = None
     plot: Path | None = None
+    noun: str | None = None  # what the report calls a candidate
 
 
 # ---------------------------------------------------------------------------------------------------- select
@@ -93,7 +94,7 @@ def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> 
     answer = candidates.answer(picked.as_dict())
     if not table.standardize and picked.loss > FAR_FROM_IDEAL * picked.k:
         answer["notes"].append("the loss is far from ideal because lengths are far from 1; try --standardize.")
-    report = partial(_report, picked, candidates, search, watch)
+    report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch, outputs.noun)
     _give_selection(picked, answer, outputs, draft, report)
 
 
@@ -145,7 +146,9 @@ def _picture(picked: ip.Selection, kind: str) -> bytes:
     return rendered(figure, kind, dpi=120)
 
 
-def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions, watch: SearchWatch) -> str:
+def _report(
+    picked: ip.Selection, candidates: Candidates, search: SearchOptions, watch: SearchWatch, noun: str | None
+) -> str:
     import shlex
     import sys
 
@@ -155,7 +158,7 @@ def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions,
     return report_html(
         picked,
         values,
-        title=f"{picked.k} of {values.shape[1]} {candidates.input.origin['picks']} of {file.name}",
+        title=f"{picked.k} of {values.shape[1]} {noun or candidates.kind}s of {file.name}",
         source=str(file),
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
@@ -165,6 +168,9 @@ def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions,
             "must include": ", ".join(search.include or ["nothing"]),
             "must exclude": ", ".join(search.exclude or ["nothing"]),
         },
+        candidates="rows" if candidates.input.samples else "columns",
+        noun=noun,
+        table=candidates.table,
     )
 
 

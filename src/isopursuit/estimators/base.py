@@ -13,10 +13,11 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 from isopursuit._types import Array, Labels, Method
 from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
-from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns
+from isopursuit.identifiers import identifier_note
+from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import is_whole
-from isopursuit.rank import EPS, numerical_rank, row_triangle, singular_values
+from isopursuit.rank import EPS, numerical_rank, singular_values
 from isopursuit.results import Certificate
 from isopursuit.select import select
 from isopursuit.selection import Selection
@@ -74,11 +75,15 @@ class IsometrySelector(BaseEstimator):
             raise InputError(str(error)) from error
 
     def _learn_scale(self, table: Array, weight: Array) -> tuple[str, ...]:
-        """Mean and spread of each feature; an infinite scale takes constant features to zero, now and later."""
-        p = table.shape[1]
+        """Learn the mean and spread of each feature, and return notes.
+
+        An infinite scale takes constant features to zero, now and later.
+        """
+        p, names = table.shape[1], self._names()
+        notes = () if names is None else identifier_note(table, names, "drop from X what only names rows")
         self.mean_, self.scale_ = np.zeros(p), np.ones(p)
         if not self.standardize:
-            return ()
+            return notes
         present = weight > 0
         if present.sum() == 1:
             raise RankError(
@@ -94,9 +99,9 @@ class IsometrySelector(BaseEstimator):
         self.mean_ = mean * largest
         self.scale_ = np.where(constant, np.inf, spread * largest)
         if not constant.any():
-            return ()
-        names = name_columns(np.flatnonzero(constant).tolist(), self._names())
-        return (f"standardized, a constant feature is zero and takes no part: {names}.",)
+            return notes
+        same = name_columns(np.flatnonzero(constant).tolist(), names)
+        return (*notes, f"standardized, a constant feature is zero and takes no part: {same}.")
 
     def _standardized(self, table: Array) -> Array:
         return (table - self.mean_) / self.scale_ if self.standardize else table
@@ -121,8 +126,7 @@ class IsometrySelector(BaseEstimator):
         """
         clock = Clock.of(self.time_limit)
         P = matrix.values.shape[1]
-        if len(matrix.values) > P:
-            matrix = replace(matrix, values=row_triangle(matrix.values.T))  # P × P, with the same lengths and angles
+        matrix = with_fewer_rows(matrix)
         include, exclude = as_indices(self.include, matrix, "include"), as_indices(self.exclude, matrix, "exclude")
         for zero in (weight, relevance):
             if zero is not None:
