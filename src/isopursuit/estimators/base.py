@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 from isopursuit._types import Array, Labels, Method
 from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.estimators.relevance import Scoring
 from isopursuit.identifiers import identifier_note
 from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
 from isopursuit.normalize import Normalization
@@ -25,7 +26,6 @@ from isopursuit.threads import on_one_blas_thread
 
 CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (guess, a few times EPS)
 HALF = 1e-12  # relative rounding of half the sum of the weights (guess: sums of up to about 1e4 weights)
-LEAST = 1e-6  # the least relevance, as a share of the largest: with less, lengths would differ too much (guess)
 
 
 class IsometrySelector(BaseEstimator):
@@ -117,20 +117,20 @@ class IsometrySelector(BaseEstimator):
         what: str,
         default: Callable[[int], int],
         weight: Array | None = None,
-        relevance: Array | None = None,
+        scoring: Scoring | None = None,
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
-        `weight` says how much a candidate counts in the leading space, `relevance` how much it is worth having; a zero
-        in either excludes it. `default` gives k for a rank, where the user did not.
+        `weight` says how much a candidate counts in the leading space, and a zero excludes it; `scoring` says how much
+        it is worth having. `default` gives k for a rank, where the user did not.
         """
+        scoring = Scoring() if scoring is None else scoring
         clock = Clock.of(self.time_limit)
         P = matrix.values.shape[1]
         matrix = with_fewer_rows(matrix)
-        include, exclude = as_indices(self.include, matrix, "include"), as_indices(self.exclude, matrix, "exclude")
-        for zero in (weight, relevance):
-            if zero is not None:
-                exclude = ColumnNumbers(sorted({*exclude, *np.flatnonzero(zero == 0).tolist()}))
+        include = as_indices(self.include if scoring.chosen is None else scoring.chosen, matrix, "include")
+        absent = () if weight is None else np.flatnonzero(weight == 0).tolist()
+        exclude = ColumnNumbers(sorted({*as_indices(self.exclude, matrix, "exclude"), *absent, *scoring.excluded}))
         root = np.ones(P) if weight is None else np.sqrt(weight / weight.max())
         weighted = _scaled(matrix, root)
         k = self._size(weighted, exclude, what, default, len(include))
@@ -140,7 +140,7 @@ class IsometrySelector(BaseEstimator):
         counted[exclude] = 0.0
         lengths = np.linalg.norm(matrix.values, axis=0)
         unit = self._unit_length(lengths, counted)
-        factor = _relevance_factor(lengths / unit, relevance) / unit
+        factor = (1.0 if scoring.factor_of is None else scoring.factor_of(lengths / unit)) / np.full(P, unit)
         picked = select(
             replace(_scaled(matrix, factor), notes=()),
             c=self.c,
@@ -208,11 +208,3 @@ def _scaled(matrix: Matrix, factor: Array) -> Matrix:
     """Every column, and its rounding, times its factor."""
     rounding = None if matrix.rounding is None else matrix.rounding * factor
     return replace(matrix, values=matrix.values * factor, rounding=rounding)
-
-
-def _relevance_factor(lengths: Array, relevance: Array | None) -> Array:
-    """|log length| grows by |log relevance|: the less relevant, the further from length 1, on its own side of it."""
-    if relevance is None:
-        return np.ones(len(lengths))
-    share = np.maximum(relevance / relevance.max(), LEAST)
-    return share ** np.where(lengths > 1, -1.0, 1.0)
