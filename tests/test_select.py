@@ -142,13 +142,35 @@ def test_a_replacement_never_makes_the_columns_dependent(c):
     assert alone.alternatives == ()
 
 
+def test_alternatives_that_would_win_are_improving_swaps():
+    """Greedy picks column 2 first, which is best alone; columns 0 and 1 are better together."""
+    X = np.array([[1.02, 0.0, 0.75], [0.0, 1.02, 0.68]])
+    picked = ip.select(X, method="greedy")
+    assert 2 in picked.indices
+    assert picked.alternatives == picked.improving_swaps
+    assert picked.improving_swaps[0].loss == pytest.approx(ip.brute_search(X).loss)
+    assert "improving swaps: " in str(picked)
+    assert " for 2 (" in str(picked)
+    assert "close losers" not in str(picked)
+    assert any("an improving swap is known" in note for note in picked.notes)
+
+
+def test_alternatives_of_a_proved_answer_are_close_losers():
+    X = np.random.default_rng(3).normal(size=(3, 12))
+    picked = ip.select(X, method="exact")
+    assert picked.improving_swaps == ()
+    assert picked.alternatives == picked.close_losers
+    assert "close losers: " in str(picked)
+    assert "improving" not in str(picked)
+
+
 def test_a_price_beyond_float64_is_shown_as_a_power_of_e():
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1e-3]])
     price, other = (choice for choice in reversed(ip.select(X, method="exact").choices))
     assert (price.price, price.replacement) == (np.inf, 2)
     assert price.log_loss == pytest.approx(1000 - np.log(2) - 1)
     assert (other.price, other.replacement) == (np.inf, None)
-    assert "e^998.3  2" in str(ip.select(X, method="exact"))
+    assert "e^998.31  2" in str(ip.select(X, method="exact"))
 
 
 def test_of_two_losses_beyond_float64_the_lower_has_the_lower_price():

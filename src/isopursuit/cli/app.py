@@ -33,6 +33,7 @@ Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, 
 Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick; if not given, one a dimension.")]
 Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's exponent c; larger is stricter.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
+DropColumns = Annotated[str, typer.Option("--drop-columns", help="Columns to leave out, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
@@ -72,6 +73,7 @@ def select(
     c: Exponent = 1.0,
     method: Annotated[Method, typer.Option(help="How to search; 'two-stage' is the paper's.")] = "two-stage",
     columns: Columns = None,
+    drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
@@ -83,6 +85,7 @@ def select(
     as_json: AsJson = False,
     output: Output = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    noun: Annotated[str | None, typer.Option(help="What the report calls a candidate, such as 'patient'.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .svg, .pdf).")] = None,
     scheduler: Scheduler = None,
 ) -> None:
@@ -91,9 +94,11 @@ def select(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        table = Input(
+            file, samples, k, columns, label, standardize, drop_missing, header, scheduler, drop_columns=drop_columns
+        )
         search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
-        commands.select(table, search, commands.Outputs(as_json, output, report, plot))
+        commands.select(table, search, commands.Outputs(as_json, output, report, plot, noun))
 
 
 @app.command()
@@ -103,6 +108,7 @@ def pursue(
     k: Size = None,
     c: Exponent = 1.0,
     columns: Columns = None,
+    drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
@@ -117,7 +123,9 @@ def pursue(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        table = Input(
+            file, samples, k, columns, label, standardize, drop_missing, header, scheduler, drop_columns=drop_columns
+        )
         commands.pursue(table, c, state, commands.Outputs(as_json, output))
 
 
@@ -128,6 +136,7 @@ def compare(
     k: Size = None,
     c: Exponent = 1.0,
     columns: Columns = None,
+    drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
@@ -140,7 +149,7 @@ def compare(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header)
+        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, drop_columns=drop_columns)
         commands.compare(table, c, time_limit, as_json)
 
 

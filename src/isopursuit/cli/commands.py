@@ -46,6 +46,7 @@ class Outputs:
     output: Path | None = None
     report: Path | None = None
     plot: Path | None = None
+    noun: str | None = None  # what the report calls a candidate
 
 
 # ---------------------------------------------------------------------------------------------------- select
@@ -94,7 +95,7 @@ def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> 
     answer = candidates.answer(picked.as_dict())
     if not table.standardize and picked.loss > FAR_FROM_IDEAL * picked.k:
         answer["notes"].append("the loss is far from ideal because lengths are far from 1; try --standardize.")
-    report = partial(_report, picked, candidates, search, watch)
+    report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch, outputs.noun)
     _give_selection(picked, answer, outputs, draft, report)
 
 
@@ -121,14 +122,14 @@ def _give_selection(
 
 
 def _show_selection(picked: ip.Selection, notes: list[str]) -> None:
-    """The table of picked columns, the verdict, the narrow losers."""
+    """The table of picked columns, the verdict, improving swaps and close losers."""
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     title = f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
     if picked.pursuit is not None:
         say(f"the convex stage's own objective: {picked.pursuit.certificate}")
-    if picked.alternatives:
-        say("close losers: " + ", ".join(f"{one.label} ({loss_text(one)})" for one in picked.alternatives[:3]))
+    for line in picked.swap_lines:
+        say(line)
     show_notes(notes)
 
 
@@ -146,7 +147,9 @@ def _picture(picked: ip.Selection, kind: str) -> bytes:
     return rendered(figure, kind, dpi=120)
 
 
-def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions, watch: SearchWatch) -> str:
+def _report(
+    picked: ip.Selection, candidates: Candidates, search: SearchOptions, watch: SearchWatch, noun: str | None
+) -> str:
     import shlex
     import sys
 
@@ -156,7 +159,7 @@ def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions,
     return report_html(
         picked,
         values,
-        title=f"{picked.k} of {values.shape[1]} {candidates.input.origin['picks']} of {file.name}",
+        title=f"{picked.k} of {values.shape[1]} {noun or candidates.kind}s of {file.name}",
         source=str(file),
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
@@ -166,6 +169,9 @@ def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions,
             "must include": ", ".join(search.include or ["nothing"]),
             "must exclude": ", ".join(search.exclude or ["nothing"]),
         },
+        candidates="rows" if candidates.input.samples else "columns",
+        noun=noun,
+        table=candidates.table,
     )
 
 
