@@ -334,7 +334,7 @@ def test_a_report_of_a_few_with_others_excluded_and_included(wine, method):
     some = ("--must-exclude", "row 21", "--must-exclude", "row 41", "--must-include", "row 3")
     done = run("select", wine, "--standardize", "-k", "3", *some, "--method", method, "--report", page)
     assert done.returncode == 0, done.stderr
-    assert "3 of 178 samples" in page.read_text(encoding="utf-8")
+    assert "3 of 178 rows" in page.read_text(encoding="utf-8")
     some = ("--must-exclude", "ash", "--must-include", "hue")
     done = run("select", wine, "--standardize", "--features", "-k", "3", *some, "--method", method, "--report", page)
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,7 @@ from isopursuit.errors import printable
 
 FEW = 5  # rows, from which on equal steps count (guess; see above)
 MANY = 20  # rows, from which on different whole numbers or sorted ones count (guess; see above)
+EXACT = 2.0**53  # from here on every number of float64 is whole (derived)
 SHOWN = 5  # columns that a note names at most (guess: they fit on a line)
 
 
@@ -64,7 +65,7 @@ def _signs(values: Array, columns: Sequence[int]) -> list[int]:
         column = values[:, j]
         steps = np.diff(column)
         rising = bool((steps > 0).all() or (steps < 0).all())
-        whole = bool((column == np.floor(column)).all())
+        whole = bool(((column == np.floor(column)) & (np.abs(column) < EXACT)).all())
         even = rising and whole and bool((steps == steps[0]).all())
         if even or (n >= MANY and (rising or (whole and len(np.unique(column)) == n))):
             found.append(j)
