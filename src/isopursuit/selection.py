@@ -85,6 +85,8 @@ class Selection:
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
         The columns that lose narrowly, best first.
+    reason : str
+        Why `method` ran, where method="auto" chose it; empty otherwise.
     excluded : tuple of int
         The columns that could not be picked. With space="leading" they take no part in that space.
     """
@@ -104,6 +106,7 @@ class Selection:
     excluded: tuple[int, ...] = ()
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
+    reason: str = ""
 
     @property
     def k(self) -> int:
@@ -154,6 +157,8 @@ class Selection:
         return {
             **self.search.as_dict(),
             "method": self.method,
+            "asked": "auto" if self.reason else self.method,
+            "reason": self.reason or None,
             "c": self.c,
             "k": self.k,
             "space": self.space,

@@ -86,7 +86,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         k: int | None = None,
         c: float = 1.0,
         *,
-        method: Method = "two-stage",
+        method: Method = "auto",
         standardize: bool = False,
         unit: float | Literal["median"] = 1.0,
         include: Iterable[Any] | None = None,
