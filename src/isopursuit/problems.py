@@ -152,7 +152,7 @@ class SourceProblem:
         refuse_labels(labels)
         columns = as_source(X, leading=k if space == "leading" else None)
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
-        k = columns.shape[0] if k is None else as_size(k, rows, count)
+        k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
         projected = space == "leading" and k < rows
         return cls(columns, k, included, excluded, _leading_note(k, rows) if projected else (), projected=projected)

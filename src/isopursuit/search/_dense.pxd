@@ -7,7 +7,7 @@
 from libc.math cimport fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm
-from scipy.linalg.cython_lapack cimport dgesvd, dsyevd
+from scipy.linalg.cython_lapack cimport dgeqrf, dgesvd, dorgqr, dsyevd
 
 
 cdef inline double dot(const double* a, const double* b, int size) noexcept nogil:
@@ -58,5 +58,33 @@ cdef inline int singular_values(double* matrix, int rows, int columns, double* v
     if work == NULL:
         return -1
     dgesvd(b"N", b"N", &columns, &rows, matrix, &columns, values, &unused, &one, &unused, &one, work, &lwork, &info)
+    free(work)
+    return info
+
+
+cdef inline int range_basis(double* rows, int count, int size, double* eigenvalues, double* basis) noexcept nogil:
+    # M = sum xx' of `count` rows x of `size` >= count entries, which are overwritten: its eigenvalues that are not zero,
+    # ascending, and their eigenvectors as rows of `basis`. From the QR of the rows, so that the basis is orthonormal to
+    # rounding however close to dependent they are.
+    cdef int info = 0, lwork = 64 * (count + size), a, b, r
+    cdef double one = 1.0, zero = 0.0
+    cdef double* work = <double*> malloc((lwork + count + <size_t> count * count) * sizeof(double))
+    cdef double* tau = work + lwork
+    cdef double* moment = tau + count
+    if work == NULL:
+        return -1
+    dgeqrf(&size, &count, rows, &size, tau, work, &lwork, &info)
+    if info == 0:
+        # R R', R upper triangular in the first entries of the rows
+        for a in range(count):
+            for b in range(a + 1):
+                moment[a * count + b] = 0.0
+                for r in range(a, count):
+                    moment[a * count + b] += rows[<size_t> r * size + a] * rows[<size_t> r * size + b]
+        dorgqr(&size, &count, &count, rows, &size, tau, work, &lwork, &info)
+    if info == 0:
+        info = eigh(moment, count, eigenvalues, True)
+    if info == 0:
+        dgemm(b"N", b"N", &size, &count, &count, &one, rows, &size, moment, &count, &zero, basis, &size)
     free(work)
     return info

@@ -27,17 +27,18 @@ def best_column(
 class SwapKernel:
     """The columns of one problem with the memory that swaps among them need; one thread at a time.
 
+    Subsets have at most `most` columns, D if that is 0.
     At the deadline, by `time.perf_counter`, the methods return what they have found so far, and `late` is True.
     """
 
-    def __init__(self, columns: NDArray[np.float64], c: float, deadline: float = ...) -> None: ...
+    def __init__(self, columns: NDArray[np.float64], c: float, deadline: float = ..., most: int = 0) -> None: ...
     @property
     def late(self) -> bool: ...
     def loss(self, subset: NDArray[np.int32]) -> float:
         """As `log_loss_of`."""
 
     def linearize(self, subset: NDArray[np.int32], present_loss: float) -> None:
-        """Compute the tangent of the loss at a subset of D columns, for `replace` and `below`."""
+        """Compute the tangent of the loss at a subset, for `replace` and `below`."""
 
     def replace(
         self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float

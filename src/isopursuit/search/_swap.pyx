@@ -5,10 +5,14 @@ At many points that share one selection losses, and bounds of them, are summed. 
 loss is computed, the cheapest test first:
 
 - Tangent. h is convex in the eigenvalues of M = X_S X_S' where c >= 0.6204, so l(S - i + p) >= l(S) + q_p - q_i with
-  q_p = x_p' h'(M) x_p: one product for a subset shows which columns can replace which.
+  q_p = x_p' h'(M) x_p: one product for a subset shows which columns can replace which. With fewer columns than rows h' of
+  the least eigenvalue stands for all directions off the span of S (loss/majorant.py).
 - Interlacing (_interlacing.pxd). A limit on the loss leaves each eigenvalue an interval, and whether it is inside takes
   one short dot product. Bounds on the smallest and the largest one follow, and then pinching; what is left is evaluated,
   the least bound first.
+
+With fewer columns than rows a column is known by its coordinates in an orthonormal basis of the others' span, and by the
+length of the rest, which is one more coordinate.
 """
 
 from libc.math cimport INFINITY, NAN, exp, fabs, fmax, fmin, isnan, log, sqrt
@@ -22,7 +26,7 @@ import numpy as np
 from isopursuit.loss._penalty cimport (
     CONVEX_EXPONENT, LARGEST_LOG, curve_at, log_add, log_excess, log_h, log_spectral_loss,
 )
-from isopursuit.search._dense cimport eigh, products, singular_values
+from isopursuit.search._dense cimport dot, eigh, products, range_basis, singular_values
 from isopursuit.search._interlacing cimport (
     Tests, make_tests, passes, quick_log_bound, roots_below, smallest_log_h,
 )
@@ -38,6 +42,7 @@ cdef extern from "<time.h>" nogil:
 
 cdef int CLOCK_WORK = 1 << 23  # multiplications between two looks at the clock: some milliseconds
 cdef double TIE = 1e-12        # relative; log-losses this close are equal, and the lowest index wins
+cdef double REST_ERROR = 1e-14  # of |x|^2 - |y|^2, relative to |x|^2: the rounding of two sums of squares
 
 
 cdef struct Workspace:
@@ -45,17 +50,19 @@ cdef struct Workspace:
     int n
     int P
     int D
+    int k                  # columns of a subset, at most
     double c
     double until           # by seconds(): then the search ends with what there is
     bint late              # whether it has
     int tried              # how many columns are listed
     int* listed            # (P) the columns that are tried
     double* bounds         # (P) of the listed columns
-    double* matrix         # (D, D)
-    double* e              # (n, D) eigenvalues of the others' M
-    double* Y              # (n, P, D) the listed columns in its eigenvectors
+    double* squares        # (n, P) of the columns' lengths
+    double* matrix         # (k, D)
+    double* e              # (n, k) eigenvalues of the others' M
+    double* Y              # (n, P, k) the listed columns in its eigenvectors; rows of as many entries as columns are compared
     double* gathered       # (P, D)
-    double* scratch        # (D + 1, D)
+    double* scratch        # (k + 2, D)
     double* below          # (n), log of size - 1 + sum_(a >= 3) h_below(e_a)
     Tests tests
 
@@ -95,9 +102,10 @@ cdef double log_loss(const Workspace* at, const int* subset, int size, double li
     return total
 
 
-cdef bint multiply(Workspace* at, int i, const int* listed, int count) noexcept nogil:
-    # Y_i = (the listed columns of point i, or the first `count`) times at.matrix; False where time is over before the end
-    cdef int D = at.D, j, first = 0, size, step = max(CLOCK_WORK // (D * D), 1) if at.until < INFINITY else count
+cdef bint multiply(Workspace* at, int i, const int* listed, int count, int width) noexcept nogil:
+    # Y_i = (the listed columns of point i, or the first `count`) times the first `width` rows of at.matrix; False where
+    # time is over before the end
+    cdef int D = at.D, j, first = 0, size, step = max(CLOCK_WORK // (D * width), 1) if at.until < INFINITY else count
     cdef const double* columns = at.columns + <size_t> i * at.P * D
     while first < count:
         if expired(at):
@@ -106,8 +114,8 @@ cdef bint multiply(Workspace* at, int i, const int* listed, int count) noexcept 
         if listed != NULL:
             for j in range(first, first + size):
                 memcpy(at.gathered + <size_t> j * D, columns + <size_t> listed[j] * D, D * sizeof(double))
-        products((columns if listed == NULL else at.gathered) + <size_t> first * D, size, at.matrix, D, D,
-                 at.Y + (<size_t> i * at.P + first) * D)
+        products((columns if listed == NULL else at.gathered) + <size_t> first * D, size, at.matrix, width, D,
+                 at.Y + (<size_t> i * at.P * at.k) + <size_t> first * width)
         first += size
     return True
 
@@ -124,6 +132,17 @@ cdef void second_moment(Workspace* at, int i, const int* subset, int count) noex
                 at.matrix[a * D + b] += x[a] * x[b]
 
 
+cdef int spectrum_of(Workspace* at, int i, const int* subset, int count, int lead) noexcept nogil:
+    # Eigenvalues of M of fewer columns than rows, from e_lead on, and the eigenvectors in its range as rows of at.matrix;
+    # what comes before is zero. Not 0: LAPACK failed.
+    cdef int D = at.D, j
+    cdef const double* columns = at.columns + <size_t> i * at.P * D
+    for j in range(count):
+        memcpy(at.scratch + j * D, columns + <size_t> subset[j] * D, D * sizeof(double))
+    memset(at.matrix, 0, lead * D * sizeof(double))
+    return range_basis(at.scratch, count, D, at.e + <size_t> i * at.k + lead, at.matrix + lead * D)
+
+
 cdef void bound_additions(Workspace* at, const int* others, int count, double limit) noexcept nogil:
     # Lower bounds of log l, summed over the points, for every listed column added to the others.
     cdef int i, j
@@ -137,16 +156,22 @@ cdef void bound_additions(Workspace* at, const int* others, int count, double li
 cdef double spectrum_at(Workspace* at, int i, const int* others, int count, double limit) noexcept nogil:
     # The others' eigenvalues at the i-th point, the tests they imply and at.below; returns log of what the eigenvalues
     # between the first and the last cost at least. NaN: no column leads below the limit.
-    cdef int D = at.D, size = count + 1, first = D - size, a
-    cdef double* e = at.e + <size_t> i * D
+    cdef int D = at.D, size = count + 1, a
+    cdef double* e = at.e + <size_t> i * at.k
     cdef double middle = log(size - 2.0) if size > 2 else -INFINITY
-    second_moment(at, i, others, count)
     at.below[i], at.tests.floor = -INFINITY, 0
-    if count == 0 or eigh(at.matrix, D, e, True) != 0:
+    if count == 0:
         return INFINITY
-    for a in range(D):
-        e[a] = fmax(e[a], 1e-15 * e[D - 1])
-    e += first
+    if size < D:
+        e[0] = 0.0
+        if spectrum_of(at, i, others, count, 1) != 0:
+            return INFINITY
+    else:
+        second_moment(at, i, others, count)
+        if eigh(at.matrix, D, e, True) != 0:
+            return INFINITY
+    for a in range(size):
+        e[a] = fmax(e[a], 1e-15 * e[size - 1])
     if make_tests(e, size, at.c, limit if at.n == 1 else INFINITY, &at.tests) != 0:
         return NAN
     at.below[i] = log(size - 1.0)
@@ -160,28 +185,25 @@ cdef double spectrum_at(Workspace* at, int i, const int* others, int count, doub
 
 cdef void bound_additions_at(Workspace* at, int i, const int* others, int count, double limit) noexcept nogil:
     # Add the i-th point's bounds, and leave its e and Y as diagonal_bound reads them.
-    #
-    # Of the space that the others do not span only the length of x in it matters: it is gathered in one coordinate, next
-    # to the others' own.
-    cdef int D = at.D, size = count + 1, first = D - size, a, j
-    cdef const double* e = at.e + <size_t> i * D + first
+    cdef int size = count + 1, a, j
+    cdef const double* e = at.e + <size_t> i * at.k
     cdef double* y
     cdef double middle = spectrum_at(at, i, others, count, limit), rest, bound
     if middle == INFINITY:
         for j in range(at.tried):
             at.bounds[j] = log_add(at.bounds[j], log(size))
         return
-    if isnan(middle) or not multiply(at, i, at.listed, at.tried):
+    if isnan(middle) or not multiply(at, i, at.listed, at.tried, size):
         at.tried = 0
         return
     for j in range(at.tried):
-        y = at.Y + (<size_t> i * at.P + j) * D
-        if first > 0:
-            rest = 0
-            for a in range(first + 1):
-                rest += y[a] * y[a]
-            y[first] = sqrt(rest)
-        y += first
+        y = at.Y + <size_t> i * at.P * at.k + <size_t> j * size
+        if size < at.D:
+            # raised by its rounding: a smaller loss is still a bound
+            rest = at.squares[<size_t> i * at.P + at.listed[j]] * (1 + REST_ERROR)
+            for a in range(1, size):
+                rest -= y[a] * y[a]
+            y[0] = sqrt(fmax(rest, 0.0))
         if at.tests.floor > 0:
             at.bounds[j] = quick_log_bound(&at.tests, e, y, size, at.c) if passes(&at.tests, y, size) else INFINITY
             continue
@@ -195,12 +217,12 @@ cdef double diagonal_bound(const Workspace* at, int j, int size) noexcept nogil:
     cdef const double* e
     cdef const double* y
     cdef double total = -INFINITY, bound
-    cdef int D = at.D, a, i
+    cdef int a, i
     if at.c < CONVEX_EXPONENT:
         return -INFINITY
     for i in range(at.n):
-        e = at.e + <size_t> i * D + D - size
-        y = at.Y + (<size_t> i * at.P + j) * D + D - size
+        e = at.e + <size_t> i * at.k
+        y = at.Y + <size_t> i * at.P * at.k + <size_t> j * size
         bound = at.below[i]
         if bound == -INFINITY:
             continue
@@ -213,8 +235,8 @@ cdef double diagonal_bound(const Workspace* at, int j, int size) noexcept nogil:
 
 cdef inline bint may_be_below(const Workspace* at, int j, int size, double limit) noexcept nogil:
     # The last test before the loss itself
-    cdef const double* e = at.e + at.D - size
-    cdef const double* y = at.Y + <size_t> j * at.D + at.D - size
+    cdef const double* e = at.e
+    cdef const double* y = at.Y + <size_t> j * size
     cdef int a
     if not at.tests.floor > 0:
         return diagonal_bound(at, j, size) < limit
@@ -264,28 +286,33 @@ def log_loss_of(columns, const int[::1] subset, double c):
 cdef class SwapKernel:
     cdef const double[:, :, ::1] X
     cdef double[::1] memory, slopes
+    cdef double slope_error  # of the present columns' slopes
     cdef int[::1] numbers
     cdef char[::1] blocked
     cdef Workspace at
 
-    def __init__(self, columns, double c, double deadline=INFINITY):
+    def __init__(self, columns, double c, double deadline=INFINITY, int most=0):
         self.X = columns.reshape(-1, *columns.shape[-2:])
-        cdef size_t n = self.X.shape[0], P = self.X.shape[1], D = self.X.shape[2]
-        self.at.columns, self.at.n, self.at.P, self.at.D, self.at.c = &self.X[0, 0, 0], n, P, D, c
-        self.memory = np.empty(n * (P * D + D + 1) + P * (D + 1) + D * (4 * D + 5))
+        cdef size_t n = self.X.shape[0], P = self.X.shape[1], D = self.X.shape[2], k = min(most, D) if most else D
+        self.at.columns, self.at.n, self.at.P, self.at.D, self.at.k, self.at.c = &self.X[0, 0, 0], n, P, D, k, c
+        self.memory = np.empty(n * P * (k + 1) + n * (k + 1) + P * (D + 1) + D * (2 * k + 2) + k * (2 * k + 3))
         self.slopes = np.empty(P)
-        self.numbers = np.empty(P + D + 1, np.intc)
+        self.numbers = np.empty(P + k + 1, np.intc)
         self.blocked = np.zeros(P, np.int8)
         self.at.matrix = &self.memory[0]
-        self.at.scratch = self.at.matrix + D * D
-        self.at.tests.weights = self.at.scratch + D * (D + 2)
-        self.at.tests.signs = self.at.tests.weights + 2 * D * D
-        self.at.tests.floors = self.at.tests.signs + 2 * D
-        self.at.bounds = self.at.tests.floors + D
+        self.at.scratch = self.at.matrix + k * D
+        self.at.tests.weights = self.at.scratch + (k + 2) * D
+        self.at.tests.signs = self.at.tests.weights + 2 * k * k
+        self.at.tests.floors = self.at.tests.signs + 2 * k
+        self.at.bounds = self.at.tests.floors + k
         self.at.e = self.at.bounds + P
-        self.at.below = self.at.e + n * D
-        self.at.gathered = self.at.below + n
+        self.at.below = self.at.e + n * k
+        self.at.squares = self.at.below + n
+        self.at.gathered = self.at.squares + n * P
         self.at.Y = self.at.gathered + P * D
+        cdef size_t j
+        for j in range(n * P):
+            self.at.squares[j] = dot(self.at.columns + j * D, self.at.columns + j * D, D)
         self.at.listed = &self.numbers[0]
         self.at.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
         self.at.late = False
@@ -300,26 +327,38 @@ cdef class SwapKernel:
 
     def linearize(self, const int[::1] subset, double present_loss):
         # q_p = x_p' h'(M) x_p; minus infinity, which rules nothing out, where the tangent is no bound or overflows
-        cdef int a, p, D = self.at.D
+        cdef int a, p, D = self.at.D, size = subset.shape[0]
         cdef const double* y
-        cdef double total
-        cdef bint finished
+        cdef double total, rest, longest = 0.0
+        cdef bint finished = False
         cdef double* e = self.at.e
-        if self.at.n > 1 or self.at.c < CONVEX_EXPONENT or not present_loss < LARGEST_LOG or subset.shape[0] < D:
+        self.slope_error = 0.0
+        if self.at.n > 1 or self.at.c < CONVEX_EXPONENT or not present_loss < LARGEST_LOG:
             self.slopes[:] = -INFINITY
             return
         with nogil:
-            second_moment(&self.at, 0, &subset[0], D)
-            eigh(self.at.matrix, D, e, True)
-            for a in range(D):
+            if size < D:
+                finished = spectrum_of(&self.at, 0, &subset[0], size, 0) == 0
+            else:
+                second_moment(&self.at, 0, &subset[0], D)
+                finished = eigh(self.at.matrix, D, e, True) == 0
+            for a in range(size if finished else 0):
                 e[a] = curve_at(e[a], self.at.c, 0.0, INFINITY).slope
-            finished = multiply(&self.at, 0, NULL, self.at.P)
+            finished = finished and multiply(&self.at, 0, NULL, self.at.P, size)
             for p in range(self.at.P if finished else 0):
-                y = self.at.Y + <size_t> p * D
+                y = self.at.Y + <size_t> p * size
                 total = 0
-                for a in range(D):
+                rest = self.at.squares[p]
+                for a in range(size):
                     total += e[a] * y[a] * y[a]
+                    rest -= y[a] * y[a]
+                if size < D:
+                    # off the span of the subset, where the slope is that of the least eigenvalue
+                    total += e[0] * fmax(rest, 0.0) - fabs(e[0]) * REST_ERROR * self.at.squares[p]
+                    longest = fmax(longest, self.at.squares[p])
                 self.slopes[p] = total
+            if finished and size < D:
+                self.slope_error = 2 * fabs(e[0]) * REST_ERROR * longest
         if not finished:
             self.slopes[:] = -INFINITY
 
@@ -361,7 +400,7 @@ cdef class SwapKernel:
         cdef double highest = INFINITY
         if self.slopes[present] > -INFINITY and log_limit < INFINITY:
             highest = exp(log_limit) - exp(present_loss) + self.slopes[present]
-            highest += 1e-9 * (exp(present_loss) + fabs(self.slopes[present]))
+            highest += 1e-9 * (exp(present_loss) + fabs(self.slopes[present])) + self.slope_error
         for j in range(count):
             others[j] = subset[j if j < position else j + 1]
         self.block(others, count, present, 1)
@@ -399,4 +438,4 @@ cdef class SwapKernel:
 
 def best_column(columns, const int[::1] others, double c, double log_limit=INFINITY, int besides=-1,
                 double deadline=INFINITY):
-    return SwapKernel(columns, c, deadline).add(others, log_limit, besides)
+    return SwapKernel(columns, c, deadline, others.shape[0] + 1).add(others, log_limit, besides)

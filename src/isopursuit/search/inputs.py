@@ -52,7 +52,7 @@ def as_array_pool(
     matrix = matrices[0]
     included, excluded = as_indices(include, matrix, "include"), as_indices(exclude, matrix, "exclude")
     rows, P = matrix.values.shape
-    k = rows if k is None else as_size(k, rows, P)
+    k = as_size(k, rows, P)
     both = sorted(set(included) & set(excluded))
     if both:
         raise ParameterError(f"Columns both included and excluded: {name_columns(both, matrix.labels)}.")
@@ -96,7 +96,7 @@ def as_source_pool(
     refuse_labels(labels)
     columns = as_source(X)
     rows, count = columns.shape
-    k = rows if k is None else as_size(k, rows, count)
+    k = as_size(k, rows, count)
     included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
     both = np.intersect1d(included, excluded)
     if len(both):

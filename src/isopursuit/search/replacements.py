@@ -94,7 +94,7 @@ class Replacements(DeadlineTask):
         k = self.picked.shape[2]
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
-        swaps = SwapKernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline)
+        swaps = SwapKernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline, k)
         kernel_loss = swaps.loss(subset)
         swaps.linearize(subset, kernel_loss)
         found: list[tuple[Replacement, ...] | None] = []

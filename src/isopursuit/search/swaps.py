@@ -51,7 +51,7 @@ def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> 
 def greedy_subset(columns: Array, c: float, include: Indices, k: int, clock: Clock = UNLIMITED) -> Subset:
     """The paper's greedy search for k of `columns` (n, P, D); fewer where the time is over before."""
     subset = include.astype(np.int32)
-    kernel = SwapKernel(columns, c, clock.deadline)
+    kernel = SwapKernel(columns, c, clock.deadline, k)
     while len(subset) < k:
         found, _ = kernel.add(subset, np.inf, -1)
         if kernel.late:  # not all columns were tried

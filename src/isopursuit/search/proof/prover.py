@@ -39,7 +39,7 @@ DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (kept)
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
     """Whether the relaxation is made for such an exponent and so large a loss."""
-    return pool.k == pool.rows and SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
+    return SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Prover:
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
         columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
         # a generous incumbent, so that the kernel neither closes the node nor drops columns
-        kernel = NodeKernel(columns, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss)
+        kernel = NodeKernel(columns, pool.k, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss)
         candidates = np.arange(fixed, len(columns), dtype=np.int32)
         start = np.isin(pool.resident_positions[fixed:], self.incumbent.subset).astype(np.float32)
         timer = None if self.clock.limit is None else Timer(self.clock.remaining, kernel.stop)

@@ -107,7 +107,7 @@ class LocalSearchRun:
             chosen = np.ascontiguousarray(np.swapaxes(self.X[:, :, only], 1, 2))
             return visit(log_loss_of(chosen, np.arange(len(only), dtype=np.int32), self.c), only)
         columns = np.ascontiguousarray(np.swapaxes(self.X, 1, 2))
-        self.kernel = SwapKernel(columns, self.c, self.clock.deadline)
+        self.kernel = SwapKernel(columns, self.c, self.clock.deadline, self.k)
         greedy_clock = self.clock.part(GREEDY_SHARE)
         first = self._large_volumes() if begin is None else [include_first(self.include, begin)]
         self.visits = [(self.kernel.loss(subset), subset) for subset in first]

@@ -48,7 +48,7 @@ class PursuitPruned:
         best = incumbent.inside(incumbent.ideal)
         local = LocalSearch(QUICK_STARTS, self.kicks, np.random.default_rng(0))
         run_inner([local], pruned, best, clock.part(PRUNED_SHARE))
-        kernel = SwapKernel(np.ascontiguousarray(X.T), pool.c, clock.deadline)
+        kernel = SwapKernel(np.ascontiguousarray(X.T), pool.c, clock.deadline, pool.k)
         free = range(len(pool.include), pool.k)
         subset, loss = swap_descent(kernel, include_first(pool.include, some[best.subset]), free, clock)
         incumbent.offer(subset, loss, "isometry pursuit")

@@ -98,7 +98,7 @@ class SwapPasses:
             few = np.flatnonzero(np.isin(positions, numbers[np.argsort(-keys, kind="stable")[:MAX_KICK_COLUMNS]]))
             pool.load(positions[few], values[:, few])
             columns = np.ascontiguousarray(np.concatenate([here, values[:, few]], axis=1).T)
-            kernel = SwapKernel(columns, pool.c, clock.deadline)
+            kernel = SwapKernel(columns, pool.c, clock.deadline, pool.k)
             swapped, loss = swap_descent(kernel, np.arange(pool.k, dtype=np.int32), free, clock)
             incumbent.evaluations += 1
             if incumbent.offer(np.concatenate([subset, positions[few]])[swapped], loss, "swaps over all columns"):
