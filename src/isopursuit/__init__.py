@@ -1,5 +1,6 @@
 """Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
 
+from isopursuit.audit import Audit, Swap, audit
 from isopursuit.errors import IsoPursuitError
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
@@ -19,6 +20,7 @@ from isopursuit.sources.columns import as_source
 
 __all__ = [
     "Alternative",
+    "Audit",
     "Certificate",
     "Choice",
     "Effort",
@@ -29,7 +31,9 @@ __all__ = [
     "Search",
     "SearchProgress",
     "Selection",
+    "Swap",
     "as_source",
+    "audit",
     "basis_pursuit",
     "brute_search",
     "exact_search",
