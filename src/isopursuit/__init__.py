@@ -1,6 +1,7 @@
 """Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
 
 from isopursuit.audit import Audit, Swap, audit
+from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
@@ -23,6 +24,8 @@ __all__ = [
     "Audit",
     "Certificate",
     "Choice",
+    "Compared",
+    "Comparison",
     "Effort",
     "IsoPursuitError",
     "PointwiseSelection",
@@ -36,6 +39,7 @@ __all__ = [
     "audit",
     "basis_pursuit",
     "brute_search",
+    "compare",
     "exact_search",
     "exchange_search",
     "greedy_search",

@@ -12,7 +12,7 @@ from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
-from isopursuit.explain import PRUNED, Outcome, before_explaining, explain
+from isopursuit.explain import PRUNED, Outcome, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, log_sum, to_loss
 from isopursuit.matrix import name_columns
 from isopursuit.parameters import as_exponent
@@ -31,6 +31,7 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 
 Problem = MatrixProblem | SourceProblem
 
+SWAP_SHARE = 0.3  # of the time, the most for single swaps, which are tried before the search (guess)
 INVOLVED = 1e-6  # an entry of a unit null vector; columns with a larger one take part in the dependence (guess)
 
 
@@ -148,10 +149,10 @@ class Audit:
         if self.excess > 1:
             above = f"{loss_text(_Ratio(self.log_loss - self.best.log_loss), 3)} times {known}"
         elif self.excess <= PRUNED:
-            above = "no better subset was found"
-        if self.best.optimal or not np.isfinite(self.gap):
+            above = "as good as the best found"
+        if self.best.optimal or self.best.status == "heuristic":
             return above
-        return f"{above}, and the best of all is at most {views.percent(self.gap)} lower"
+        return f"{above}, which is {self.best.verdict}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -174,7 +175,7 @@ class Audit:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.k} given columns: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
+            f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
             f"  no subset is below {self.lower_bound:.6g}",
             f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}",
             f"  best swap: {'none' if self.swap is None else self.swap}",
@@ -193,7 +194,7 @@ class Audit:
             for one in self.given.choices
         ]
         return views.result(
-            f"{self.k} given columns",
+            _counted(self.k),
             self.verdict,
             views.table((), rows),
             views.table(("column", "length", "price", "best replacement"), columns),
@@ -258,13 +259,11 @@ def audit(
     log_loss = float(log_sum(log_spectral_loss(spectrum(values), c)))
     if not log_loss < np.inf:
         raise RangeError("The logarithm of the loss overflows float64. Use a smaller c, or rescale X.")
-    best = _search(problem, indices, c, callback, before_explaining(clock, *problem.size))
-    started = Search(
-        indices, to_loss(log_loss), log_loss, best.lower_bound, 1, "heuristic", "given", labels=best.labels
-    )
-    found = problem.replacements(started, c, clock)[1]
+    ideal = float(problem.k * len(values))
+    started = Search(indices, to_loss(log_loss), log_loss, ideal, 1, "heuristic", "given", labels=problem.labels)
+    found = problem.replacements(started, c, clock.within(SWAP_SHARE * clock.remaining))[1]
     swap = _best_swap(problem, indices, found)
-    best = _best_known(best, started, swap)
+    best = _best_known(_search(problem, indices, c, callback, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + PRUNED
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
@@ -363,6 +362,10 @@ def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
 
 def _named(problem: Problem, indices: Indices) -> str:
     return name_columns(indices.tolist(), problem.labels)
+
+
+def _counted(k: int) -> str:
+    return f"{k} given column{'' if k == 1 else 's'}"
 
 
 def _names(labels: Labels) -> str:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopursuit import plots
+from isopursuit.audit import Audit
 from isopursuit.errors import PackageError, optional
 from isopursuit.matrix import as_matrix
 from isopursuit.outputs import write_whole
@@ -41,7 +42,7 @@ PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions the 
 
 
 def write_report(
-    selection: Selection,
+    selection: Selection | Audit,
     X: Any,
     path: str | PathLike[str],
     *,
@@ -70,7 +71,7 @@ def write_report(
 
 
 def report_html(
-    selection: Selection,
+    selection: Selection | Audit,
     X: Any,
     *,
     title: str | None = None,
@@ -83,8 +84,8 @@ def report_html(
 
     Parameters
     ----------
-    selection : Selection
-        The answer of `select`.
+    selection : Selection or Audit
+        The answer of `select`, or of `audit`: then the page is about the given columns, with the best subset found.
     X : array_like (D, P) or data frame
         What it was selected from.
     title : str, optional
@@ -108,12 +109,15 @@ def report_html(
         Jinja2, which the extra `report` brings, is not installed.
     """
     template = _template()
+    audit = selection if isinstance(selection, Audit) else None
+    selection = selection.given if isinstance(selection, Audit) else selection
     values = as_matrix(X, wide=False).values
     script = _asset("report.js")
     gram = selection.gram if selection.k <= DRAWN else None
     pictures, no_pictures = _pictures(selection, X, history)
     page = template.render(
         selection=selection,
+        audit=audit,
         values=values,
         title=f"{selection.k} of {values.shape[1]} columns" if title is None else title,
         source=source,

@@ -42,7 +42,7 @@ Problem = MatrixProblem | SourceProblem
 
 PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of two stages may take (guess)
 
-# "auto": n P D² beyond which no proof is tried, where at most MANY_COLUMNS columns are picked, and where more are (guess)
+# "auto": n P D² beyond which no proof is tried, if at most MANY_COLUMNS columns are picked, and if more are (guess)
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3

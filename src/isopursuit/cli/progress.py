@@ -93,8 +93,9 @@ class SearchWatch:
         if self.live and now.seconds > QUIET_SECONDS:
             self.shown = True
             left = max(self.time_limit - now.seconds, 0.0)
+            method = f"{now.method}: " if now.method else ""
             self._write(
-                f"best {now.incumbent:.6g}  bound {now.lower_bound:.6g}  gap {100 * now.gap:.2f} %  "
+                f"{method}best {now.incumbent:.6g}  bound {now.lower_bound:.6g}  gap {100 * now.gap:.2f} %  "
                 f"{now.nodes / now.seconds:.0f} nodes/s  {left:.0f} s left"
             )
 
