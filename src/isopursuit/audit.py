@@ -20,11 +20,10 @@ from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.rank import direction_rank, spectrum, unit_columns
 from isopursuit.results import Search, loss_text, name_of, plain
 from isopursuit.search.exact import ExactSettings, exact
-from isopursuit.search.exchange import Effort, exchange
+from isopursuit.search.exchange import default_effort, exchange
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.inputs import as_pool
 from isopursuit.search.replacements import ReplacementLists
-from isopursuit.search.settings import EXACT_KICKS, EXACT_STARTS, SHORT_PROOF_NODES, short_proof_nodes
 from isopursuit.selection import Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
@@ -328,9 +327,7 @@ def _search(problem: Problem, start: Indices, c: float, callback: Callback | Non
             return exact(pool, settings, clock)
         except RangeError:
             why = "losses are too large for bounds"
-    nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
-    effort = Effort(EXACT_STARTS, EXACT_KICKS, np.random.default_rng(0), nodes, start=start, callback=callback)
-    found = exchange(pool, effort, clock)
+    found = exchange(pool, default_effort(pool, start, callback), clock)
     return replace(found, notes=(*found.notes, f"{why}, so exchange search looked for a better subset."))
 
 

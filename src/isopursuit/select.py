@@ -27,12 +27,12 @@ from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import ExactSettings, exact, exact_search
-from isopursuit.search.exchange import Effort, exchange, exchange_search
+from isopursuit.search.exchange import default_effort, exchange, exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import Callback, SearchProgress
 from isopursuit.search.inputs import as_array_pool, as_pool
 from isopursuit.search.pool import ArrayPool
-from isopursuit.search.settings import EXACT_KICKS, EXACT_STARTS, MANY_COLUMNS, SHORT_PROOF_NODES, short_proof_nodes
+from isopursuit.search.settings import MANY_COLUMNS
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.selection import Selection
 from isopursuit.sources.columns import is_source
@@ -221,12 +221,8 @@ def _exchanged(
     pool: ArrayPool | SourcePool, options: _Options, clock: Clock, first: Search | None, reason: str
 ) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds, and why it ran."""
-    nodes, start = short_proof_nodes(SHORT_PROOF_NODES, pool.k), None if first is None else first.indices
-    starts, kicks = (EXACT_STARTS, EXACT_KICKS) if pool.X is not None else (EXACT_STARTS, EXACT_KICKS // 3)
-    callback = _reporting(options, "exchange", None if first is None else first.lower_bound)
-    found = exchange(
-        pool, Effort(starts, kicks, np.random.default_rng(0), nodes, start=start, callback=callback), clock
-    )
+    start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
+    found = exchange(pool, default_effort(pool, start, _reporting(options, "exchange", bound)), clock)
     if first is not None and found.status == "heuristic":
         found = replace(found, status=first.status, lower_bound=max(first.lower_bound, found.lower_bound))
     note = f"exchange search answered: {reason}."

@@ -24,6 +24,8 @@ from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.prover import Prove, TreeSearch
 from isopursuit.search.settings import (
+    EXACT_KICKS,
+    EXACT_STARTS,
     FIRST_PROOF_SHARE,
     MANY_COLUMNS,
     MANY_SHARE,
@@ -122,6 +124,16 @@ def exchange_search(
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
     effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory, bound=True)
     return exchange(pool, effort, clock)
+
+
+def default_effort(
+    pool: ArrayPool | SourcePool, start: Indices | None = None, callback: Callback | None = None
+) -> Effort:
+    """The effort of `exchange_search` without options, from the subset `start`."""
+    kicks = EXACT_KICKS if isinstance(pool, ArrayPool) else EXACT_KICKS // 3
+    nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
+    rng = np.random.default_rng(0)
+    return Effort(EXACT_STARTS, kicks, rng, nodes, bound=True, start=start, callback=callback)
 
 
 def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Search:
