@@ -177,7 +177,6 @@ def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
 def test_auto_answers_where_no_bounds_can_be_computed():
     X = problem(0, 3, 60)
     assert "c=20" in ip.select(X, c=20).reason
-    assert "too large" in ip.select(30 * X, c=5).reason
 
 
 def test_auto_is_never_worse_than_a_short_exchange_search():

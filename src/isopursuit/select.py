@@ -181,11 +181,12 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return _exchanged(pool, options, clock, None, reason)
     if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
         return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
-    settings = ExactSettings(options.gap, workers=worker_count(None), callback=_reporting(options, "exact"))
-    try:
-        first = exact(pool, settings, clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining)))
-    except RangeError:
-        return _exchanged(pool, options, clock, None, "losses are too large for bounds")
+    short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
+    start: Indices | None = None
+    if k > MANY_COLUMNS:  # descents from several starts alone are often better than one that is improved for long
+        start = exchange(pool, replace(default_effort(pool), kicks=0), short).indices
+    report = _reporting(options, "exact")
+    first = exact(pool, ExactSettings(options.gap, workers=worker_count(None), callback=report, start=start), short)
     if first.status not in UNDECIDED:
         return Outcome(first, method="exact", reason="a search of all columns ended with a proof")
     pruned = _try_two_stage(problem, options, clock, first)
