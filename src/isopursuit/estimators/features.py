@@ -34,7 +34,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         are independent if that is fewer.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
     standardize : bool
         Compare features with mean 0 and variance 1. Constant ones then cannot be picked. `transform` still returns
