@@ -246,10 +246,10 @@ def audit(
     >>> import numpy as np
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
     >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
-    2 given columns: loss 2.36899 (ideal 2), 18 % above the best of all
-      no subset is below 2.00501
-      best found: loss 2.00501, proved optimal: north, east
-      best swap: both out, east in: loss 2.00501
+    2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
+      no subset is below 2.005
+      best found: loss 2.005, proved optimal: north, east
+      best swap: both out, east in: loss 2.005
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
     problem, indices = _problem(X, columns, include, exclude, labels)
