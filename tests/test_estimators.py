@@ -67,8 +67,8 @@ def test_features_are_what_select_picks_among_columns_of_root_mean_square_length
 
 @pytest.mark.parametrize("k", [None, 3, 6])
 def test_samples_are_what_select_picks_in_the_transposed_table(k):
-    answer = ip.select(WINE.matrix(), k, time_limit=None)
-    selector = IsometrySampleSelector(k, standardize=True).fit(WINE.values)
+    answer = ip.select(WINE.matrix(), k, method="two-stage", time_limit=None)
+    selector = IsometrySampleSelector(k, method="two-stage", standardize=True).fit(WINE.values)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
     assert selector.certificate_.gap < 1e-8

@@ -20,7 +20,7 @@ HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 @pytest.fixture(scope="module")
 def iris():
     X = load_iris().matrix()
-    return ip.select(X, labels=[f"iris {i}" for i in range(150)]), X
+    return ip.select(X, method="two-stage", labels=[f"iris {i}" for i in range(150)]), X
 
 
 def words(text):

@@ -18,7 +18,7 @@ def X():
 
 
 def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
-    picked = ip.select(X, labels=[f"iris {i}" for i in range(150)])
+    picked = ip.select(X, method="two-stage", labels=[f"iris {i}" for i in range(150)])
     page = Reader(picked._repr_html_())
     text = " ".join(page.words)
     assert picked.verdict in text
@@ -66,7 +66,7 @@ def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
 
 def test_labels_are_only_text_everywhere(X):
     labels = [f"{HOSTILE} {i}" for i in range(150)]
-    picked = ip.select(X, labels=labels)
+    picked = ip.select(X, method="two-stage", labels=labels)
     for result in (picked, picked.search, picked.pursuit, ip.exact_search(X, labels=labels)):
         page = Reader(result._repr_html_())
         assert "script" not in page.tags

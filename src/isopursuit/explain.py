@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Labels, Method
+from isopursuit._types import Array, Indices, Labels, SearchMethod
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import to_loss
 from isopursuit.matrix import Matrix
@@ -27,11 +27,13 @@ COPIES = 4  # of all columns, that prices in memory need: two here, two in `Repl
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the stages of a selection found, and the notes they add for the user."""
+    """What the stages of a selection found, and the notes they add; which method ran, and why, where it was chosen."""
 
     search: Search
     pursuit: Pursuit | None = None
     notes: tuple[str, ...] = ()
+    method: SearchMethod | None = None
+    reason: str = ""
 
 
 def before_explaining(clock: Clock, n: int, k: int, P: int) -> Clock:
@@ -85,7 +87,7 @@ def explain(
     values: Array,
     labels: Labels | None,
     c: float,
-    method: Method,
+    method: str,
     outcome: Outcome,
     include: Sequence[int] | Indices,
     found: ReplacementLists,

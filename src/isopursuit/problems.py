@@ -119,9 +119,18 @@ class MatrixProblem:
         numbers = np.setdiff1d(np.union1d(pursuit.tied, self.include), self.exclude).astype(np.intp)
         return numbers, [one.take(numbers) for one in self.points]
 
+    def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
+        """The numbers of columns that are numbers or labels, sorted and without repeats."""
+        return np.array(as_indices(columns, self.points[0], what), dtype=np.intp)
+
+    def taken(self, indices: Indices) -> tuple[Array, list[Array | None]]:
+        """These columns (n, rows, m), and the rounding of each at each point, as in `Matrix`."""
+        rounding = [None if one.rounding is None else one.rounding[indices] for one in self.points]
+        return np.stack([one.values[:, indices] for one in self.points]), rounding
+
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (n, rows, k), and what could replace each."""
-        values = np.stack([one.values[:, search.indices] for one in self.points])
+        values, _ = self.taken(search.indices)
         points = [with_fewer_rows(one) for one in self.points]
         return values, replacements_in_memory(points, search, c, self.exclude, clock)
 
@@ -206,6 +215,15 @@ class SourceProblem:
         numbers = np.union1d(tied, self.include)
         values, rounding = load(self.columns, numbers)
         return numbers, [Matrix(values, None, notes, rounding, validated=True)]
+
+    def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
+        """Column numbers, sorted and without repeats."""
+        return as_column_numbers(columns, self.size[2], what)
+
+    def taken(self, indices: Indices) -> tuple[Array, list[Array | None]]:
+        """These columns (1, rows, m), and the rounding of each, as in `Matrix`."""
+        values, rounding = load(self.columns, indices)
+        return values[None], [rounding]
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (1, rows, k), and what could replace each."""

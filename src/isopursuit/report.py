@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isopursuit import plots
+from isopursuit.audit import Audit
 from isopursuit.errors import PackageError, ShapeError, optional
 from isopursuit.files import Table
 from isopursuit.matrix import as_matrix
@@ -44,7 +45,7 @@ PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions the 
 
 
 def write_report(
-    selection: Selection,
+    selection: Selection | Audit,
     X: Any,
     path: str | PathLike[str],
     *,
@@ -87,7 +88,7 @@ def write_report(
 
 
 def report_html(
-    selection: Selection,
+    selection: Selection | Audit,
     X: Any,
     *,
     title: str | None = None,
@@ -103,8 +104,8 @@ def report_html(
 
     Parameters
     ----------
-    selection : Selection
-        The answer of `select`.
+    selection : Selection or Audit
+        The answer of `select`, or of `audit`: then the page is about the given columns, with the best subset found.
     X : array_like (D, P) or data frame
         What it was selected from.
     title : str, optional
@@ -136,6 +137,8 @@ def report_html(
         Jinja2, which the extra `report` brings, is not installed.
     """
     template = _template()
+    audit = selection if isinstance(selection, Audit) else None
+    selection = selection.given if isinstance(selection, Audit) else selection
     values = as_matrix(X, wide=False).values
     noun = candidates.removesuffix("s") if noun is None else noun
     names, entries, numbers = _shown_table(values if table is None else table, candidates, turned=table is None)
@@ -144,6 +147,7 @@ def report_html(
     pictures, no_pictures = _pictures(selection, X, history, noun)
     page = template.render(
         selection=selection,
+        audit=audit,
         values=values,
         title=f"{selection.k} of {values.shape[1]} {noun}s" if title is None else title,
         noun=noun,

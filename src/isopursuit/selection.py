@@ -94,6 +94,8 @@ class Selection:
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
         Columns that single swaps put in, lowest loss first: `improving_swaps`, then `close_losers`.
+    reason : str
+        Why `method` ran, where method="auto" chose it; empty otherwise.
     excluded : tuple of int
         The columns that could not be picked. With space="leading" they take no part in that space.
     """
@@ -113,6 +115,7 @@ class Selection:
     excluded: tuple[int, ...] = ()
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
+    reason: str = ""
 
     @property
     def k(self) -> int:
@@ -186,6 +189,8 @@ class Selection:
         return {
             **self.search.as_dict(),
             "method": self.method,
+            "asked": "auto" if self.reason else self.method,
+            "reason": self.reason or None,
             "c": self.c,
             "k": self.k,
             "space": self.space,

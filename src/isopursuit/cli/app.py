@@ -71,7 +71,7 @@ def select(
     samples: Samples = True,
     k: Size = None,
     c: Exponent = 1.0,
-    method: Annotated[Method, typer.Option(help="How to search; 'two-stage' is the paper's.")] = "two-stage",
+    method: Annotated[Method, typer.Option(help="How to search; 'auto' chooses by size.")] = "auto",
     columns: Columns = None,
     drop_columns: DropColumns = "",
     label: LabelColumn = None,
@@ -130,6 +130,40 @@ def pursue(
 
 
 @app.command()
+def audit(
+    file: File,
+    columns: Annotated[
+        str, typer.Option("--columns", help="What to judge, separated by commas: labels, or numbers from 0.")
+    ],
+    samples: Annotated[
+        bool | None,
+        typer.Option("--samples/--features", help="Judge rows, or columns; if not given, what the names are."),
+    ] = None,
+    c: Exponent = 1.0,
+    use: Annotated[str | None, typer.Option("--use", help="Columns of the table to use, separated by commas.")] = None,
+    label: LabelColumn = None,
+    standardize: Standardize = False,
+    drop_missing: DropMissing = False,
+    header: Header = None,
+    must_include: Included = None,
+    must_exclude: Excluded = None,
+    time_limit: TimeLimit = 60.0,
+    as_json: AsJson = False,
+    output: Output = None,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Judge given rows (or columns): loss, a proved bound, the best swap, the best subset found."""
+    with exit_status():
+        from isopursuit.cli import commands
+        from isopursuit.cli.inputs import Input
+
+        table = Input(file, samples is not False, None, use, label, standardize, drop_missing, header, scheduler)
+        search = commands.SearchOptions(c, "exact", must_include or [], must_exclude or [], time_limit, 0.0)
+        commands.audit(table, columns, search, commands.Outputs(as_json, output, report), guess=samples is None)
+
+
+@app.command()
 def compare(
     file: File,
     samples: Samples = True,
@@ -144,7 +178,7 @@ def compare(
     time_limit: TimeLimit = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """All methods side by side: loss, time, proof."""
+    """Our methods beside others: loss, largest and mean |cosine|, time, proof."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input

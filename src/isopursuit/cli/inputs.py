@@ -168,6 +168,16 @@ class Candidates:
             raise ParameterError(f"--must-include names a {kind} that is zero and cannot be picked: {zero}.")
         return [labels[i] for i in included], [labels[i] for i in excluded]
 
+    def judged(self, names: Sequence[str]) -> list[Label]:
+        """The labels of what --columns names, by label or by its number in the file."""
+        labels = self.matrix.labels or ()
+        known, places = set(map(str, labels)), {str(place): i for i, place in enumerate(self.places)}
+        names = [name if name in known or name not in places else str(labels[places[name]]) for name in names]
+        numbers = self._numbers(names, "--columns")
+        if len(numbers) < len(names):
+            raise ParameterError(f"--columns names {len(names)} {self.kind}s, but some of them twice. Name each once.")
+        return [labels[i] for i in numbers]
+
     def _numbers(self, given: Sequence[str], option: str) -> list[int]:
         numbers = {str(label): i for i, label in enumerate(self.matrix.labels or ())}
         found: set[int] = set()
@@ -203,8 +213,10 @@ class Candidates:
             moved[key] = [self.places[i] for i in moved[key]]
         for key in moved.keys() & {"choices", "alternatives", "columns"}:
             moved[key] = [{**one, "index": self.places[one["index"]]} for one in moved[key]]
-        if moved.get("pursuit"):
-            moved["pursuit"] = self._numbered(moved["pursuit"])
+        for key in moved.keys() & {"pursuit", "best", "swap"}:
+            moved[key] = moved[key] and self._numbered(moved[key])
+        if "rows" in moved:
+            moved["rows"] = [self._numbered(one) for one in moved["rows"]]
         return moved
 
 

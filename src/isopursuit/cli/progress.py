@@ -66,10 +66,11 @@ class Draft:
 
 
 def progress_line(now: SearchProgress, time_limit: float) -> str:
-    """One line about a running search: the best loss and the stage that found it, the bound where there is a useful
+    """One line about a running search: its method, the best loss and the stage that found it, the bound where there is a useful
     one, the speed of the tree once it has nodes, and the time left.
     """
-    parts = [f"best {loss_text(now.incumbent)}"]
+    method = f"{now.method}: " if now.method else ""
+    parts = [f"{method}best {loss_text(now.incumbent)}"]
     if now.gap <= USEFUL:
         parts += [f"bound {loss_text(now.lower_bound)}", f"gap {100 * now.gap:.2f} %"]
     else:

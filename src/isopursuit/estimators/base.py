@@ -45,7 +45,7 @@ class IsometrySelector(BaseEstimator):
         k: int | None = None,
         c: float = 1.0,
         *,
-        method: Method = "two-stage",
+        method: Method = "auto",
         standardize: bool = False,
         unit: float | Literal["median"] = 1.0,
         include: Iterable[Any] | None = None,

@@ -35,7 +35,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         are independent if that is fewer.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
     standardize : bool
         Compare features with mean 0 and variance 1. Constant ones then cannot be picked. `transform` still returns
@@ -87,7 +87,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         k: int | None = None,
         c: float = 1.0,
         *,
-        method: Method = "two-stage",
+        method: Method = "auto",
         standardize: bool = False,
         unit: float | Literal["median"] = 1.0,
         include: Iterable[Any] | None = None,

@@ -44,7 +44,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         How many samples to pick; if not given the rank of the table, the paper's choice.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
     standardize : bool
         Compare samples by features with mean 0 and variance 1; constant ones then take no part.
@@ -88,7 +88,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Examples
     --------
     >>> from isopursuit.datasets import load_wine
-    >>> selector = IsometrySampleSelector(standardize=True).fit(load_wine().values)
+    >>> selector = IsometrySampleSelector(standardize=True, method="two-stage").fit(load_wine().values)
     >>> sorted(selector.sample_indices_.tolist())
     [21, 32, 35, 36, 37, 43, 65, 72, 77, 79, 81, 85, 102]
     >>> print(f"{selector.loss_:.4f}: {selector.selection_.verdict}")

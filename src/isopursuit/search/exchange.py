@@ -11,18 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Label
+from isopursuit._types import Indices, Label
 from isopursuit.clock import Clock
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
+from isopursuit.search._swap import log_loss_of
 from isopursuit.search.driver import Stage, run
-from isopursuit.search.incumbent import Incumbent
+from isopursuit.search.incumbent import Callback, Incumbent
 from isopursuit.search.inputs import as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.prover import Prove, TreeSearch
 from isopursuit.search.settings import (
+    EXACT_KICKS,
+    EXACT_STARTS,
     FIRST_PROOF_SHARE,
     MANY_COLUMNS,
     MANY_SHARE,
@@ -45,7 +48,8 @@ from isopursuit.threads import on_one_blas_thread
 @dataclass(frozen=True)
 class Effort:
     """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit;
-    `bound` the loss over all columns at the end, if short proofs have not.
+    `bound` the loss over all columns at the end, if short proofs have not. `start` is a subset, in the caller's
+    numbers, that the answer is not to be worse than.
     """
 
     starts: int
@@ -56,6 +60,8 @@ class Effort:
     memory: int = MEMORY
     prune: bool = True
     bound: bool = False
+    start: Indices | None = None
+    callback: Callback | None = None
 
 
 @on_one_blas_thread
@@ -120,11 +126,23 @@ def exchange_search(
     return exchange(pool, effort, clock)
 
 
+def default_effort(
+    pool: ArrayPool | SourcePool, start: Indices | None = None, callback: Callback | None = None
+) -> Effort:
+    """The effort of `exchange_search` without options, from the subset `start`."""
+    kicks = EXACT_KICKS if isinstance(pool, ArrayPool) else EXACT_KICKS // 3
+    nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
+    rng = np.random.default_rng(0)
+    return Effort(EXACT_STARTS, kicks, rng, nodes, bound=True, start=start, callback=callback)
+
+
 def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Search:
     """`exchange_search` on a pool."""
     if isinstance(pool, ArrayPool):
         pool = pool.distinct(clock)
-    incumbent = Incumbent(float(pool.k * pool.points), clock=clock)
+    report = in_callers_columns(pool, effort.callback)
+    incumbent = Incumbent(float(pool.k * pool.points), clock=clock, report_to=report)
+    offer_start(pool, incumbent, effort.start)
     stages = [*search_stages(pool, effort), PointBounds(point_stages(), share=1.0)]
     run(stages, pool, incumbent, clock)
     found = incumbent.found()
@@ -136,6 +154,24 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
             note = "whether a swap with some column improves it was not settled: more time or memory would settle it."
         found = replace(found, notes=(*found.notes, note))
     return pool.answer(found, as_objective("isometry", pool.c), "exchange")
+
+
+def in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
+    """The callback, with the caller's column numbers."""
+    if callback is None:
+        return None
+    return lambda progress: callback(replace(progress, indices=pool.to_caller(progress.indices)))
+
+
+def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indices | None) -> None:
+    """Begin with a subset in the caller's numbers, unless the pool has lost a column of it that equals another."""
+    positions = None if start is None else pool.positions_of(start)
+    if positions is None:
+        return
+    columns = np.ascontiguousarray(np.swapaxes(pool.at_points(positions), 1, 2))
+    log_loss = log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c)
+    if log_loss < np.inf:
+        incumbent.offer(positions, log_loss, "start")
 
 
 def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
