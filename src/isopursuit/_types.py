@@ -14,6 +14,7 @@ Label: TypeAlias = Hashable  # the name of one column
 Labels: TypeAlias = tuple[Label, ...]  # the names of all columns of a matrix, in order
 
 Method: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
+Unit: TypeAlias = float | Literal["median", "each"] | None  # the length that counts as 1; None: lengths as they are
 Space: TypeAlias = Literal["vectors", "leading"]  # where columns are compared if fewer than rows are picked
 
 # how a search ended; `results.Search` says what each means

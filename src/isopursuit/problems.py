@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Labels, Space
+from isopursuit._types import Array, Indices, Label, Labels, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
 from isopursuit.loss.penalty import log_spectral_loss, log_sum
-from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, in_row_space, name_columns
+from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, in_row_space, in_unit, name_columns
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_size
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.rank import rotated, spectrum
 from isopursuit.results import Pursuit, Search
+from isopursuit.scale import as_unit
 from isopursuit.search.inputs import as_array_pool, as_column_numbers
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.sources.columns import Columns, as_source, refuse_labels
@@ -55,6 +56,7 @@ class MatrixProblem:
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
+        unit: Unit = None,
     ) -> MatrixProblem:
         """Validate what the caller passed; labels become numbers here."""
         points, many = as_points(X, labels, wide=k is None)
@@ -62,9 +64,14 @@ class MatrixProblem:
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
         if k == D or space == "vectors":
-            return cls(points, k, many, included, excluded)
-        projected = [in_row_space(one, k, excluded) for one in points]
-        return cls(projected, k, many, included, excluded, _leading_note(k, D), points)
+            return cls(in_unit(points, unit, excluded), k, many, included, excluded)
+        before = None if unit == "median" else unit
+        points = in_unit(points, before, excluded)
+        projected = in_unit(
+            [in_row_space(one, k, excluded) for one in points], unit if before is None else None, excluded
+        )
+        vectors = [one.in_unit(projected[0].unit_length) if before is None else one for one in points]
+        return cls(projected, k, many, included, excluded, _leading_note(k, D), vectors)
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -147,13 +154,16 @@ class SourceProblem:
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
+        unit: Unit = None,
     ) -> SourceProblem:
         """Validate what the caller passed; a source has no labels, and its entries are checked by the first pass."""
         refuse_labels(labels)
-        columns = as_source(X, leading=k if space == "leading" else None)
+        median = as_unit(unit) == "median"
+        columns = as_source(X, unit=None if median else unit, leading=k if space == "leading" else None)
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
         k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
+        columns = columns.in_unit("median", excluded) if median else columns
         projected = space == "leading" and k < rows
         return cls(columns, k, included, excluded, _leading_note(k, rows) if projected else (), projected=projected)
 
@@ -197,7 +207,7 @@ class SourceProblem:
             )
         numbers = np.union1d(tied, self.include)
         values, rounding = load(self.columns, numbers)
-        return numbers, [Matrix(values, None, notes, rounding, validated=True)]
+        return numbers, [Matrix(values, None, notes, rounding, validated=True, unit_length=self.columns.unit_length)]
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (1, rows, k), and what could replace each."""

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Label, Method, Space
+from isopursuit._types import Label, Method, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.explain import Outcome, before_explaining, explain
@@ -55,6 +55,7 @@ def select(
     *,
     method: Method = "two-stage",
     space: Space = "vectors",
+    unit: Unit = None,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -83,6 +84,11 @@ def select(
         Where columns are compared if k < D. "vectors": as they are, by the loss of the D × k matrix. "leading": by
         their coordinates in the leading k-dimensional row space of X (at many points, of each of them); the answer has
         the loss of the vectors beside it.
+    unit : number, "median", "each" or None
+        The length that counts as 1. A number: lengths are divided by it. "median": by the median length of the columns
+        that may be picked, one number for all points, so that lengths at different points stay comparable; with
+        space="leading" it is the median of the lengths there. "each": every column has length 1, at every point, so
+        that angles alone decide. None: lengths are as they are, which is the paper's choice. Zero columns stay zero.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -113,7 +119,7 @@ def select(
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
     if space not in get_args(Space):
         raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
-    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels)
+    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size))
     values, found = problem.replacements(outcome.search, options.c, clock)

@@ -12,6 +12,7 @@ from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.errors import printable
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Pursuit, Search, loss_text, plain
+from isopursuit.scale import UnitLength
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,14 @@ class Selection:
         Whether the columns were compared as they are, or in the leading k-dimensional row space.
     log_loss_of_vectors : float or None
         With space="leading" the logarithm of the loss of the columns as they are.
+    unit : str
+        The length that counts as 1, in words: "as given", "median length 3.21 = 1", "each column has length 1", ...
     pursuit : Pursuit or None
         The convex stage, for the two-stage method.
     search : Search
         The search that picked them, with its bound.
     matrix : ndarray, shape (D, k), or (n, D, k) for many points
-        The picked columns as they were compared: (k, k) with space="leading".
+        The picked columns as they were compared, in that unit: (k, k) with space="leading".
     choices : tuple of Choice
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
@@ -104,6 +107,16 @@ class Selection:
     excluded: tuple[int, ...] = ()
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
+
+    @property
+    def unit_length(self) -> UnitLength:
+        """What lengths were divided by."""
+        return self.search.unit_length
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return self.search.unit
 
     @property
     def k(self) -> int:
@@ -173,6 +186,7 @@ class Selection:
         ]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
+        lines.append(f"  unit: {self.unit}")
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
         lines.append(f"  {'column':<{width}}  length    price  best replacement")
@@ -191,7 +205,7 @@ class Selection:
         ]
         return views.result(
             f"{self.k} columns by {self.method}, loss {loss}{self._space} (ideal {self.ideal})",
-            self.verdict,
+            f"{self.verdict}; unit: {self.unit}",
             views.table(("column", "length", "price", "best replacement"), rows),
             views.gram_table(self.gram, self.labels),
             notes=self.notes,
