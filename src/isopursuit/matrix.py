@@ -191,6 +191,14 @@ def in_unit(points: list[Matrix], unit: Unit, excluded: Sequence[int] = ()) -> l
     return [one.in_unit(resolved) for one in points]
 
 
+def in_unit_stack(stack: Array, unit: Unit) -> tuple[Array, UnitLength]:
+    """Matrices (n, D, P) in a unit, as `in_unit`, and what their lengths were divided by."""
+    points = in_unit([Matrix(one) for one in stack], unit)
+    if as_unit(unit) is None or not points:
+        return stack, AS_GIVEN
+    return np.stack([one.values for one in points]), points[0].unit_length
+
+
 def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> ColumnNumbers:
     """Column numbers for indices or labels, sorted and without repeats."""
     if isinstance(columns, ColumnNumbers):

@@ -71,7 +71,7 @@ class MatrixProblem:
             [in_row_space(one, k, excluded) for one in points], unit if before is None else None, excluded
         )
         vectors = [one.in_unit(projected[0].unit_length) if before is None else one for one in points]
-        return cls(projected, k, many, included, excluded, _leading_note(k, D), vectors)
+        return cls(projected, k, many, included, excluded, (leading_note(k, D),), vectors)
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -165,7 +165,7 @@ class SourceProblem:
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
         columns = columns.in_unit("median", excluded) if median else columns
         projected = space == "leading" and k < rows
-        return cls(columns, k, included, excluded, _leading_note(k, rows) if projected else (), projected=projected)
+        return cls(columns, k, included, excluded, (leading_note(k, rows),) if projected else (), projected=projected)
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -221,5 +221,6 @@ class SourceProblem:
         return float(log_spectral_loss(spectrum(unprojected), c))
 
 
-def _leading_note(k: int, D: int) -> tuple[str, ...]:
-    return (f"lengths and losses are those in the leading {k} of {D} dimensions (space='leading').",)
+def leading_note(k: int, D: int) -> str:
+    """What lengths and losses are of where columns were compared in the leading space."""
+    return f"lengths and losses are those in the leading {k} of {D} dimensions (space='leading')."

@@ -18,7 +18,7 @@ from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.explain import Outcome, before_explaining, explain
 from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_exponent, as_gap
+from isopursuit.parameters import as_exponent, as_gap, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute_search
@@ -117,9 +117,7 @@ def select(
     if method not in get_args(Method):
         raise unknown(method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
-    if space not in get_args(Space):
-        raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
-    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels, unit)
+    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size))
     values, found = problem.replacements(outcome.search, options.c, clock)

@@ -35,6 +35,16 @@ Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's ex
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
+UnitText = Annotated[
+    str | None,
+    typer.Option(
+        "--unit",
+        metavar="[median|each|none|NUMBER]",
+        help="The length that counts as 1; 'none': as in the file. If not given, 'median' for rows, and for columns "
+        "'each', which also centres them.",
+        show_default=False,
+    ),
+]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
 Header = Annotated[
     bool | None,
@@ -74,6 +84,7 @@ def select(
     columns: Columns = None,
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     must_include: Included = None,
@@ -91,7 +102,7 @@ def select(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        table = Input(file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler)
         search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
         commands.select(table, search, commands.Outputs(as_json, output, report, plot))
 
@@ -105,6 +116,7 @@ def pursue(
     columns: Columns = None,
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     as_json: AsJson = False,
@@ -117,7 +129,7 @@ def pursue(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        table = Input(file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler)
         commands.pursue(table, c, state, commands.Outputs(as_json, output))
 
 
@@ -130,6 +142,7 @@ def compare(
     columns: Columns = None,
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     time_limit: TimeLimit = 60.0,
@@ -140,7 +153,7 @@ def compare(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header)
+        table = Input(file, samples, k, columns, label, standardize, unit, drop_missing, header)
         commands.compare(table, c, time_limit, as_json)
 
 

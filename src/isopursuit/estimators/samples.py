@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 
 from isopursuit._types import Array, Indices
 from isopursuit.estimators.base import IsometrySelector, as_weights
+from isopursuit.loss.lengths import table_notes
 from isopursuit.matrix import Matrix
 from isopursuit.rank import centring_rounding
 
@@ -18,8 +20,8 @@ from isopursuit.rank import centring_rounding
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
     """Pick k samples that represent the table: as orthogonal, and as close to unit length, as possible.
 
-    This is the paper's diversification. A sample is a vector with one entry for each feature; samples are compared by
-    their coordinates in the leading k-dimensional space.
+    This is the paper's diversification. A sample is a vector with one entry for each feature. By default the median
+    length of the samples counts as 1, so that the most ordinary ones are preferred, whatever the table's unit.
 
     A scikit-learn transformer may not change the number of rows, so the picked rows are fitted attributes; `transform`
     gives every sample's distances to them, `predict` the nearest of them, and `score` how well they cover a table
@@ -33,10 +35,15 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
+    space : {"vectors", "leading"}
+        Where samples are compared if k is less than their rank: as they are, or by their coordinates in the leading
+        k-dimensional space.
     standardize : bool
         Compare samples by features with mean 0 and variance 1; constant ones then take no part.
-    unit : float or "median"
-        The length that counts as 1; "median" is that of the candidates, so that the most ordinary are preferred.
+    unit : number, "median", "each" or None
+        The length that counts as 1. "median": the median length of the samples that may be picked. "each": every sample
+        has length 1, so that angles alone decide. A number: lengths are divided by it. None: lengths are as they came,
+        the paper's choice.
     include, exclude : iterables of row numbers, optional
         Samples that must or must not be picked.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -63,6 +70,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The loss of the picked samples (the ideal is k), and what none of the subsets searched can be below.
     optimal_ : bool
         Whether the search proved its answer: among the samples that the pursuit left (two-stage), or all (exact).
+    unit_ : str
+        The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)
         What standardization subtracted and divided by (infinite for constant features).
     n_features_in_, feature_names_in_
@@ -92,9 +101,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         y : ignored
             Only there for pipelines.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts, in the mean and variance of the features and in the leading space. As
-            everywhere in scikit-learn a weight of 2 is a row that stands there twice, and one of 0 a row that does
-            not; it does not make a row more worth having, for two equal rows are no better than one.
+            How many times each sample counts, in the mean and variance of the features, in the median length and in the
+            leading space. As everywhere in scikit-learn a weight of 2 is a row that stands there twice, and one of 0 a
+            row that does not; it does not make a row more worth having, for two equal rows are no better than one.
         relevance : array_like (n_samples,), optional
             How much each sample is worth having. Only ratios to the largest matter: a sample with half of it becomes
             twice as long if it is longer than 1, half as long if shorter, which is always further from the ideal.
@@ -113,6 +122,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             weight=None if sample_weight is None else weight,
             relevance=None if relevance is None else as_weights(relevance, len(table), "relevance"),
         )
+        if not self.standardize:
+            more = table_notes(picked.log_loss, picked.ideal, "standardize=True")
+            self.selection_ = replace(picked, notes=picked.notes + more)
         rows = table[picked.indices]
         order = np.lexsort(rows.T[::-1])
         self.sample_indices_ = picked.indices[order]

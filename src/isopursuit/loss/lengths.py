@@ -17,6 +17,21 @@ FAR_BY_LENGTHS = (
 )
 
 
+def is_far(log_loss: float, ideal: int) -> bool:
+    """Whether a loss with this logarithm is more than `FAR_FROM_IDEAL` times the ideal one."""
+    return log_loss > math.log(FAR_FROM_IDEAL * ideal)
+
+
+def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
+    """What to say where picked rows of a table, not standardized, are far from ideal; `option` standardizes."""
+    if not is_far(log_loss, ideal):
+        return ()
+    return (
+        "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than the others, "
+        f"and {option} gives all features the same scale.",
+    )
+
+
 def scale_notes(lengths: Array, log_loss: float, c: float, unit: UnitLength) -> tuple[str, ...]:
     """What to say about the lengths (n, k) of the picked columns at n points, whose loss has this logarithm.
 
@@ -28,12 +43,14 @@ def scale_notes(lengths: Array, log_loss: float, c: float, unit: UnitLength) -> 
         return ()
     mean = lengths.mean(axis=0)
     span = f"{mean.min():.3g} to {mean.max():.3g}"
-    remedy = "unit='median' makes the median length 1" if unit.how != "median" else "unit='each' compares angles alone"
+    remedy = "unit='median' makes the median length 1, unit='each' every length"
+    if unit.how == "median":
+        remedy = "unit='each' compares angles alone"
     side = "longer" if mean.min() > 1 + ONE_SIDED else "shorter" if mean.max() < 1 - ONE_SIDED else ""
     if side:
         return (f"all picked columns are {side} than 1 ({span}), so scale decides what is picked; {remedy}.",)
     ideal = math.log(lengths.size)
     by_lengths = float(log_sum(log_penalty(lengths, c).ravel()))
-    if log_loss > ideal + math.log(FAR_FROM_IDEAL) and by_lengths > ideal + math.log(FAR_BY_LENGTHS):
+    if is_far(log_loss, lengths.size) and by_lengths > ideal + math.log(FAR_BY_LENGTHS):
         return (f"the loss is far from ideal because picked lengths, {span}, are far from 1; {remedy}.",)
     return ()
