@@ -27,7 +27,7 @@ def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
     if not is_far(log_loss, ideal):
         return ()
     return (
-        "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than others, and "
+        "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than others. "
         f"{option} gives all features the same scale.",
     )
 
