@@ -13,6 +13,7 @@ from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Stat
 from isopursuit.errors import printable
 from isopursuit.parameters import is_whole
 from isopursuit.renamed import warn_renamed
+from isopursuit.scale import AS_GIVEN, UnitLength
 
 FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
 PROVED = 1e-9  # a relative gap; up to this an answer is called proved optimal, as in the exact search
@@ -238,6 +239,8 @@ class Search:
         Nodes of the search tree (exact search).
     seconds : float
         Wall-clock time.
+    unit : str
+        The length that counts as 1, in words.
     """
 
     indices: Indices
@@ -252,6 +255,12 @@ class Search:
     seconds: float = 0.0
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
+    unit_length: UnitLength = AS_GIVEN
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return str(self.unit_length)
 
     @property
     def optimal(self) -> bool:
@@ -283,7 +292,7 @@ class Search:
         return {
             "indices": self.indices.tolist(),
             "labels": [plain(name_of(self.labels, i)) for i in self.indices.tolist()],
-            **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds")},
+            **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds", "unit")},
             "notes": list(self.notes),
         }
 
@@ -291,6 +300,7 @@ class Search:
         loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
+        text += "" if self.unit_length == AS_GIVEN else f"\n  unit: {self.unit}"
         return "\n".join([text, *(f"  note: {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
@@ -301,6 +311,7 @@ class Search:
             ("no subset is below", loss_text(self.lower_bound, 9) if np.isfinite(self.lower_bound) else "unknown"),
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),
+            ("unit", self.unit),
         ]
         title = f"{len(self.indices)} columns by {self.method} search"
         return views.result(title, self.verdict, views.table((), rows), notes=self.notes)

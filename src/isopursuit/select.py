@@ -15,14 +15,14 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Indices, Label, Method, Space
+from isopursuit._types import Indices, Label, Method, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.explain import PRUNED, Outcome, before_explaining, explain
+from isopursuit.explain import Outcome, before_explaining, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_exponent, as_gap
+from isopursuit.parameters import as_exponent, as_gap, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute_search
@@ -34,7 +34,7 @@ from isopursuit.search.inputs import as_array_pool, as_pool
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.settings import MANY_COLUMNS
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.selection import Selection
+from isopursuit.selection import IMPROVES, Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
 
@@ -74,6 +74,7 @@ def select(
     *,
     method: Method = "auto",
     space: Space = "vectors",
+    unit: Unit = None,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -105,6 +106,11 @@ def select(
         Where columns are compared if k < D. "vectors": as they are, by the loss of the D × k matrix. "leading": by
         their coordinates in the leading k-dimensional row space of X (at many points, of each of them); the answer has
         the loss of the vectors beside it.
+    unit : number, "median", "each" or None
+        The length that counts as 1. A number: lengths are divided by it. "median": by the median length of the columns
+        that may be picked, one number for all points, so that lengths at different points stay comparable; with
+        space="leading" it is the median of the lengths there. "each": every column has length 1, at every point, so
+        that angles alone decide. None: lengths are as they are, which is the paper's choice. Zero columns stay zero.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -133,9 +139,7 @@ def select(
     if method not in get_args(Method):
         raise unknown(method, Method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
-    if space not in get_args(Space):
-        raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
-    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels)
+    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size))
     values, found = problem.replacements(outcome.search, options.c, clock)
@@ -211,7 +215,7 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     bound = first.lower_bound
     options = replace(options, callback=_reporting(options, "two-stage", bound))
     found = _search_tied(problem, pursuit, options, part, first.indices)
-    if found.status in UNDECIDED or found.log_loss > first.log_loss + PRUNED:
+    if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
         return f"none among the {len(pursuit.tied)} columns that the pursuit leaves"
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {bound:.6g}."
