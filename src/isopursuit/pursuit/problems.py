@@ -15,6 +15,7 @@ from isopursuit.normalize import Normalization, length_range, normalize, workabl
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.inputs import Options, as_weights
+from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
     COPIES,
     COPY_RATE,
@@ -127,23 +128,68 @@ def normalized_problem(
     matrices: list[Matrix], many: bool, c: float, normalization: Normalization, penalty: float, clock: Clock
 ) -> tuple[Problem, float]:
     """The program on normalized columns times e^(−log_scale), one factor for all points."""
-    normalized = [normalize(m.values, c, normalization) for m in matrices]
-    log_scale = max(own for _, own in normalized) if penalty == 0 else 0.0
-    values = [v if own == log_scale else v * np.exp(own - log_scale) for v, own in normalized]
+    values, log_scale = _normalized(matrices, c, normalization, penalty)
     carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
     points = [replace(m, values=v) for m, v in zip(matrices, values, strict=True)]
     return Problem.of(points, many, None, penalty, clock, carried), log_scale
 
 
-def range_error(matrix: Matrix, normalization: Normalization, c: float) -> RangeError | None:
+def _normalized(
+    matrices: list[Matrix], c: float, normalization: Normalization, penalty: float
+) -> tuple[list[Array], float]:
+    """The normalized columns times e^(−log_scale), one factor for all points; 1 with a penalty."""
+    normalized = [normalize(m.values, c, normalization) for m in matrices]
+    log_scale = max(own for _, own in normalized) if penalty == 0 else 0.0
+    return [v if own == log_scale else v * np.exp(own - log_scale) for v, own in normalized], log_scale
+
+
+def rectangular_problem(
+    matrices: list[Matrix], many: bool, k: int, c: float, normalization: Normalization
+) -> tuple[RectangularProblem, float]:
+    """The program for k columns of more than k rows, as `normalized_problem` makes the square one.
+
+    Where rows outnumber columns, X = Q R, and the program is that of R: it depends on inner products alone.
+    """
+    values, log_scale = _normalized(matrices, c, normalization, 0.0)
+    order, copies = _canonical_order(values)
+    size = _power_of_two(values)
+    values = [_reordered(v, order, size) for v in values]
+    bases = [np.linalg.qr(v) for v in values] if len(values[0]) > len(order) else None
+    rows = values if bases is None else [R for _, R in bases]
+    x = np.stack([np.ascontiguousarray(v.T) for v in rows])
+    carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
+    caller = Caller(matrices[0].labels, matrices[0].notes, many, math.exp(carried) * size, 1.0, order, copies)
+    problem = Problem(RectangularDesign(x, None, 0.0, k=k), caller)
+    return RectangularProblem(problem, None if bases is None else [Q for Q, _ in bases]), log_scale
+
+
+@dataclass(frozen=True)
+class RectangularProblem:
+    """A program for k columns of more than k rows; `bases` holds Q for each point where its rows are those of Qᵀ X."""
+
+    problem: Problem
+    bases: list[Array] | None
+
+    def pursue(self, options: Options) -> Pursuit:
+        """The answer, in the caller's order, units and rows."""
+        found = self.problem.pursue(options)
+        if self.bases is None:
+            return found
+        Q = np.stack(self.bases) if self.problem.caller.many else self.bases[0]
+        B = found.support_coefficients @ np.swapaxes(Q, -1, -2)
+        return replace(found, dual=Q @ found.dual, support_coefficients=B)
+
+
+def range_error(matrix: Matrix, normalization: Normalization, c: float, k: int | None = None) -> RangeError | None:
     """The error for lengths beyond float64, or None where the columns are dependent whatever their lengths."""
     values = matrix.values
+    needed = len(values) if k is None else k
     orders, fell = length_range(np.linalg.norm(values, axis=0), c, normalization)
-    if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < len(values):
+    if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < needed:
         return None
     which = f" {len(fell)} columns underflow to zero ({name_columns(fell, matrix.labels)})." if len(fell) else ""
     return RangeError(
         f"At c={c:g} the normalized lengths span {orders:.3g} orders of magnitude, more than float64 can hold, and the "
-        f"columns that remain do not span all {len(values)} dimensions.{which} "
+        f"columns that remain do not span {'all ' if k is None else ''}{needed} dimensions.{which} "
         f"What works: {workable(values, normalization, c)}."
     )
