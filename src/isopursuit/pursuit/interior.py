@@ -8,10 +8,10 @@ the average a. As Γ_k(M) = min tr(P M⁻¹ P) over symmetric P with 0 ⪯ P ⪯
 with P in the eigenvectors of M. The minimum has 2p_i/λ_i + τ/(1 − p_i) = η, one quadratic equation for each p_i once η
 is known, and Γ_τ is smooth in M: with ν_i = p_i/λ_i its gradient is −V diag(ν²) Vᵀ, and its second derivative has
 
-    θ_ij = (ν_i + ν_j) ν_j R / (2 + R λ_i),   R = τ / ((1 − p_i)(1 − p_j)),
+    θ_ij = (ν_i + ν_j) ν_j / (2 u_i u_j / τ + λ_i),   u_i = 1 − p_i,
 
-for the pair v_i v_jᵀ, and one term of rank one for the sum of all p: g gᵀ / Σ λ_i/(2 + ρ_i λ_i) with ρ_i = τ/(1 − p_i)²
-and g_i = 2ν_i/(2 + ρ_i λ_i). With the same τ in −τ Σ log w_p, Newton's method follows the path τ → 0. On it w_p z_p = τ
+for the pair v_i v_jᵀ, and one term of rank one for the sum of all p: g gᵀ / Σ λ_i f_i with g_i = 2ν_i f_i and
+f_i = u_i²/(2u_i² + τλ_i). With the same τ in −τ Σ log w_p, Newton's method follows the path τ → 0. On it w_p z_p = τ
 for the multipliers z of w ≥ 0, and steps are taken in w and z together. P = Mν is feasible at every τ, so each point of
 the path has both bounds of the certificate.
 """
@@ -45,24 +45,30 @@ ROOT_STEPS = 60  # steps at most for the multiplier η; Newton's method needs ab
 
 
 def spectrum_of(x: Array, weights: Array, k: int) -> tuple[Array, Array]:
-    """Eigenvalues of Σ w x xᵀ, descending, and eigenvectors; x has one column of X in each row.
+    """Eigenvalues of Σ w x xᵀ, descending, those that are rounding set to 0, and eigenvectors; x has one column of X in
+    each row.
 
     Where the k-th is far below the first, singular values of √w x keep the digits that a sum of squares loses.
     """
     held = weights > 0
     rows = np.sqrt(weights[held])[:, None] * x[held]
     values, V = np.linalg.eigh(rows.T @ rows)
-    values, V = np.maximum(values[::-1], 0.0), V[:, ::-1]
+    values, V = values[::-1], V[:, ::-1]
     if values[k - 1] > WELL_CONDITIONED * values[0] or not held.any():
-        return values, V
+        return np.where(values > len(V) * EPS * values[0], values, 0.0), V
     _, s, vt = np.linalg.svd(np.linalg.qr(rows, mode="r"))
     full = np.zeros(len(vt))
-    full[: len(s)] = s
+    full[: len(s)] = np.where(s > len(vt) * EPS * s[0], s, 0.0)
     return full**2, vt.T
 
 
 def relaxed_projection(eigenvalues: Array, k: int, tau: float) -> tuple[Array, Array]:
-    """ν_i = p_i/λ_i and 1 − p_i at the minimum of Σ p²/λ − τ log(1 − p) over Σ p = k."""
+    """ν_i = p_i/λ_i and 1 − p_i at the minimum of Σ p²/λ − τ log(1 − p) over Σ p = k.
+
+    If only k eigenvalues are not 0, there is no choice, p = 1 for these.
+    """
+    if k == len(eigenvalues) or eigenvalues[k] == 0:
+        return 1 / np.maximum(eigenvalues, eigenvalues[k - 1]), np.where(np.arange(len(eigenvalues)) < k, 0.0, 1.0)
     low, high, eta = tau, np.inf, 2 / least_majorant(eigenvalues, k).average + tau
     nu = slack = eigenvalues
     for _ in range(ROOT_STEPS):
@@ -110,17 +116,21 @@ class PathPoint:
         """A (m, r) such that A Aᵀ is the second derivative of Σ Γ_τ in the weights, but for what is negligible."""
         parts: list[Array] = []
         for eigenvalues, y, nu, slack in self.spectra:
-            R = self.tau / np.outer(slack, slack)
-            theta = (nu[:, None] + nu) * nu * R / (2 + R * eigenvalues[:, None])
             i, j = np.triu_indices(len(nu))
-            theta = np.where(i == j, 1.0, 2.0) * theta[i, j]
+            theta = (nu[i] + nu[j]) * nu[j] / (2 * slack[i] * slack[j] / self.tau + eigenvalues[i])
+            theta *= np.where(i == j, 1.0, 2.0)
+            # in terms of relative changes of weights, in which the barrier's second derivative is about τ
+            squares = (self.weights[:, None] * y) ** 2
+            size = theta * (squares.T @ y**2)[i, j]
+            kept = np.flatnonzero(size > NEGLIGIBLE_CURVATURE * self.tau)
             room = max(FEATURE_ENTRIES // len(y), len(nu))
-            kept = np.flatnonzero(theta > NEGLIGIBLE_CURVATURE * theta.max())
             if len(kept) > room:
-                kept = kept[np.argpartition(-theta[kept], room)[:room]]
+                kept = kept[np.argpartition(-size[kept], room)[:room]]
             parts.append(y[:, i[kept]] * y[:, j[kept]] * np.sqrt(theta[kept]))
-            stiff = 2 + self.tau / slack**2 * eigenvalues
-            parts.append((y**2 @ (2 * nu / stiff))[:, None] / np.sqrt((eigenvalues / stiff).sum()))
+            free = slack**2 / (2 * slack**2 + self.tau * eigenvalues)
+            total = float(free @ eigenvalues)
+            if total > 0:
+                parts.append((y**2 @ (2 * nu * free))[:, None] / np.sqrt(total))
         return np.concatenate(parts, axis=1)
 
 

@@ -133,6 +133,7 @@ class RectangularDesign(Design):
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
         """Improve weights in place; nothing is known of whether the columns with weight determine them."""
         best = self._scaled(weights)
+        tol *= 0.5  # the certificate adds its bound on rounding
         for _ in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
