@@ -87,6 +87,14 @@ def test_compare_shows_every_method(wine):
     assert "two-stage" in run("compare", wine, "--standardize", "-k", "5").stdout
 
 
+def test_pursue_takes_fewer_rows_than_dimensions(wine):
+    answer = json.loads(run("pursue", wine, "--standardize", "-k", "4", "--json").stdout)
+    expected = ip.isometry_pursuit(load_wine().matrix(), k=4)
+    assert answer["k"] == 4
+    assert answer["tied"] == expected.tied.tolist()
+    assert answer["certificate"]["primal"] == pytest.approx(expected.objective)
+
+
 def test_pursue_shows_the_certificate(wine):
     answer = json.loads(run("pursue", wine, "--standardize", "--json").stdout)
     assert len(answer["columns"]) == 31

@@ -17,7 +17,6 @@ from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
 from isopursuit.clock import as_time_limit
 from isopursuit.datasets import DATASETS
 from isopursuit.errors import ParameterError, printable
-from isopursuit.matrix import in_row_space
 from isopursuit.outputs import check_writable
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
@@ -175,16 +174,14 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
     """Solve the convex program alone, over a table in memory or over files that are streamed."""
     check_outputs(table.file, output=outputs.output, state=state)
     if table.is_streamed() or state is not None:
-        with table.stream() as source, interrupts.polled():
-            found = ip.isometry_pursuit(source, c, state=state, callback=PursuitWatch())
+        with replace(table, k=None).stream() as source, interrupts.polled():
+            found = ip.isometry_pursuit(source, c, k=table.k, state=state, callback=PursuitWatch())
         answer = {**table.origin, "c": c, **found.as_dict()}
     else:
         candidates = table.read()
-        matrix, k = candidates.matrix, table.k
+        given = replace(candidates.matrix, notes=())
         with candidates.rows_in_errors(), interrupts.polled():
-            reduced = matrix if k is None or k >= len(matrix.values) else in_row_space(matrix, k)
-            new = reduced.notes[len(matrix.notes) :]
-            found = ip.isometry_pursuit(replace(reduced, notes=new), c, callback=PursuitWatch())
+            found = ip.isometry_pursuit(given, c, k=table.k, callback=PursuitWatch())
         answer = candidates.answer({"c": c, **found.as_dict()})
     files = {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
     give(answer, partial(_show_pursuit, found, answer), files, as_json=outputs.as_json)

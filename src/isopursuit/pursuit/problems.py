@@ -15,7 +15,7 @@ from isopursuit.normalize import Normalization, length_range, normalize, workabl
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.inputs import Options, as_weights
-from isopursuit.pursuit.rectangular import RectangularDesign
+from isopursuit.pursuit.rectangular import RectangularDesign, largest_slope
 from isopursuit.pursuit.settings import (
     COPIES,
     COPY_RATE,
@@ -26,8 +26,8 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.whitening import build_design
-from isopursuit.rank import direction_rank
-from isopursuit.results import Pursuit
+from isopursuit.rank import EPS, direction_rank
+from isopursuit.results import Certificate, Pursuit
 
 HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, and about half the bits (splitmix64)
 
@@ -160,24 +160,37 @@ def rectangular_problem(
     carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
     caller = Caller(matrices[0].labels, matrices[0].notes, many, math.exp(carried) * size, 1.0, order, copies)
     problem = Problem(RectangularDesign(x, None, 0.0, k=k), caller)
-    return RectangularProblem(problem, None if bases is None else [Q for Q, _ in bases]), log_scale
+    return RectangularProblem(problem, None if bases is None else [Q for Q, _ in bases], values), log_scale
 
 
 @dataclass(frozen=True)
 class RectangularProblem:
-    """A program for k columns of more than k rows; `bases` holds Q for each point where its rows are those of Qᵀ X."""
+    """A program for k columns of more than k rows. Where these outnumber the columns, its rows are those of Qᵀ X, and
+    `bases` holds Q and `values` X for each point.
+    """
 
     problem: Problem
     bases: list[Array] | None
+    values: list[Array]
 
     def pursue(self, options: Options) -> Pursuit:
         """The answer, in the caller's order, units and rows."""
         found = self.problem.pursue(options)
         if self.bases is None:
             return found
-        Q = np.stack(self.bases) if self.problem.caller.many else self.bases[0]
-        B = found.support_coefficients @ np.swapaxes(Q, -1, -2)
-        return replace(found, dual=Q @ found.dual, support_coefficients=B)
+        many, unit = self.problem.caller.many, self.problem.caller.columns
+        Q = np.stack(self.bases) if many else self.bases[0]
+        B, nu = found.support_coefficients @ np.swapaxes(Q, -1, -2), Q @ found.dual
+        # X = Q R but for rounding: the dual point is scaled again, and what X B misses by it is added to the residual
+        rows = np.stack([np.ascontiguousarray(v.T) for v in self.values])
+        rho = max(largest_slope(rows, (nu if many else nu[None]) * unit), 1.0)
+        sizes = float(np.sqrt(np.einsum("ipd,ipd->p", rows, rows)).max()) * unit * float(found.weights.sum())
+        proof = found.certificate
+        missed = math.sqrt(rows.shape[1]) * rows.shape[1] * EPS * sizes
+        primal, dual = proof.primal / max(1 - missed, EPS), proof.dual / rho
+        proof = Certificate(primal, min(dual, primal), proof.residual + missed)
+        status = "stalled" if found.status == "optimal" and proof.gap > options.tol else found.status
+        return replace(found, dual=nu / rho, support_coefficients=B, certificate=proof, status=status)
 
 
 def range_error(matrix: Matrix, normalization: Normalization, c: float, k: int | None = None) -> RangeError | None:

@@ -182,7 +182,7 @@ def isometry_pursuit(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
-    return found
+    return _pursuit_of(k, found)
 
 
 def _fewer_than(rows: int, k: int, rank: int, penalty: float) -> int | None:
@@ -204,4 +204,13 @@ def _normalized_source(
     rows = columns.shape[0]
     k = None if goal.k is None else _fewer_than(rows, goal.k, rows, goal.penalty)
     transform = replace(columns.transform, c=c, normalization=normalization)
-    return pursue_source(replace(columns, transform=transform), replace(goal, k=k), options)
+    return _pursuit_of(k, pursue_source(replace(columns, transform=transform), replace(goal, k=k), options))
+
+
+def _pursuit_of(k: int | None, found: Pursuit) -> Pursuit:
+    """The answer with its k, and a note where it does not help a search."""
+    found = replace(found, k=k)
+    if k is None or found.prunes:
+        return found
+    note = f"the pursuit excludes too few columns to help a search: {len(found.tied)} of {len(found.weights)} are tied."
+    return replace(found, notes=(*found.notes, note))

@@ -23,7 +23,7 @@ S_k being the sum of the k smallest eigenvalues, because for every feasible B an
 that share one selection add their Γ_k and their S_k.
 
 **Rounding.** The certificate is computed again from B and ν as they are returned. ν is divided by an upper bound of
-the largest ‖ν x_p‖ (`_program.largest_slope`), and its eigenvalues are known to D eps ‖ν‖. X B differs from a feasible
+the largest ‖ν x_p‖ (`largest_slope`), and its eigenvalues are known to D eps ‖ν‖. X B differs from a feasible
 P by some R, of which ‖R‖_* is bounded: by the part of the eigenvalues of X B outside [0, 1], what their sum misses of
 k, the part that is not symmetric, and rounding. At an optimal ν*, whose eigenvalues may be taken to be at most its k-th
 smallest, and so at most S_k(ν*) = optimum, tr(ν* X B) ≥ S_k(ν*) − ‖ν*‖ ‖R‖_*. Hence optimum ≤ Σ ‖B_p‖ / (1 − ‖R‖_*).
@@ -39,11 +39,13 @@ and without s the leverage is xᵀM⁻¹x as for k = D. A column with less than 
 
 **Which solutions are optimal.** ν is the same at every optimal w (the gradient of a differentiable convex function is
 constant on its minimizers), M is not: only its action on the first ι eigenvectors and its trace are. On the other
-eigenvectors M may be any matrix of that trace with eigenvalues up to a.
+eigenvectors M may be any matrix of that trace with eigenvalues up to a. Only where the tied columns span no more than k
+dimensions, the program is that of design.py in these dimensions, and M is unique.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -51,7 +53,6 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.loss.majorant import least_majorant, spread
-from isopursuit.pursuit import _program
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.interior import follow_path, spectrum_of
@@ -59,9 +60,12 @@ from isopursuit.pursuit.settings import (
     AT_ONCE_PER_ROW,
     FEWEST_AT_ONCE,
     LENGTH_TIES,
+    MOST_AT_ONCE,
     PATH_STEPS,
     PRUNED_GAP,
+    RANK_ROUNDING,
     RESOLVES,
+    SUMMED_TERMS,
     TOP_MARGIN,
 )
 from isopursuit.rank import EPS
@@ -168,7 +172,7 @@ class RectangularDesign(Design):
     @property
     def kernel_columns(self) -> int:
         """Steps cost the square of the number of columns, so fewer are solved at once than for k = D."""
-        return max(FEWEST_AT_ONCE, AT_ONCE_PER_ROW * self.shape[2])
+        return int(np.clip(AT_ONCE_PER_ROW * self.shape[2], FEWEST_AT_ONCE, MOST_AT_ONCE))
 
     @property
     def joining(self) -> int:
@@ -197,31 +201,34 @@ class RectangularDesign(Design):
 
     def certified(self, evaluation: Evaluation, support: Indices) -> Certified:
         """Coefficients of the weights on the support, a dual point, and what they prove by themselves."""
-        n, _, D = self.shape
         w = evaluation.weights[support]
-        part = self.take(support).evaluate(w)
+        part = self.take(support)
+        found = part.evaluate(w)
         nu = (evaluation.inverse + np.swapaxes(evaluation.inverse, 1, 2)) / 2
-        B = np.zeros((n, len(support), D)) if part is None else self.x[:, support] @ part.inverse * w[:, None]
+        B = np.zeros_like(part.x) if found is None else part.x @ found.inverse
+        B *= w[:, None]
         norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
-        residual = np.inf if part is None else max(self._misfit(i, b, support) for i, b in enumerate(B))
+        residual = np.inf if found is None else max(self._misfit(x, b) for x, b in zip(part.x, B, strict=True))
         primal = float(norms.sum()) / (1 - residual) if residual < 1 else np.inf
-        rho = _program.largest_slope(np.ascontiguousarray(self.x), np.ascontiguousarray(nu))
+        rho = largest_slope(self.x, nu)
         dual = sum(self._smallest(one) for one in nu) / rho
         certificate = Certificate(primal, dual, residual)
         above = (dual - primal) / primal if primal > 0 else 0.0
         return Certified(support, B, norms, nu / rho, certificate, max(certificate.gap, above))
 
-    def _misfit(self, i: int, B: Array, support: Indices) -> float:
-        """An upper bound of ‖X B − P‖_* for some feasible P."""
-        x = self.x[i][support]
-        product = x.T @ B
-        D = len(product)
+    def _misfit(self, x: Array, B: Array) -> float:
+        """An upper bound of ‖X B − P‖_* for some feasible P; x has the columns of X as rows."""
+        D, terms = x.shape[1], SUMMED_TERMS
+        # sums of sums: rounding grows with the terms in each, not with all
+        parts = [x[i : i + terms].T @ B[i : i + terms] for i in range(0, len(x), terms)]
+        product = np.sum(parts, axis=0)
         values = np.linalg.eigvalsh((product + product.T) / 2)
         inside = np.clip(values, 0.0, 1.0)
         outside = float(np.abs(values - inside).sum()) + abs(self.k - float(inside.sum()))
         sizes = float(np.linalg.norm(x, axis=1) @ np.linalg.norm(B, axis=1))
-        rounding = (0.5 * len(x) + 2) * EPS * sizes + D * EPS * float(np.linalg.norm(product))
-        return outside + np.sqrt(D) * (float(np.linalg.norm(product - product.T)) / 2 + rounding)
+        depth = 0.5 * min(len(x), terms) + len(parts) + 2
+        rounding = depth * EPS * sizes + D * EPS * float(np.linalg.norm(product))
+        return outside + math.sqrt(D) * (float(np.linalg.norm(product - product.T)) / 2 + rounding)
 
     def moments(self, evaluation: Evaluation, columns: Indices) -> Array:
         """What M of all optimal weights has in common, (entries, m): V_ιᵀM and tr M, for each column alone."""
@@ -233,8 +240,25 @@ class RectangularDesign(Design):
             # an eigenvalue that may be equal to a counts as one of the others: that asks less of M
             top = int((eigenvalues * roots[-1] > 1 + TOP_MARGIN).sum())
             y = x[columns] @ V
+            outside = float(np.abs(y[:, self.k :]).max())
+            if outside <= RANK_ROUNDING * float(np.abs(y).max()):  # the columns span k dimensions: there M is unique
+                top = self.k
             i, j = np.triu_indices(len(V))
             i, j = i[i < top], j[i < top]
             parts.append((y[:, i] * y[:, j] * np.where(i == j, 1.0, np.sqrt(2.0))).T)
             parts.append((y[:, top:] ** 2).sum(axis=1)[None])
         return np.concatenate(parts)
+
+
+def largest_slope(x: Array, nu: Array) -> float:
+    """An upper bound of the largest ‖νᵀx_p‖; x is (n, P, D), ν is (n, D, r).
+
+    A sum of D products is known to D eps/2 of their sizes, so νᵀx to D eps/2 ‖|ν|‖₂ ‖x‖.
+    """
+    squares, errors = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for one, own in zip(x, nu, strict=True):
+        slopes = one @ own
+        squares += np.einsum("pr,pr->p", slopes, slopes)
+        size = np.linalg.norm(own, 1) * np.linalg.norm(own, np.inf)  # at least ‖|ν|‖₂²
+        errors += size * np.einsum("pd,pd->p", one, one)
+    return float((np.sqrt(squares) + (0.5 * x.shape[2] + 2) * EPS * np.sqrt(errors)).max()) * (1 + 4 * EPS)
