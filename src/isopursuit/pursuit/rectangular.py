@@ -240,7 +240,7 @@ class RectangularDesign(Design):
             # an eigenvalue that may be equal to a counts as one of the others: that asks less of M
             top = int((eigenvalues * roots[-1] > 1 + TOP_MARGIN).sum())
             y = x[columns] @ V
-            outside = float(np.abs(y[:, self.k :]).max())
+            outside = float(np.abs(y[:, self.k :]).max(initial=0.0))
             if outside <= RANK_ROUNDING * float(np.abs(y).max()):  # the columns span k dimensions: there M is unique
                 top = self.k
             i, j = np.triu_indices(len(V))
