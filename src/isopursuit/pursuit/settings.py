@@ -111,7 +111,8 @@ TO_THE_BOUNDARY = 0.95  # share of the way to w = 0 or z = 0 that a step takes a
 HALVINGS = 25  # halvings of a step before rounding is taken to stop it (derived: 2^-25 is about √eps)
 STALE_STEPS = 40  # Newton steps that do not lower the gap before giving up; warm starts took up to 25 (measured)
 PATH_STEPS = 120  # Newton steps at most on one working set; 25 to 45 are usual (measured)
-NEGLIGIBLE_CURVATURE = 1e-2  # second derivatives below this share of the barrier's are left out (measured on digits: no more steps than 1e-9)
+# second derivatives below this share of the barrier's are left out (measured on digits: no more steps than with 1e-9)
+NEGLIGIBLE_CURVATURE = 1e-2
 FEWEST_AT_ONCE = 256  # columns that are solved at once at least (guess)
 MOST_AT_ONCE = 1024  # columns that are solved at once at most (guess)
 SUMMED_TERMS = 256  # columns whose products are summed at once in a certificate (derived: about √ of 100,000)
