@@ -102,7 +102,18 @@ def test_audit_judges_rows_and_columns_by_label_or_number(wine):
     by_number = json.loads(run("audit", wine, "--features", "--columns", "0,2,10", "--standardize", "--json").stdout)
     assert by_number["loss"] == pytest.approx(columns["loss"])
     rows = json.loads(
-        run("audit", wine, "--columns", "21,class_0 (row 32),35", "--standardize", "--label", "class", "--json").stdout
+        run(
+            "audit",
+            wine,
+            "--columns",
+            "21,class_0 (row 32),35",
+            "--standardize",
+            "--unit",
+            "none",
+            "--label",
+            "class",
+            "--json",
+        ).stdout
     )
     assert (rows["picks"], rows["indices"]) == ("samples", [21, 32, 35])
     X = load_wine().matrix()
@@ -125,11 +136,19 @@ def test_audit_writes_json_and_a_report(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3)).round(3)
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X.tolist())]))
     files = ("--output", tmp_path / "o.json", "--report", tmp_path / "r.html")
-    result = run("audit", tmp_path / "t.csv", "--columns", "0,1,2", *files)
+    result = run("audit", tmp_path / "t.csv", "--columns", "0,1,2", "--unit", "none", *files)
     assert result.returncode == 0
     answer = json.loads((tmp_path / "o.json").read_text())
     assert answer["lower_bound"] == pytest.approx(ip.exact_search(X.T).loss)
     assert "Your subset" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_pursue_takes_fewer_rows_than_dimensions(wine):
+    answer = json.loads(run("pursue", wine, "--standardize", "--unit", "none", "-k", "4", "--json").stdout)
+    expected = ip.isometry_pursuit(load_wine().matrix(), k=4)
+    assert answer["k"] == 4
+    assert answer["tied"] == expected.tied.tolist()
+    assert answer["certificate"]["primal"] == pytest.approx(expected.objective)
 
 
 def test_pursue_shows_the_certificate(wine):

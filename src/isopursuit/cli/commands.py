@@ -21,7 +21,7 @@ from isopursuit.compare import HEADS, OURS, of_selection, other_methods
 from isopursuit.datasets import DATASETS
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.lengths import table_notes
-from isopursuit.matrix import as_points, in_row_space, in_unit
+from isopursuit.matrix import as_points, in_unit
 from isopursuit.outputs import check_writable
 from isopursuit.problems import MatrixProblem
 from isopursuit.results import loss_text
@@ -196,19 +196,17 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
     """Solve the convex program alone, over a table in memory or over files that are streamed."""
     check_outputs(table.file, output=outputs.output, state=state)
     if table.is_streamed() or state is not None:
-        with table.stream() as source, interrupts.polled():
-            columns = ip.as_source(source, unit=table.unit, leading=table.k)
-            found = ip.isometry_pursuit(columns, c, state=state, callback=PursuitWatch())
+        with replace(table, k=None).stream() as source, interrupts.polled():
+            columns = ip.as_source(source, unit=table.unit)
+            found = ip.isometry_pursuit(columns, c, k=table.k, state=state, callback=PursuitWatch())
         answer = {**table.origin, "c": c, **found.as_dict(), "unit": of_rows(str(columns.unit_length))}
     else:
         candidates = table.read()
-        matrix, k = candidates.matrix, table.k
+        given = replace(candidates.matrix, notes=())
         with candidates.rows_in_errors(), interrupts.polled():
-            matrix = in_unit([matrix], table.unit)[0]
-            reduced = matrix if k is None or k >= len(matrix.values) else in_row_space(matrix, k)
-            new = reduced.notes[len(matrix.notes) :]
-            found = ip.isometry_pursuit(replace(reduced, notes=new), c, callback=PursuitWatch())
-        answer = candidates.answer({"c": c, **found.as_dict(), "unit": str(matrix.unit_length)})
+            given = in_unit([given], table.unit)[0]
+            found = ip.isometry_pursuit(given, c, k=table.k, callback=PursuitWatch())
+        answer = candidates.answer({"c": c, **found.as_dict(), "unit": str(given.unit_length)})
     files = {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
     give(answer, partial(_show_pursuit, found, answer), files, as_json=outputs.as_json)
 
