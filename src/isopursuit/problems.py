@@ -120,7 +120,7 @@ class MatrixProblem:
             possible[self.exclude] = False
             points = [replace(one, values=one.values * possible) for one in points]
         X = points if self.many else points[0]
-        return isometry_pursuit(X, c, normalization=normalization, time_limit=clock.remaining_limit)
+        return isometry_pursuit(X, c, k=self.k, normalization=normalization, time_limit=clock.remaining_limit)
 
     def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
         """The numbers of the tied columns and of those to include, and the matrices of these columns alone."""
@@ -210,7 +210,8 @@ class SourceProblem:
 
     def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
         """Isometry pursuit of all columns, in passes over the source."""
-        return isometry_pursuit(self.columns, c, normalization=normalization, time_limit=clock.remaining_limit)
+        limit = clock.remaining_limit
+        return isometry_pursuit(self.columns, c, k=self.k, normalization=normalization, time_limit=limit)
 
     def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
         """The numbers of the tied columns and of those to include, and the matrix of these columns alone."""

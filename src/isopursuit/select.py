@@ -100,7 +100,8 @@ def select(
         ends with a proof and the pursuit leaves the best subset known; else, or where X is large, "exchange", with the
         bound that is known. The answer says which ran (`Selection.method`) and why (`Selection.reason`).
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
-        found and proved. An orthonormal basis present in X is always in that set, and returned if the search finishes.
+        found and proved. Orthonormal columns present in X are always in that set, and returned if the search finishes.
+        Where the pursuit can hardly prune (k far below D, columns of one length) exchange search answers.
         "exact" proves the best of all columns. The others are comparisons.
     space : {"vectors", "leading"}
         Where columns are compared if k < D. "vectors": as they are, by the loss of the D × k matrix. "leading": by
@@ -159,10 +160,11 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return _auto(problem, options, clock)
     if options.method != "two-stage":
         return Outcome(_search(problem, options, clock))
-    if problem.k < problem.rows:
-        return Outcome(_search(problem, replace(options, method="exact"), clock))
     problem = problem.checked()  # before the pursuit's work
     pursuit = problem.pursue(options.c, options.normalization, clock.part(PURSUIT_SHARE))
+    if problem.k < problem.rows and not pursuit.prunes:
+        pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, problem.k)
+        return _exchanged(pool, options, clock, None, _too_many_tied(problem, pursuit))
     try:
         return Outcome(_search_tied(problem, pursuit, options, clock), pursuit)
     except (RankError, RangeError):
@@ -203,13 +205,15 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     """The two-stage answer, if the pursuit leaves the best subset known and the search among what it leaves ends by
     proof; if not, why.
     """
-    if problem.k < problem.rows or (len(problem.exclude) and isinstance(problem, SourceProblem)):
+    if len(problem.exclude) and isinstance(problem, SourceProblem):
         return "the pursuit cannot prune here"
     part = clock.within(TIED_SHARE * clock.remaining)
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
     except RangeError:
         return "the pursuit cannot prune here"
+    if problem.k < problem.rows and not pursuit.prunes:
+        return _too_many_tied(problem, pursuit)
     if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
         return "the pursuit prunes columns of the best subset known"
     bound = first.lower_bound
@@ -220,6 +224,10 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {bound:.6g}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
+
+
+def _too_many_tied(problem: Problem, pursuit: Pursuit) -> str:
+    return f"the pursuit cannot prune: {len(pursuit.tied):,} of {problem.size[2]:,} columns are tied"
 
 
 def _exchanged(
@@ -270,7 +278,7 @@ def _search_tied(
     include = ColumnNumbers(np.searchsorted(numbers, problem.include).tolist())
     given = options.callback
     callback: Callback | None = None if given is None else lambda now: given(replace(now, indices=numbers[now.indices]))
-    pool = as_array_pool(points, options.c, include)
+    pool = as_array_pool(points, options.c, include, k=problem.k)
     start = None if start is None else np.searchsorted(numbers, start)
     # the columns are pruned already
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)
