@@ -25,7 +25,7 @@ from isopursuit.rank import rotated, spectrum
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.inputs import as_array_pool, as_column_numbers
 from isopursuit.search.replacements import ReplacementLists
-from isopursuit.sources.columns import Columns, as_source, refuse_labels
+from isopursuit.sources.columns import Columns, as_source, refuse_labels, require_wide
 
 MOST_TIED = 5000  # columns of a source that the second stage loads; beyond, those with weight alone (guess)
 
@@ -152,6 +152,8 @@ class SourceProblem:
         refuse_labels(labels)
         columns = as_source(X, leading=k if space == "leading" else None)
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
+        if k is None:
+            require_wide(columns)
         k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
         projected = space == "leading" and k < rows

@@ -26,7 +26,7 @@ from isopursuit.search.exact import ExactSettings, exact, exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import Callback
-from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.inputs import as_array_pool, searched_as_source
 from isopursuit.selection import Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
@@ -111,6 +111,8 @@ def select(
     if method not in get_args(Method):
         raise unknown(method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
+    if space == "vectors" and method != "brute":
+        streamed = streamed or searched_as_source(X, k, labels)
     if space not in get_args(Space):
         raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels)

@@ -16,7 +16,7 @@ from isopursuit.pursuit.starts import starting_columns
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.streamed import Resident, load_columns
 from isopursuit.results import Certificate, Pursuit
-from isopursuit.sources.columns import Columns
+from isopursuit.sources.columns import Columns, require_wide
 
 
 def pursued_as_source(X: Array) -> bool:
@@ -36,6 +36,7 @@ def pursue_source(columns: Columns, target: Array | None, penalty: float, option
     """Stream until every column that matters is resident, then solve those as any other matrix."""
     if target is not None and not target.any():
         raise ParameterError("Y is zero, so that no column is needed.")
+    require_wide(columns)
     P = columns.shape[1]
     resident = load_columns(columns, target, penalty, options)
     if abs(resident.log_scale) > LARGEST_LOG_SCALE:

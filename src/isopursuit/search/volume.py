@@ -23,7 +23,7 @@ def large_volume(
     clock: Clock = UNLIMITED,
     rng: np.random.Generator | None = None,
 ) -> Subset:
-    """A subset of k columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in proportion
+    """K columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in proportion
     to its square.
 
     Where all columns would take more than a small share of the remaining time, they are picked from a few, spread

@@ -206,14 +206,17 @@ def as_source(
         columns = columns.standardized()
     if leading is not None and leading != columns.shape[0]:
         columns = columns.projected(leading)
+    return columns
+
+
+def require_wide(columns: Columns) -> None:
+    """Refuse fewer candidates than dimensions, where as many as dimensions are needed."""
     D, P = columns.shape
     if P < D:
-        other = "rows" if vectors == "columns" else "columns"
         raise ShapeError(
-            f"There are {P} candidates of {D} dimensions, and {D} are needed. Did you mean vectors={other!r}? "
-            f"Otherwise project with leading={P} or less."
+            f"There are {P} candidates of {D} dimensions, and {D} are needed. Pass k={P} or less to pick fewer, or see "
+            "whether vectors='rows' of `as_source` is right: candidates are columns, or rows."
         )
-    return columns
 
 
 def is_source(x: Any) -> bool:
