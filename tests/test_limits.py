@@ -158,7 +158,7 @@ def test_greedy_without_a_limit_is_greedy_with_an_ample_one():
 @pytest.mark.parametrize("include", [(), (3, 4999)])
 def test_columns_of_large_volume_span_however_little_time_there_is(name, include):
     X = TABLES[name]
-    subset = large_volume(X[None], include, Clock(time.perf_counter() - 2, 1.0))
+    subset = large_volume(X[None], include, len(X), Clock(time.perf_counter() - 2, 1.0))
     assert list(subset[: len(include)]) == list(include)
     assert np.linalg.matrix_rank(X[:, subset]) == len(X)
 

@@ -45,7 +45,9 @@ from isopursuit.threads import on_one_blas_thread
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit."""
+    """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit;
+    `bound` the loss over all columns at the end, if short proofs have not.
+    """
 
     starts: int
     kicks: int
@@ -54,6 +56,7 @@ class Effort:
     workers: int = 1
     memory: int = MEMORY
     prune: bool = True
+    bound: bool = False
 
 
 @on_one_blas_thread
@@ -114,7 +117,7 @@ def exchange_search(
     pool = as_pool(X, c, include, exclude, labels, clock, k)
     rng = np.random.default_rng(0 if rng is None else rng)
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
-    effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory)
+    effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory, bound=True)
     return exchange(pool, effort, clock)
 
 
@@ -142,11 +145,12 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     Without kicks nothing is proved either. A stage that does not apply to the pool is passed over.
     """
     starts, kicks, rng = effort.starts, effort.kicks, effort.rng
+    root = [Prove(memory=effort.memory, root=True, short=True)] if kicks and effort.bound else []
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     if pool.X is None:
         # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
         greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
-        return [PairPasses(effort.memory), greedy, SwapPasses(starts, kicks, rng, effort.memory)]
+        return [PairPasses(effort.memory), greedy, SwapPasses(starts, kicks, rng, effort.memory), *root]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK
@@ -158,6 +162,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         *([PursuitPruned(kicks // 3)] if effort.prune else []),
         LocalSearch(starts - first[0], kicks - first[1], rng, share=share, resume=True),
         Recombine(few, [among], [proof] if few else []),
+        *root,
     ]
 
 

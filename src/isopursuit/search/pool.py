@@ -145,7 +145,7 @@ class Pool(ABC):
     def answer_for(
         self, subset: Array, numbers: CallerNumbers, found: SearchOutcome, objective: Objective, method: str
     ) -> Search:
-        """The result for the columns `subset` (n, rows, k) with these numbers, and its loss by singular values.
+        """The result for the columns `subset` (n, rows, k) with these numbers; the loss is the singular values'.
 
         What float64 cannot decide is not called proved: "precision" replaces a status that claims more.
         """

@@ -23,8 +23,8 @@ def large_volume(
     clock: Clock = UNLIMITED,
     rng: np.random.Generator | None = None,
 ) -> Subset:
-    """K columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in proportion
-    to its square.
+    """Find k columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in
+    proportion to its square.
 
     Where all columns would take more than a small share of the remaining time, they are picked from a few, spread
     evenly; should those span fewer than k dimensions, the columns that are farthest from their span join.

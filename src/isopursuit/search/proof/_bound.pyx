@@ -1,6 +1,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The lower bound of one node: the convex relaxation F(w) = tr q(M(w)) - kappa log det G_S' - kappa log det N(w), and the
-tangents that bound it (`relax`). _cuts.pyx may raise the bound; tree.py takes the larger of it and the parent's."""
+tangents that bound it (`relax`). _cuts.pyx may raise the bound; tree.py takes the larger of it and the parent's.
+
+For fewer columns than rows tr q and log det are those of the least majorants (_node_data.pxd).
+"""
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
 from libc.string cimport memcpy, memset
@@ -8,14 +11,14 @@ from libc.string cimport memcpy, memset
 from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_below
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node_data cimport (
-    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, reflect, smallest,
+    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, least_majorant, reflect, smallest,
 )
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     # QR of the chosen columns, applied to the candidates behind them; log det G_S' = sum of log r_jj^2.
     # False when S' alone is too close to singular: lambda_min(G_S) <= r_jj^2 by interlacing.
-    cdef int j, i, D = node.D
+    cdef int j, i, D = node.D, size = node.problem.size
     cdef double square, length
     cdef double* pivot
     node.longest = 0.0
@@ -29,9 +32,9 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     for j in range(node.k):
         pivot = node.chosen + j * D
         length = sqrt(dot(pivot, pivot, D))
-        square = sqrt(reflect(pivot, pivot + D, D - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
+        square = sqrt(reflect(pivot, pivot + D, size - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
         square *= square
-        if D + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
+        if size + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
             return False
         node.log_det += log(square)
     return True
@@ -78,6 +81,29 @@ cdef void second_moment(Node* node, const double* w, double* M) noexcept nogil:
                     M[a * D + b] += scaled * x[b]
 
 
+cdef bint diagonalize(Node* node, Point* at, const double* M) noexcept nogil:
+    # Where size < D: the log det of N(w)'s majorant, and z_p in the eigenvectors of N(w) for every candidate
+    cdef int m = node.m, k = node.k, D = node.D, width = D - k, a, b, i
+    cdef double* N = node.matrix
+    for a in range(width):
+        for b in range(a + 1):
+            N[a * width + b] = M[(k + a) * D + k + b]
+    if eigh(N, width, at.residual, True) != 0:
+        return False
+    at.residual_top = least_majorant(at.residual, width, m, at.inverses)
+    if not at.inverses[0] > 1e-12 * at.inverses[width - 1]:
+        return False
+    at.log_det = at.largest = 0.0
+    at.steepest = 1 / sqrt(at.inverses[0])
+    for a in range(width):
+        at.log_det += log(at.inverses[a]) if a >= width - m else 0.0
+        at.inverses[a] = 1 / at.inverses[a]
+    for i in range(node.open.n):
+        for a in range(width):
+            at.N[i * width + a] = dot(N + a * width, node.open.X + i * D + k, width)
+    return True
+
+
 cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     # N(w) = L L', log det N(w) = sum of log L_aa^2, and N_p = L^-1 z_p for every candidate
     cdef int m = node.m, k = node.k, D = node.D, a, b, i, r
@@ -112,12 +138,24 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     return True
 
 
+cdef inline double residual_score(const Node* node, const Point* at, int i, int width) noexcept nogil:
+    # z' N^-1 z
+    cdef const double* z = at.N + i * width
+    cdef double total = 0.0
+    cdef int a
+    if node.problem.size == node.D:
+        return dot(z, z, width)
+    for a in range(width):
+        total += at.inverses[a] * z[a] * z[a]
+    return total
+
+
 cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # F = tr q(M) - kappa (log det G_S' + log det N) and its tangent:
     # scores x' q'(M) x - kappa z' N^-1 z, base sum (q - q' e) + tr q'(M) M_S' - kappa (log det G_S' + log det N - m).
     # Taken at the computed eigenpairs, so an error of theirs moves the point of tangency and not the bound. The
     # rotation's error moves every column by a share of its own length, which its score pays for.
-    cdef int D = node.D, m = node.m, a, i
+    cdef int D = node.D, m = node.m, width = D - node.k, first = D - node.problem.size, a, i
     cdef double kappa = node.problem.loss.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
     cdef double* y
     cdef Value q
@@ -127,6 +165,8 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     for a in range(D):
         q = envelope(&node.problem.loss, node.row, &at.curves[a])
         at.slopes[a] = q.slope
+        if a < first:
+            continue
         at.f += q.value
         at.base += q.value - q.slope * at.curves[a].eigenvalue
         steepest = fmax(steepest, fabs(q.slope))
@@ -143,7 +183,7 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
             continue
         at.moment[i] = at.g[i] = t
         if kappa > 0:
-            length = dot(at.N + i * m, at.N + i * m, m)
+            length = residual_score(node, at, i, width)
             # of z relative to x, and of solving with L, whose condition number is at most about that of its diagonal
             error = ROTATION_ERROR * m * at.steepest * (sqrt(square) + at.largest * sqrt(length))
             at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
@@ -152,18 +192,22 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
 
 cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     # The relaxation at at.w. False where N(w) is singular (F infinite).
-    cdef int D = node.D, n = node.open.n, a
+    cdef int D = node.D, n = node.open.n, size = node.problem.size, a
     cdef double* M = node.matrix + D * D
-    cdef double* e = M + D * D
+    cdef double* spread = M + D * D
     second_moment(node, at.w, M)
     at.log_det = at.steepest = at.largest = 0.0
-    if node.row > 0 and not whiten(node, at, M):
+    if node.row > 0 and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
         return False
     # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.
-    if eigh(M, D, e, True) != 0:
+    if eigh(M, D, at.e, True) != 0:
         return False
+    at.top = D
+    memcpy(spread, at.e, D * sizeof(double))
+    if size < D:
+        at.top = least_majorant(at.e, D, size, spread)
     for a in range(D):
-        at.curves[a] = curve_of(&node.problem.loss, e[a])
+        at.curves[a] = at.curves[0] if 0 < a < D - at.top else curve_of(&node.problem.loss, spread[a])
     products(node.open.X, n, M, D, D, at.Y)
     products(node.chosen, node.k, M, D, D, at.Y + n * D)
     set_tangent(node, at)
@@ -177,7 +221,7 @@ cdef void choose_kappa(Node* node) noexcept nogil:
     cdef double best = -INFINITY, f
     for row in range(1, node.problem.loss.rows):
         f = -node.problem.loss.table[5 * row] * (node.log_det + at.log_det)
-        for a in range(node.D):
+        for a in range(node.D - node.problem.size, node.D):
             f += envelope(&node.problem.loss, row, &at.curves[a]).value
         if f > best:
             best, best_row = f, row
@@ -197,41 +241,87 @@ cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
     return count
 
 
+cdef void add_curvature(const double* Y, int width, const int* working, int count, int top, const double* roots,
+                        double* features, double* H) noexcept nogil:
+    # H = features features', the features of a column y being root_ab y_a y_b for b <= a, a among the last `top`, and for
+    # the others, whose eigenvalues have one average, root * sum y_b^2
+    cdef int a, b, p, r, rest = width - top, size = top * rest + top * (top + 1) // 2 + (rest > 0)
+    cdef double square
+    cdef const double* y
+    cdef double* feature = features
+    for p in range(count):
+        y = Y + <size_t> working[p] * width
+        r = 0
+        for a in range(rest, width):
+            for b in range(a + 1):
+                feature[r] = roots[r] * y[a] * y[b]
+                r += 1
+        if rest > 0:
+            square = 0.0
+            for b in range(rest):
+                square += y[b] * y[b]
+            feature[r] = roots[r] * square
+        feature += size
+    products(features, count, features, count, size, H)
+
+
+cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
+    # Of tr q(M): sqrt(q'[e_a, e_b]), divided differences; the average of the others has the curvature q''/(their number)
+    cdef Point* at = &node.here
+    cdef int D = node.D, rest = D - at.top, a, b, i = 0
+    cdef double middle, difference
+    cdef Curve between
+    for a in range(rest, D):
+        for b in range(a + 1):
+            middle = at.e[a] + at.e[b]
+            difference = at.e[a] - at.e[b]
+            if fabs(difference) > 1e-7 * middle:
+                roots[i] = (at.slopes[a] - at.slopes[b]) / difference
+            else:
+                between = curve_of(&node.problem.loss, middle / 2)
+                roots[i] = envelope(&node.problem.loss, node.row, &between).bend
+            roots[i] = sqrt(fmax(roots[i], 0.0) * (1 if a == b else 2))
+            i += 1
+    if rest > 0:
+        roots[i] = sqrt(envelope(&node.problem.loss, node.row, &at.curves[0]).bend / (node.problem.size - at.top))
+
+
+cdef void residual_roots(Node* node, double* roots) noexcept nogil:
+    # The same for -log det N where size < D
+    cdef Point* at = &node.here
+    cdef int width = node.D - node.k, rest = width - at.residual_top, a, b, i = 0
+    cdef double difference
+    for a in range(rest, width):
+        for b in range(a + 1):
+            difference = at.residual[a] - at.residual[b]
+            if difference > 1e-7 * at.residual[a]:
+                roots[i] = (at.inverses[b] - at.inverses[a]) / difference
+            else:
+                roots[i] = at.inverses[a] * at.inverses[b]
+            roots[i] = sqrt(fmax(roots[i], 0.0) * (1 if a == b else 2))
+            i += 1
+    if rest > 0:
+        roots[i] = at.inverses[0] / sqrt(<double> (node.m - at.residual_top))
+
+
 cdef void hessian(Node* node, const int* working, int count, double* features, double* H,
                   double* square) noexcept nogil:
     # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences
     cdef Point* at = &node.here
-    cdef int D = node.D, m = node.m, a, b, i, p, r, size = D * (D + 1) // 2
-    cdef double kappa = node.problem.loss.table[5 * node.row], middle, difference
-    cdef double* root = node.matrix
-    cdef double* y
-    cdef Curve between
-    i = 0
-    for a in range(D):
-        for b in range(a + 1):
-            middle = at.curves[a].eigenvalue + at.curves[b].eigenvalue
-            difference = at.curves[a].eigenvalue - at.curves[b].eigenvalue
-            if fabs(difference) > 1e-7 * middle:
-                root[i] = (at.slopes[a] - at.slopes[b]) / difference
-            else:
-                between = curve_of(&node.problem.loss, middle / 2)
-                root[i] = envelope(&node.problem.loss, node.row, &between).bend
-            root[i] = sqrt(fmax(root[i], 0.0) * (1 if a == b else 2))
-            i += 1
-    for p in range(count):
-        y = at.Y + working[p] * D
-        i = p * size
-        r = 0
-        for a in range(D):
-            for b in range(a + 1):
-                features[i] = root[r] * y[a] * y[b]
-                i += 1
-                r += 1
-    products(features, count, features, count, size, H)
-    if kappa > 0:
+    cdef int D = node.D, width = D - node.k, i, p
+    cdef double kappa = node.problem.loss.table[5 * node.row]
+    cdef double* roots = node.matrix
+    curvature_roots(node, roots)
+    add_curvature(at.Y, D, working, count, at.top, roots, features, H)
+    if kappa > 0 and node.problem.size < D:
+        residual_roots(node, roots)
+        add_curvature(at.N, width, working, count, at.residual_top, roots, features, square)
+        for i in range(count * count):
+            H[i] += kappa * square[i]
+    elif kappa > 0:
         for p in range(count):
-            memcpy(features + p * m, at.N + working[p] * m, m * sizeof(double))
-        products(features, count, features, count, m, square)
+            memcpy(features + p * width, at.N + working[p] * width, width * sizeof(double))
+        products(features, count, features, count, width, square)
         for i in range(count * count):
             H[i] += kappa * square[i] * square[i]
 

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Close a node that misses few columns: depth first, with the losses of the leaves that no bound excludes."""
 
-from libc.math cimport fabs, fmax, fmin, isfinite, log
+from libc.math cimport fabs, fmax, fmin, isfinite, log, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -20,27 +20,27 @@ cdef inline double limit_of(Node* node) noexcept nogil:
 
 cdef void try_leaf(Node* node) noexcept nogil:
     # The loss of the original columns; a leaf that rounding may have made too large is remembered in node.least
-    cdef int D = node.D, j
+    cdef int D = node.D, size = node.problem.size, j
     cdef Loss loss
-    for j in range(D):
+    for j in range(size):
         memcpy(node.matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
     node.evaluations += 1
-    if loss_of(node.matrix, D, node.problem.loss.c, node.small, &loss) != 0:
+    if loss_of(node.matrix, size, D, node.problem.loss.c, node.small, &loss) != 0:
         node.failed = True
         return
     node.least = fmin(node.least, loss.low)
     if loss.value < node.best and loss.value < node.problem.incumbent[0]:
         node.best = loss.value
-        memcpy(node.best_subset, node.subset, D * sizeof(int))
+        memcpy(node.best_subset, node.subset, size * sizeof(int))
 
 
 cdef void last_bounds(Node* node, const Candidates* open, const double* e, const double* plain,
                       double* bounds) noexcept nogil:
-    # One column x = (y, z) missing, y in the eigenvectors of M_S' with eigenvalues e_1..e_k, k = D - 1. Those of
+    # One column x = (y, z) missing, y in the eigenvectors of M_S' with eigenvalues e_1..e_k, k = size - 1. Those of
     # M_S' + xx' interlace (0, e); the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2,
     # and a convex function of them sums to at least its sum over the diagonal e_a + y_a^2, z^2.
-    cdef int D = node.D, k = D - 1, i, a
-    cdef double c = node.problem.loss.c, minus = D, interlaced = 0.0, diagonal, leak, low, error
+    cdef int D = node.D, k = node.problem.size - 1, i, a
+    cdef double c = node.problem.loss.c, minus = k + 1, interlaced = 0.0, diagonal, leak, low, error, off
     cdef const double* x
     if k == 0 or not isfinite(e[k - 1]):
         memset(bounds, 0, open.n * sizeof(double))
@@ -54,11 +54,12 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
         leak = 1.0
         for a in range(k):
             leak += x[a] * x[a] / e[a]
-        low = fabs(x[k]) + ROTATION_ERROR * node.longest
+        off = dot(x + k, x + k, D - k)
+        low = sqrt(off) + ROTATION_ERROR * node.longest
         low = fmin(low * low / leak * (1 + 1e-9), e[0])
         bounds[i] = minus + h_below(low, c)
         if bounds[i] < limit_of(node):
-            diagonal = convex_h_above(&node.problem.loss, x[k] * x[k] - error)
+            diagonal = convex_h_above(&node.problem.loss, off - error)
             for a in range(k):
                 diagonal += convex_h_above(&node.problem.loss, e[a] + x[a] * x[a] - error)
             bounds[i] += fmax(diagonal, interlaced + h_above(e[k - 1] + x[k - 1] * x[k - 1] - error, c))
@@ -67,11 +68,11 @@ cdef void last_bounds(Node* node, const Candidates* open, const double* e, const
 cdef bint close_last(Node* node, const Candidates* open, const double* e, const Inertia* at,
                      double* bounds) noexcept nogil:
     # Evaluate every single completion that no bound excludes; det N_T = z^2.
-    cdef int D = node.D, k = D - 1, i
+    cdef int D = node.D, k = node.problem.size - 1, i
     cdef double kappa = node.problem.loss.table[5 * node.row], length, split
     last_bounds(node, open, e, at.plain, bounds)
     for i in range(open.n):
-        length = fabs(open.X[i * D + k]) + ROTATION_ERROR * node.longest
+        length = sqrt(dot(open.X + i * D + k, open.X + i * D + k, D - k)) + ROTATION_ERROR * node.longest
         split = open.split_base + open.split[i] - kappa * log(length * length)
         if at.diagonal[i] > 0 and fmax(split, bounds[i]) < limit_of(node):
             node.subset[k] = open.index[i]
@@ -81,7 +82,7 @@ cdef bint close_last(Node* node, const Candidates* open, const double* e, const 
 
 cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
     # Depth first over the missing columns, in the order of the cut. False when stopped before the end.
-    cdef int D = node.D, n = open.n, m = D - open.k
+    cdef int D = node.D, n = open.n, m = node.problem.size - open.k
     cdef size_t doubles = <size_t> n * (3 * D + 5) + D * D + 2 * D
     cdef double* memory
     cdef bint done
@@ -98,7 +99,7 @@ cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
 
 cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, int* integers) noexcept nogil:
     # For each first column in turn: keep the later ones that go with it, and close what remains.
-    cdef int D = node.D, k = open.k, n = open.n, m = D - k, kept = 0, i
+    cdef int D = node.D, k = open.k, n = open.n, m = node.problem.size - k, kept = 0, i
     cdef double* rotated = memory + 2 * n * D
     cdef double* keys = rotated + n * D + n
     cdef double* e = keys + 4 * n
@@ -132,7 +133,7 @@ cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, in
 cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const int* order, int kept,
                          Candidates* child) noexcept nogil:
     # The candidates `order`, by ascending cut, each as the first of those that are missing
-    cdef int D = node.D, k = open.k, m = D - k, i, j, r, first
+    cdef int D = node.D, k = open.k, m = node.problem.size - k, i, j, r, first
     cdef double rest, kappa = node.problem.loss.table[5 * node.row]
     cdef double* z
     for i in range(kept - m + 1):
@@ -148,7 +149,7 @@ cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const 
             return False
         node.subset[k] = open.index[first]
         child.split_base = open.split_base + open.split[first]
-        child.split_base -= kappa * log(dot(z, z, m) + ROTATION_ERROR * node.longest * node.longest)
+        child.split_base -= kappa * log(dot(z, z, D - k) + ROTATION_ERROR * node.longest * node.longest)
         for j in range(i + 1, kept):
             if child.base + rest + open.cut[order[j]] >= limit_of(node):
                 break
@@ -164,16 +165,21 @@ cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const 
 
 
 cdef inline bint go_together(Node* node, const Candidates* open, const Inertia* at, int p, int q) noexcept nogil:
-    # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = (z_1 z'_2 - z_2 z'_1)^2
-    cdef int D = node.D
-    cdef double kappa = node.problem.loss.table[5 * node.row], area
+    # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = |z|^2 |z'|^2 - (z'z)^2
+    cdef int D = node.D, width = D - open.k
+    cdef double kappa = node.problem.loss.table[5 * node.row], area, both, inner
     cdef const double* z = open.X + p * D + open.k
     cdef const double* other = open.X + q * D + open.k
     if not compatible(dot(at.signed + p * D, at.plain + q * D, D), at.diagonal[p], at.diagonal[q]):
         return False
-    if D - open.k > 2:
+    if node.problem.size - open.k > 2:
         return True
-    area = fabs(z[0] * other[1] - z[1] * other[0]) + ROTATION_ERROR * node.longest * node.longest
+    if width == 2:
+        area = fabs(z[0] * other[1] - z[1] * other[0])
+    else:
+        both, inner = dot(z, z, width) * dot(other, other, width), dot(z, other, width)
+        area = sqrt(fmax(both * (1 + ROTATION_ERROR) - inner * inner, 0.0))
+    area += ROTATION_ERROR * node.longest * node.longest
     return open.split_base + open.split[p] + open.split[q] - kappa * log(area * area) < limit_of(node)
 
 
@@ -189,7 +195,7 @@ cdef inline void add_candidate(Candidates* child, const Candidates* open, int i,
 cdef bint descend(Node* node, const Candidates* open, int first, Candidates* child) noexcept nogil:
     # Choose one more column and rotate the others by it.
     cdef int D = node.D, k = open.k
-    if child.n < D - k - 1:
+    if child.n < node.problem.size - k - 1:
         return True
     memcpy(node.chosen + k * D, open.X + first * D, D * sizeof(double))
     if reflect(node.chosen + k * D, child.X, child.n, D, k) <= 0:

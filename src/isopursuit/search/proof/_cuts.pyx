@@ -17,7 +17,7 @@ cdef void plus_cut(Node* node) noexcept nogil:
     # Tangent of tr h_above at M(w), h_above = q_0 - 1 above one
     cdef Point* at = &node.here
     cdef Candidates* open = &node.open
-    cdef int D = node.D, a, i
+    cdef int D = node.D, first = D - node.problem.size, a, i
     cdef double t, square, magnitude = 0.0, steepest = 0.0
     cdef double* y
     cdef Value q
@@ -28,6 +28,8 @@ cdef void plus_cut(Node* node) noexcept nogil:
             q = envelope(&node.problem.loss, 0, &at.curves[a])
             if q.value > 1:
                 node.small[a] = q.slope
+                if a < first:
+                    continue
                 open.plus_base += q.value - 1 - q.slope * at.curves[a].eigenvalue
                 magnitude += q.value + q.slope * at.curves[a].eigenvalue
                 steepest = fmax(steepest, q.slope)
@@ -63,14 +65,14 @@ cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) n
 
 
 cdef double pinched_cut(Node* node, double* scores) noexcept nogil:
-    # l(S) >= D + tr h_below(G_S') + sum h_below(|z_p|^2) + tr h_above(M_S); returns the base, fills the scores.
+    # l(S) >= size + tr h_below(G_S') + sum h_below(|z_p|^2) + tr h_above(M_S); returns the base, fills the scores.
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, i, a
-    cdef double c = node.problem.loss.c, base = D + open.plus_base, residual, total
+    cdef double c = node.problem.loss.c, base = node.problem.size + open.plus_base, residual, total
     for a in range(k):
         base += h_below(node.spectrum[a], c)
     for i in range(open.n):
-        residual = dot(open.X + i * D + k, open.X + i * D + k, node.m)
+        residual = dot(open.X + i * D + k, open.X + i * D + k, D - k)
         total = residual + dot(open.X + i * D, open.X + i * D, k)
         scores[i] = open.plus[i] + h_below(residual + EIGENVALUE_ERROR * total, c)
     return base
@@ -81,7 +83,7 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
     # A better S has lambda_min(G_S) > t, so Gamma = Z'Z - t(I + Y' diag(1/(e - t)) Y) is positive definite on T
     # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
     # False when no T can be better.
-    cdef int D = node.D, k = open.k, n = open.n, m = D - k, i, a
+    cdef int D = node.D, k = open.k, n = open.n, m = node.problem.size - k, i, a
     cdef double c = node.problem.loss.c, need, plus = 0.0, t, total, slack
     cdef double* signed = at.signed
     cdef double* plain = at.plain
@@ -92,8 +94,8 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
         memset(signed, 0, n * D * sizeof(double))
         memset(plain, 0, n * D * sizeof(double))
         return True
-    # h_below(lambda_min) <= need = UB - D - sum_{i >= 2} h_below(e_i) - tr h_above, by interlacing
-    need = cutoff(node.problem) - D
+    # h_below(lambda_min) <= need = UB - size - sum_{i >= 2} h_below(e_i) - tr h_above, by interlacing
+    need = cutoff(node.problem) - node.problem.size
     for a in range(k):
         plus += h_above(e[a] * (1 - EIGENVALUE_ERROR) - EIGENVALUE_ERROR * e[k - 1], c) if e[a] > 1 else 0.0
         if a > 0:
@@ -114,7 +116,7 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
         for a in range(k):
             plain[i * D + a] = signed[i * D + a]
             signed[i * D + a] *= -at.weights[a]
-        memcpy(signed + i * D + k, plain + i * D + k, m * sizeof(double))
+        memcpy(signed + i * D + k, plain + i * D + k, (D - k) * sizeof(double))
         at.diagonal[i] = dot(signed + i * D, plain + i * D, D) - t + slack * total
     return True
 

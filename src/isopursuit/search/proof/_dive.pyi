@@ -8,6 +8,8 @@ class DiveKernel:
     ----------
     columns : (N, D) array
         One candidate in each row.
+    size : int
+        Columns of a subset.
     included : indices
         Columns that every subset has.
     own : (N,) array
@@ -20,6 +22,7 @@ class DiveKernel:
     def __init__(
         self,
         columns: NDArray[np.float64],
+        size: int,
         included: NDArray[np.int32],
         own: NDArray[np.float64],
         base: float,

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Subsets whose inner products' squares add up to little: depth first, from one column among its compatible ones.
 
-For every subset of loss at most D + excess l(S) >= D + mu |G_S - I|^2 (pairs.py). A candidate's cost is its own square and
+For every subset of loss at most k + excess l(S) >= k + mu |G_S - I|^2 (pairs.py). A candidate's cost is its own square and
 twice those of its inner products with the columns chosen so far; a branch ends when the cheapest candidates take the
 sum to the budget. A node costs one short dot product a candidate, so that thousands are dived through in the time of
 one convex relaxation.
@@ -20,6 +20,7 @@ from isopursuit.search.proof._node_data cimport Smallest, loss_of, smallest
 
 cdef struct Dive:
     int D
+    int size               # columns of a subset
     int width              # candidates at the root
     int chosen             # columns so far
     long nodes
@@ -30,31 +31,31 @@ cdef struct Dive:
     double best            # loss
     double least           # the least that an evaluated loss can be, its rounding considered
     const double* columns  # (N, D)
-    int* subset            # (D) the columns chosen
+    int* subset            # (size) the columns chosen
     int* best_subset
     int* index             # (levels, width)
     double* cost           # (levels, width)
-    double* small          # (D + 1)
-    double* scratch        # (D, D) and D
+    double* small          # (size + 1)
+    double* scratch        # (size, D) and size
 
 
 cdef void leaf(Dive* at) noexcept nogil:
     cdef int j, D = at.D
     cdef Loss loss
-    for j in range(D):
+    for j in range(at.size):
         memcpy(at.scratch + j * D, at.columns + <size_t> at.subset[j] * D, D * sizeof(double))
-    if loss_of(at.scratch, D, at.c, at.scratch + D * D, &loss) != 0:
+    if loss_of(at.scratch, at.size, D, at.c, at.scratch + at.size * D, &loss) != 0:
         loss.value, loss.low = INFINITY, 0.0
     at.least = fmin(at.least, loss.low)
     if loss.value < at.best:
         at.best = loss.value
-        at.budget = (loss.value - D) / at.stiffness
-        memcpy(at.best_subset, at.subset, D * sizeof(int))
+        at.budget = (loss.value - at.size) / at.stiffness
+        memcpy(at.best_subset, at.subset, at.size * sizeof(int))
 
 
 cdef bint dive(Dive* at, int level, int n, double total) noexcept nogil:
     # False when the limit was reached first.
-    cdef int need = at.D - at.chosen, i, j, kept = 0, deeper
+    cdef int need = at.size - at.chosen, i, j, kept = 0, deeper
     cdef int* index = at.index + <size_t> level * at.width
     cdef double* cost = at.cost + <size_t> level * at.width
     cdef int* index_below = index + at.width
@@ -105,31 +106,33 @@ cdef class DiveKernel:
     cdef const int[::1] included
     cdef const double[::1] own
     cdef double base, c, stiffness
+    cdef int size
 
-    def __init__(self, const double[:, ::1] columns, const int[::1] included, const double[::1] own, double base, double c,
+    def __init__(self, const double[:, ::1] columns, int size, const int[::1] included, const double[::1] own, double base, double c,
                  double stiffness):
         self.columns, self.included, self.own = columns, included, own
-        self.base, self.c, self.stiffness = base, c, stiffness
+        self.base, self.c, self.stiffness, self.size = base, c, stiffness, size
 
     def seek(self, int root, const int[::1] candidates, double below, long limit):
-        cdef int n = candidates.shape[0], D = self.columns.shape[1], k = self.included.shape[0], levels = D - k + 1, i
+        cdef int n = candidates.shape[0], D = self.columns.shape[1], size = self.size
+        cdef int k = self.included.shape[0], levels = size - k + 1, i
         cdef double inner
         cdef double* numbers
         cdef int* integers
         cdef bint finished = True
         cdef Dive at
-        numbers = <double*> malloc((<size_t> levels * (n + 1) + D * D + 2 * D + 1) * sizeof(double))
-        integers = <int*> malloc((<size_t> levels * (n + 1) + 2 * D) * sizeof(int))
+        numbers = <double*> malloc((<size_t> levels * (n + 1) + size * D + 2 * size + 1) * sizeof(double))
+        integers = <int*> malloc((<size_t> levels * (n + 1) + 2 * size) * sizeof(int))
         if numbers == NULL or integers == NULL:
             free(numbers)
             free(integers)
             raise MemoryError
-        at.D, at.width, at.chosen, at.nodes, at.limit = D, n + 1, k + 1, 0, limit
-        at.c, at.stiffness, at.budget = self.c, self.stiffness, (below - D) / self.stiffness
+        at.D, at.size, at.width, at.chosen, at.nodes, at.limit = D, size, n + 1, k + 1, 0, limit
+        at.c, at.stiffness, at.budget = self.c, self.stiffness, (below - size) / self.stiffness
         at.best, at.least = below, INFINITY
         at.columns = &self.columns[0, 0]
-        at.small, at.scratch, at.cost = numbers, numbers + D + 1, numbers + D * D + 2 * D + 1
-        at.subset, at.best_subset, at.index = integers, integers + D, integers + 2 * D
+        at.small, at.scratch, at.cost = numbers, numbers + size + 1, numbers + size * D + 2 * size + 1
+        at.subset, at.best_subset, at.index = integers, integers + size, integers + 2 * size
         with nogil:
             for i in range(k):
                 at.subset[i] = self.included[i]
@@ -138,11 +141,11 @@ cdef class DiveKernel:
                 at.index[i] = candidates[i]
                 inner = dot(at.columns + <size_t> root * D, at.columns + <size_t> candidates[i] * D, D)
                 at.cost[i] = self.own[candidates[i]] + 2 * inner * inner
-            if at.chosen == D:
+            if at.chosen == size:
                 leaf(&at)
             else:
                 finished = dive(&at, 0, n, self.base + self.own[root])
-        subset = np.array(<int[:D]> at.best_subset) if at.best < below else None
+        subset = np.array(<int[:size]> at.best_subset) if at.best < below else None
         free(numbers)
         free(integers)
         return finished, at.best, subset, at.least, at.nodes

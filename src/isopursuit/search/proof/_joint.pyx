@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Lower bounds of a loss summed over points, for all subsets that contain a few given columns.
 
-At each point the loss of D columns is at least that of any k of them plus D - k: by interlacing the eigenvalues above
+At each point the loss of k columns is at least that of any j of them plus k - j: by interlacing the eigenvalues above
 1 only rise and those below 1 only fall when columns join, and every eigenvalue costs at least 1.
 """
 
@@ -51,7 +51,7 @@ cdef double least_loss(const double* columns, const int* subset, int size, int D
     return total
 
 
-def extend(const double[:, :, ::1] columns, const int[::1] subset, const int[::1] candidates, double c,
+def extend(const double[:, :, ::1] columns, int most, const int[::1] subset, const int[::1] candidates, double c,
            const double[::1] floors, double limit):
     cdef int n = columns.shape[0], P = columns.shape[1], D = columns.shape[2], size = subset.shape[0] + 1, i, j
     cdef int[::1] trial = np.empty(size, np.intc)
@@ -65,7 +65,7 @@ def extend(const double[:, :, ::1] columns, const int[::1] subset, const int[::1
             trial[size - 1] = candidates[j]
             total = base
             for i in range(n):
-                total += fmax(least_loss(&columns[i, 0, 0], &trial[0], size, D, c, &scratch[0]) + (D - size) - floors[i], 0.0)
+                total += fmax(least_loss(&columns[i, 0, 0], &trial[0], size, D, c, &scratch[0]) + (most - size) - floors[i], 0.0)
                 if not total <= limit:
                     total = INFINITY
                     break

@@ -19,7 +19,7 @@ class Outcome:
         whether every better subset contains it.
     row : int
         Row of the envelope table in use.
-    leaf : (D,) array or None
+    leaf : (size,) array or None
         The best subset evaluated that is better than the incumbent, if any.
     least : float
         The least that the loss of an evaluated subset can be, its rounding considered.
@@ -46,10 +46,12 @@ class NodeKernel:
     ----------
     columns : (P, D) array
         The candidates, one in each row.
+    size : int
+        Columns of a subset, at most D.
     c : float
         Exponent of the loss.
     low, high, table
-        From `isopursuit.search.relaxation.relax`.
+        From `isopursuit.loss.envelope.relax`.
     incumbent : float
         Loss of the best subset known; lower it as better ones are found.
     """
@@ -59,6 +61,7 @@ class NodeKernel:
     def __init__(
         self,
         columns: NDArray[np.float64],
+        size: int,
         c: float,
         low: float,
         high: float,

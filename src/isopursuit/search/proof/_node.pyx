@@ -97,11 +97,11 @@ cdef class NodeKernel:
     cdef const double[:, ::1] columns
     cdef const double[:, ::1] table
 
-    def __init__(self, const double[:, ::1] columns, double c, double low, double high, const double[:, ::1] table,
-                 double incumbent):
+    def __init__(self, const double[:, ::1] columns, int size, double c, double low, double high,
+                 const double[:, ::1] table, double incumbent):
         self.columns, self.table = columns, table
         self.shared_incumbent, self.shared_stop = incumbent, 0
-        self.problem.D, self.problem.loss.rows = columns.shape[1], table.shape[0]
+        self.problem.D, self.problem.size, self.problem.loss.rows = columns.shape[1], size, table.shape[0]
         self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0]
         self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
         self.problem.incumbent, self.problem.stop = &self.shared_incumbent, &self.shared_stop
@@ -119,13 +119,13 @@ cdef class NodeKernel:
 
     def process(self, const int[::1] chosen, const int[::1] candidates, const float[::1] weights, int row, int steps,
                 double tolerance):
-        cdef int n = candidates.shape[0], D = self.problem.D, k = chosen.shape[0], m = D - k, i
+        cdef int n = candidates.shape[0], D = self.problem.D, size = self.problem.size, k = chosen.shape[0], m = size - k, i
         cdef int cap = min(n, D * (D + 1) // 2 + 2 * D + 32)
-        cdef size_t matrices = 3 * D * D + 3 * D + 1 + <size_t> (D + n) * D + 4 * n
-        cdef size_t point = <size_t> n * (3 + D + m) + D * D + 7 * D
-        cdef size_t scratch = <size_t> cap * (2 * cap + 2 + max(D * (D + 1) // 2, m))
+        cdef size_t matrices = 3 * D * D + 3 * D + 1 + <size_t> (size + n) * D + 4 * n
+        cdef size_t point = <size_t> n * (3 + 2 * D - k) + D * D + 10 * D
+        cdef size_t scratch = <size_t> cap * (2 * cap + 2 + D * (D + 1) // 2)
         cdef double* memory = <double*> calloc(matrices + 2 * point + scratch, sizeof(double))
-        cdef int* integers = <int*> malloc((4 * n + 2 * D) * sizeof(int))
+        cdef int* integers = <int*> malloc((4 * n + 2 * size) * sizeof(int))
         cdef NodeStatus verdict = OPEN
         cdef Node node
         if memory == NULL or integers == NULL:
@@ -134,19 +134,19 @@ cdef class NodeKernel:
             raise MemoryError
         node.problem, node.D, node.k, node.m, node.capacity = &self.problem, D, k, m, cap
         node.row = max(row, 1) if k > 0 else 0
-        node.bound, node.best, node.least, node.evaluations, node.failed = D, INFINITY, INFINITY, 0, False
-        node.chosen, node.open.X = memory, memory + D * D
+        node.bound, node.best, node.least, node.evaluations, node.failed = size, INFINITY, INFINITY, 0, False
+        node.chosen, node.open.X = memory, memory + size * D
         node.matrix = node.open.X + <size_t> n * D
         node.small = node.matrix + 2 * D * D + D
         node.spectrum, node.vectors = node.small + D + 1, node.small + 2 * D + 1
         node.open.cut = node.vectors + D * D
         node.open.plus = node.open.cut + n
         node.open.split = node.open.plus + n
-        lay_out(&node.here, memory + matrices, n, D, m)
-        lay_out(&node.there, memory + matrices + point, n, D, m)
+        lay_out(&node.here, memory + matrices, n, D, k)
+        lay_out(&node.there, memory + matrices + point, n, D, k)
         node.open.n, node.open.k, node.open.index = n, k, integers
         node.open.base = node.open.plus_base = node.open.split_base = -INFINITY
-        node.order, node.subset, node.best_subset = integers + n, integers + 4 * n, integers + 4 * n + D
+        node.order, node.subset, node.best_subset = integers + n, integers + 4 * n, integers + 4 * n + size
         node.working, node.keep = integers + 2 * n, <bint*> (integers + 3 * n)
         node.pinched, node.newton = node.open.split + n, memory + matrices + 2 * point
         with nogil:
@@ -165,13 +165,14 @@ cdef class NodeKernel:
         return outcome
 
 
-cdef void lay_out(Point* point, double* memory, int n, int D, int m) noexcept nogil:
+cdef void lay_out(Point* point, double* memory, int n, int D, int k) noexcept nogil:
     point.w, point.g = memory, memory + n
     point.moment = memory + 2 * n
     point.N = memory + 3 * n
-    point.Y = point.N + <size_t> n * m
+    point.Y = point.N + <size_t> n * (D - k)
     point.slopes = point.Y + <size_t> (n + D) * D
-    point.curves = <Curve*> (point.slopes + D)
+    point.e, point.residual, point.inverses = point.slopes + D, point.slopes + 2 * D, point.slopes + 3 * D
+    point.curves = <Curve*> (point.slopes + 4 * D)
 
 
 cdef Outcome report(Node* node, NodeStatus verdict):
@@ -181,7 +182,7 @@ cdef Outcome report(Node* node, NodeStatus verdict):
     outcome.bound, outcome.row, outcome.evaluations = node.bound, node.row, node.evaluations
     outcome.least = node.least
     if node.best < INFINITY:
-        outcome.leaf = np.array(<int[:node.D]> node.best_subset)
+        outcome.leaf = np.array(<int[:node.problem.size]> node.best_subset)
     if verdict == OPEN:
         outcome.candidates = np.array(<int[:n]> node.open.index)
         outcome.weights = np.array(<double[:n]> node.here.w, np.float32)

@@ -1,9 +1,14 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # What the node kernels share: the problem, a node, and functions of one eigenvalue.
 #
-# A node has chosen columns S' (k of D) and candidates for the m = D - k missing ones T. Coordinates are rotated so that
-# span S' comes first: a candidate is x = (y, z) with z its residual off span S'. M(w) = M_S' + sum w_p x_p x_p' and
-# N(w) = sum w_p z_p z_p'. Every bound is one on l(S), S = S' + T, for subsets better than the incumbent.
+# Columns have D entries, and subsets `size` <= D of them. A node has chosen columns S' (k of them) and candidates for the
+# m = size - k missing ones T. Coordinates are rotated so that span S' comes first: a candidate is x = (y, z) with z, of
+# D - k entries, its residual off span S'. M(w) = M_S' + sum w_p x_p x_p' and N(w) = sum w_p z_p z_p'. Every bound is one
+# on l(S), S = S' + T, for subsets better than the incumbent.
+#
+# With size < D the eigenvalues of M(w) are replaced by their least majorant of `size` entries, and those of N(w) by that
+# of m entries (loss/majorant.py): the largest stay, and one average takes the place of all others. Values are summed over
+# the last `size` (or m) of the ascending eigenvalues, slopes apply in all D directions.
 
 from libc.math cimport INFINITY, fmax, sqrt
 
@@ -23,6 +28,7 @@ cdef extern from *:
 
 cdef struct Problem:
     int D
+    int size                  # columns of a subset
     Envelopes loss
     const double* columns     # (P, D)
     double* incumbent         # shared by all threads
@@ -66,9 +72,14 @@ cdef struct Point:            # the relaxation at one w
     double* g
     double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
-    double* N                 # (n, m) with N N' = Z' N(w)^-1 Z
+    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, or z in the eigenvectors of N(w) where size < D
     double* slopes            # q' at the eigenvalues
-    Curve* curves
+    double* e                 # (D) eigenvalues of M(w)
+    double* residual          # (D - k) eigenvalues of N(w), where size < D, and
+    double* inverses          # (D - k) the inverses of their majorant
+    int top                   # eigenvalues of M(w) that stay
+    int residual_top          # those of N(w)
+    Curve* curves             # at the majorant
 
 
 cdef struct Node:
@@ -81,7 +92,7 @@ cdef struct Node:
     double log_det            # of the Gram matrix of S'
     double longest            # length of a candidate
     double bound
-    double* chosen            # (D, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
+    double* chosen            # (size, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
     double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
     double* vectors           # (k, k) their eigenvectors
     double* matrix            # (2D, D) scratch, and one row
@@ -106,12 +117,30 @@ cdef inline double cutoff(const Problem* problem) noexcept nogil:
     return problem.incumbent[0] * (1 - TOLERANCE)
 
 
-cdef inline int loss_of(double* matrix, int D, double c, double* values, Loss* loss) noexcept nogil:
-    # l(S) of D columns, which are overwritten. Not 0: LAPACK failed.
-    if singular_values(matrix, D, D, values) != 0:
+cdef inline int loss_of(double* matrix, int size, int D, double c, double* values, Loss* loss) noexcept nogil:
+    # l(S) of `size` columns, which are overwritten. Not 0: LAPACK failed.
+    if singular_values(matrix, size, D, values) != 0:
         return 1
-    loss[0] = spectral_loss(values, D, c)
+    loss[0] = spectral_loss(values, size, c)
     return 0
+
+
+cdef inline int least_majorant(const double* e, int D, int size, double* spread) noexcept nogil:
+    # Ascending eigenvalues with all but the largest replaced by their average (loss/majorant.py); how many stay.
+    cdef double rest = 0.0, average = 0.0
+    cdef int a, top = 0
+    for a in range(D):
+        rest += fmax(e[a], 0.0)
+    while True:
+        average = rest / (size - top)
+        if top == size - 1 or average >= e[D - 1 - top]:
+            break
+        rest -= e[D - 1 - top]
+        top += 1
+    average = fmax(average, 0.0)
+    for a in range(D):
+        spread[a] = average if a < D - top else e[a]
+    return top
 
 
 cdef inline Smallest smallest(const double* values, int n, int count, double* buffer) noexcept nogil:

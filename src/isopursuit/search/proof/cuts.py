@@ -8,8 +8,9 @@ Hence base + (the m smallest scores of all) is a lower bound over all columns, a
 (the m − 1 smallest) + score_p is not below the incumbent. There are three:
 
 - *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (loss/envelope.py, _bound.pyx):
-  score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Valid for any w, here from the
-  relaxation of a few columns. Where the columns surround the origin, so that M(w) = I for some w, F = D and K = 0: this
+  score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Where fewer columns than rows are
+  picked, the least majorants of the eigenvalues take their place (loss/majorant.py). Valid for any w, here from the
+  relaxation of a few columns. Where the columns surround the origin, so that M(w) = I for some w, F = k and K = 0: this
   cut then excludes nothing.
 - *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
   h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.
@@ -29,6 +30,7 @@ from scipy.linalg import solve_triangular
 from isopursuit._types import Array, Indices
 from isopursuit.backend import namespace, on_host
 from isopursuit.loss.envelope import Relaxation
+from isopursuit.loss.majorant import spread
 from isopursuit.loss.penalty import loss_below
 from isopursuit.search.passes import on_same_device, pieces, usable
 from isopursuit.sources.tasks import Transform
@@ -47,8 +49,9 @@ class Cuts:
 
     relaxation: Relaxation
     stiffness: float
-    included: Array  # (k, D)
-    complement: Array  # (D − k, D)
+    included: Array  # (j, D)
+    complement: Array  # (D − j, D)
+    missing: int
     bases: Array
     least: Array
     tangents: tuple[Array, ...] = ()
@@ -57,14 +60,16 @@ class Cuts:
     @classmethod
     def initial(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
         """The two that need no w; their scores are not negative, which is a first bound on the least."""
-        k, D = included.shape
-        _, s, vt = np.linalg.svd(included) if k else (None, np.zeros(0), np.eye(D))
+        j, D = included.shape
+        k = j + missing
+        _, s, vt = np.linalg.svd(included) if j else (None, np.zeros(0), np.eye(D))
         e, c = s**2, relaxation.c
-        gram = included @ included.T - np.eye(k)
+        gram = included @ included.T - np.eye(j)
         below, above = loss_below(e * (1 + 1e-12), c), relaxation.convex_loss_above(e * (1 - 1e-12))
-        bases = np.array([D + float(below.sum() + above.sum()), D + stiffness * float((gram**2).sum())])
-        condition = float(s[0] / max(s[-1], np.finfo(np.float64).tiny)) if k else 1.0
-        return cls(relaxation, stiffness, included, vt[k:], bases * (1 - ROUNDING), np.zeros(2), condition=condition)
+        bases = np.array([k + float(below.sum() + above.sum()), k + stiffness * float((gram**2).sum())])
+        condition = float(s[0] / max(s[-1], np.finfo(np.float64).tiny)) if j else 1.0
+        bases *= 1 - ROUNDING
+        return cls(relaxation, stiffness, included, vt[j:], missing, bases, np.zeros(2), condition=condition)
 
     def with_tangent(self, w: Array, columns: Array, row: int) -> Cuts:
         """With the tangent at the weights w of the columns `columns`, in the last place.
@@ -73,28 +78,27 @@ class Cuts:
         the factorizations only move the point of tangency. What is left is the rounding of the scores xᵀKx, less than
         a few times D eps ‖K‖ ‖x‖²: K is lowered by as much.
         """
-        relaxation, E, rounding = self.relaxation, self.complement, 16 * len(columns) * float(np.finfo(np.float64).eps)
-        weighted = (columns * w) @ columns.T
+        relaxation, rounding = self.relaxation, 16 * len(columns) * float(np.finfo(np.float64).eps)
+        weighted, k = (columns * w) @ columns.T, self.missing + len(self.included)
         e, V = np.linalg.eigh(weighted + self.included.T @ self.included)
+        e = spread(np.maximum(e[::-1], 0.0), k) if k < len(e) else e[::-1]
         values, slopes = np.array([relaxation.envelope(float(one), row) for one in e]).T
-        K = (V * slopes) @ V.T
+        K = (V[:, ::-1] * slopes) @ V[:, ::-1].T
         K -= rounding * float(np.abs(slopes).max()) * np.eye(len(K))
-        base = float((values - slopes * e).sum() + np.einsum("pi,ij,pj->", self.included, K, self.included))
-        magnitude = float(np.abs(values).sum() + 2 * np.abs(slopes * e).sum())
+        base = float((values - slopes * e)[:k].sum() + np.einsum("pi,ij,pj->", self.included, K, self.included))
+        magnitude = float(np.abs(values[:k]).sum() + 2 * np.abs(slopes * e)[:k].sum())
         kappa = float(relaxation.rows[row, 0])
         if kappa > 0:
-            try:
-                R = np.linalg.cholesky(E @ weighted @ E.T)
-            except np.linalg.LinAlgError:
+            whitened, logs, condition = self._whitened(weighted)
+            if whitened is None:
                 return self.with_tangent(w, columns, 0)  # without the log-det split
-            whitened = np.asarray(solve_triangular(R, E, lower=True), dtype=np.float64)
             s = np.linalg.svd(self.included, compute_uv=False)
-            logs = 2 * np.array([*np.log(np.diag(R)), *np.log(s * (1 + rounding) + rounding * s.max(initial=0.0))])
-            base -= kappa * float(logs.sum() - len(E))
+            logs = np.array([*logs, *2 * np.log(s * (1 + rounding) + rounding * s.max(initial=0.0))])
+            base -= kappa * float(logs.sum() - self.missing)
             K -= kappa * whitened.T @ whitened
-            errors = (np.linalg.cond(R) + self.condition) * np.linalg.norm(whitened, 2) ** 2
+            errors = (condition + self.condition) * np.linalg.norm(whitened, 2) ** 2
             K -= kappa * rounding * float(errors) * np.eye(len(K))
-            magnitude += kappa * float(np.abs(logs).sum() + len(E))
+            magnitude += kappa * float(np.abs(logs).sum() + self.missing)
         K = (K + K.T) / 2
         base -= ROUNDING * magnitude
         kept = self.tangents[-1:]
@@ -102,6 +106,25 @@ class Cuts:
         bases = np.concatenate([self.bases[:2], self.bases[old], [base, (base + self.bases[0]) / 2]])
         least = np.concatenate([self.least[:2], self.least[old], [-np.inf, -np.inf]])
         return replace(self, bases=bases, least=least, tangents=(*kept, K))
+
+    def _whitened(self, weighted: Array) -> tuple[Array | None, Array, float]:
+        """W with WᵀW = E N⁻¹Eᵀ (N of its majorant where fewer columns than rows are picked), the logarithms whose sum
+        is log det N, and a condition number of the solve; None where N is singular.
+        """
+        E = self.complement
+        N = E @ weighted @ E.T
+        if self.missing == len(E):
+            try:
+                R = np.linalg.cholesky(N)
+            except np.linalg.LinAlgError:
+                return None, np.zeros(0), 1.0
+            whitened = np.asarray(solve_triangular(R, E, lower=True), dtype=np.float64)
+            return whitened, 2 * np.log(np.diag(R)), float(np.linalg.cond(R))
+        e, U = np.linalg.eigh(N)
+        e = spread(np.maximum(e[::-1], 0.0), self.missing)
+        if not e[-1] > ROUNDING * e[0]:
+            return None, np.zeros(0), 1.0
+        return (U[:, ::-1] / np.sqrt(e)).T @ E, np.log(e[: self.missing]), float(np.sqrt(e[0] / e[-1]))
 
     def bounds(self, values: Array) -> Array:
         """The best known bound on the loss of a subset with each of these columns."""

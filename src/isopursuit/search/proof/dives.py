@@ -34,7 +34,7 @@ def dive(
     """Search from each root for subsets below the target; the roots for which that takes too many nodes."""
     pool, incumbent, clock = prover.pool, prover.incumbent, prover.clock
     include = np.arange(len(pool.include), dtype=np.int32)
-    kernel = DiveKernel(np.ascontiguousarray(X.T), include, costs.own, costs.base, pool.c, costs.stiffness)
+    kernel = DiveKernel(np.ascontiguousarray(X.T), pool.k, include, costs.own, costs.base, pool.c, costs.stiffness)
     below = target
     hard: list[Root] = []
 

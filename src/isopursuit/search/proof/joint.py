@@ -1,8 +1,8 @@
 """The best subset for many points at once, with a proof: best-first search on losses summed over the points.
 
-The loss of D columns at a point is at least that of any k of them plus D − k (interlacing), and at least the least
-loss of any D columns at that point, its *floor* (stages/points.py). Summed over the points the larger of the two
-bounds every subset in a branch, and the sum is cut short as soon as it passes the incumbent: for D = 2 or 3 most
+The loss of k columns at a point is at least that of any j of them plus k − j (interlacing), and at least the least
+loss of any k columns at that point, its *floor* (stages/points.py). Summed over the points the larger of the two
+bounds every subset in a branch, and the sum is cut short as soon as it passes the incumbent: for k = 2 or 3 most
 branches end after a few points. Beyond that the proof may not come in time, but the bound always does.
 """
 
@@ -26,7 +26,7 @@ CLOSED = 1e-10  # branches whose bound is this close to the incumbent, relative 
 
 @dataclass(frozen=True)
 class JointTree:
-    """The stage that finds the D columns whose losses at all points have the least sum, and proves it."""
+    """The stage that finds the k columns whose losses at all points have the least sum, and proves it."""
 
     nodes: int | None = None
     share: float = 1.0
@@ -64,14 +64,14 @@ class _Tree:
     """Open branches, least bound first: (bound, a number that breaks ties, columns chosen, candidates for the rest)."""
 
     def __init__(self, pool: ArrayPool, incumbent: Incumbent) -> None:
-        self.incumbent, self.c, self.D = incumbent, pool.c, pool.k
+        self.incumbent, self.c, self.k = incumbent, pool.c, pool.k
         self.columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
         known = incumbent.point_bounds
         self.floors = np.full(pool.points, float(pool.k)) if known is None else known
         self.lowest = float(self.floors.sum())
         root = np.setdiff1d(np.arange(pool.count, dtype=np.int32), pool.include).astype(np.int32)
         chosen = pool.include.astype(np.int32)
-        self.heap = [(self.lowest, 0, chosen, root)] if len(chosen) < self.D else []
+        self.heap = [(self.lowest, 0, chosen, root)] if len(chosen) < self.k else []
         self.in_process = np.inf  # the bound of the branch that is being looked into
         self.nodes = self.evaluations = self.ties = 0
 
@@ -95,9 +95,9 @@ class _Tree:
         """Look into the branch of least bound: the best of its leaves, or a branch for each candidate."""
         self.in_process = self.heap[0][0]
         _, _, chosen, candidates = heapq.heappop(self.heap)
-        bounds = extend(self.columns, chosen, candidates, self.c, self.floors, self.cutoff)
+        bounds = extend(self.columns, self.k, chosen, candidates, self.c, self.floors, self.cutoff)
         self.nodes += 1
-        if len(chosen) == self.D - 1:
+        if len(chosen) == self.k - 1:
             self.evaluations += len(candidates)
             for j in np.argsort(bounds, kind="stable").tolist():
                 if not bounds[j] < self.cutoff:
@@ -108,7 +108,7 @@ class _Tree:
             order = np.argsort(-bounds, kind="stable")
             order = order[bounds[order] < np.inf]
             candidates, bounds = candidates[order], np.maximum(bounds[order], self.in_process)
-            for j in range(len(candidates) - (self.D - 1 - len(chosen))):
+            for j in range(len(candidates) - (self.k - 1 - len(chosen))):
                 self.ties -= 1
                 branch = np.append(chosen, candidates[j]).astype(np.int32)
                 heapq.heappush(self.heap, (float(bounds[j]), self.ties, branch, candidates[j + 1 :]))

@@ -75,7 +75,7 @@ class Proof:
 
     Attributes
     ----------
-    subset : (D,) array
+    subset : (k,) array
         Columns of the subset, sorted.
     loss, lower_bound : float
         Its loss, and a bound that no subset's loss is below. Losses above 1e280 count as infinite.
@@ -106,15 +106,15 @@ def branch_and_bound(
     roots: Sequence[Root] | None = None,
     below: float = math.inf,
 ) -> Proof:
-    """Find the D columns of least isometry loss and prove it.
+    """Find the columns of least isometry loss, as many as `start` has, and prove it.
 
     Parameters
     ----------
     X : (D, P) array
-        Candidate columns, none zero, of rank D.
+        Candidate columns, none zero.
     c : float
         Exponent of the loss.
-    start : D column indices
+    start : column indices
         A subset to improve on; it contains `include`.
     limits : Limits
         A node limit ends at the same place every time on one thread.
@@ -137,12 +137,11 @@ def branch_and_bound(
     return search.proof()
 
 
-def node_kernel(columns: Array, c: float, incumbent: float) -> NodeKernel:
-    """The kernel that looks for subsets of `columns` (P, D) better than the incumbent's loss."""
-    dimension = columns.shape[1]
+def node_kernel(columns: Array, k: int, c: float, incumbent: float) -> NodeKernel:
+    """The kernel that looks for k of `columns` (P, D) better than the incumbent's loss."""
     squares = np.sort(np.einsum("pd,pd->p", columns, columns))
-    relaxation = relax(c, dimension, incumbent, float(squares[-dimension:].sum()))
-    return NodeKernel(columns, c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
+    relaxation = relax(c, k, incumbent, float(squares[-k:].sum()))
+    return NodeKernel(columns, k, c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
 
 
 class _Node(NamedTuple):
@@ -180,14 +179,14 @@ class _Search:
         include: NDArray[np.int32],
         below: float,
     ) -> None:
-        self.columns = np.ascontiguousarray(X.T)
+        self.columns, self.k = np.ascontiguousarray(X.T), len(start)
         self.c, self.limits, self.include = c, limits, include
         self.gap = max(limits.gap, NODE_TOLERANCE)
         self.node_limit = math.inf if limits.nodes is None else limits.nodes
-        self.swaps = SwapKernel(self.columns, c)
+        self.swaps = SwapKernel(self.columns, c, most=self.k)
         self.best = include_first(include, start)
         self.loss = min(self._loss(self.best), below)
-        self.kernel = node_kernel(self.columns, c, min(self.loss, LARGEST))
+        self.kernel = node_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
         self.over = False
         self.stop: StopReason | None = None
         self.nodes = self.ties = 0
@@ -199,7 +198,7 @@ class _Search:
 
     def plant(self, roots: Sequence[Root] | None) -> None:
         """Open the root of all subsets, or a root for each of many columns and what may go with it."""
-        if len(self.include) == self.columns.shape[1]:
+        if len(self.include) == self.k:
             return
         self.trees = [self._root()] if roots is None else self._forest(roots)
 
@@ -309,7 +308,7 @@ class _Search:
         candidates, weights = outcome.candidates[others], outcome.weights[others]
         chosen = np.append(node.chosen, outcome.candidates[branch])
         children = [(chosen, max(outcome.row, 1 if len(node.chosen) else 2))]
-        if not outcome.forced[tree.rule] and len(node.chosen) + len(candidates) >= self.columns.shape[1]:
+        if not outcome.forced[tree.rule] and len(node.chosen) + len(candidates) >= self.k:
             children.append((node.chosen, outcome.row))
         for subset, row in children:
             self.ties -= 1
@@ -330,23 +329,21 @@ class _Search:
 
     def _root(self) -> _Tree:
         """Nothing chosen but the included columns; the relaxation starts from the incumbent."""
-        count, dimension = self.columns.shape
-        candidates = np.setdiff1d(np.arange(count, dtype=np.int32), self.include)
+        candidates = np.setdiff1d(np.arange(len(self.columns), dtype=np.int32), self.include)
         weights = np.isin(candidates, self.best).astype(np.float32)
         tree = _Tree(0)
-        tree.heap.append(_Node(float(dimension), 0, self.include, candidates, weights, 1))
+        tree.heap.append(_Node(float(self.k), 0, self.include, candidates, weights, 1))
         return tree
 
     def _forest(self, roots: Sequence[Root]) -> list[_Tree]:
         """The same for each of many columns and what may go with it; both rules race from here."""
-        dimension = self.columns.shape[1]
-        missing = dimension - len(self.include) - 1
+        missing = self.k - len(self.include) - 1
         nodes: list[_Node] = []
         for column, candidates in roots:
             self.ties -= 1
             chosen = np.append(self.include, np.int32(column)).astype(np.int32)
             weights = np.full(len(candidates), missing / max(len(candidates), 1), np.float32)
-            nodes.append(_Node(float(dimension), self.ties, chosen, candidates, weights, 1))
+            nodes.append(_Node(float(self.k), self.ties, chosen, candidates, weights, 1))
         trees = [_Tree(0), _Tree(1)]
         for tree in trees:
             tree.heap.extend(nodes)
@@ -355,7 +352,7 @@ class _Search:
 
     def _lower_bound(self) -> float:
         bound = max((tree.bound() for tree in self.trees), default=math.inf)
-        return max(min(bound, self.loss, LARGEST), float(self.columns.shape[1]))
+        return max(min(bound, self.loss, LARGEST), float(self.k))
 
     def _gap(self) -> float:
         return (self.loss - self._lower_bound()) / self.loss if self.loss < math.inf else math.inf

@@ -82,15 +82,14 @@ def pair_descent(
 
     A pair to be found is a node of the exact search that misses two columns, and is closed as one.
     """
-    count, dimension = columns.shape
     swaps = SwapKernel(columns, c, clock.deadline, len(subset))
     loss = swaps.loss(subset)
-    kernel = node_kernel(columns, c, math.exp(loss))
-    pairs = list(combinations(range(fixed, dimension), 2))
+    kernel = node_kernel(columns, len(subset), c, math.exp(loss))
+    pairs = list(combinations(range(fixed, len(subset)), 2))
     unchanged = turn = 0
     while unchanged < len(pairs) and not clock.expired:
         others = np.delete(subset, pairs[turn % len(pairs)])
-        candidates = np.setdiff1d(np.arange(count, dtype=np.int32), others)
+        candidates = np.setdiff1d(np.arange(len(columns), dtype=np.int32), others)
         weights = np.isin(candidates, subset).astype(np.float32)
         leaf = kernel.process(others, candidates, weights, 1, *NODE_EFFORT).leaf
         turn += 1
@@ -98,7 +97,7 @@ def pair_descent(
         if leaf is None:
             continue
         trial = include_first(subset[:fixed].astype(np.intp), leaf)
-        trial, value = swap_descent(swaps, trial, range(fixed, dimension), clock)
+        trial, value = swap_descent(swaps, trial, range(fixed, len(subset)), clock)
         if value < loss - MIN_DECREASE:
             subset, loss, unchanged = trial, value, 0
             kernel.incumbent = math.exp(loss)
