@@ -67,7 +67,7 @@ def test_features_are_what_select_picks_among_columns_of_root_mean_square_length
 
 @pytest.mark.parametrize("k", [None, 3, 6])
 def test_samples_are_what_select_picks_in_the_transposed_table(k):
-    answer = ip.select(WINE.matrix(), k, time_limit=None)
+    answer = ip.select(WINE.matrix(), k, space="leading", time_limit=None)
     selector = IsometrySampleSelector(k, standardize=True).fit(WINE.values)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
@@ -176,10 +176,13 @@ def test_excluded_candidates_do_not_define_the_leading_space(method, seed):
     X[0] *= 30
     X[:, 1] *= 30
     for selector, direct in (
-        (IsometrySampleSelector(3, method=method, exclude=[0]), ip.select(X.T, 3, method=method, exclude=[0])),
+        (
+            IsometrySampleSelector(3, method=method, exclude=[0]),
+            ip.select(X.T, 3, method=method, space="leading", exclude=[0]),
+        ),
         (
             IsometryFeatureSelector(3, method=method, exclude=[1]),
-            ip.select(X / np.sqrt(12), 3, method=method, exclude=[1]),
+            ip.select(X / np.sqrt(12), 3, method=method, space="leading", exclude=[1]),
         ),
     ):
         selector.fit(X)
