@@ -117,7 +117,7 @@ def select(
         raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
-    outcome = _run(problem, options, before_explaining(clock, *problem.size))
+    outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
     values, found = problem.replacements(outcome.search, options.c, clock)
     outcome = replace(outcome, notes=problem.notes + outcome.notes)
     picked = explain(values, problem.labels, options.c, method, outcome, problem.include, found)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
+from isopursuit.errors import RankError, ShapeError
 from isopursuit.search import exact
 
 CLOSE = 1e-9  # relative: what "optimal" promises
@@ -169,7 +170,7 @@ def test_bounds_of_swaps_are_below_the_losses_and_tight_near_the_ideal(seed, c):
             true = loss_of([swapped], range(k), c)
             assert low[i, p] <= true * (1 + 1e-12)
             lost.append((true - low[i, p]) / (true - k))
-    if c >= 0.75:
+    if 0.75 <= c <= 1:  # beyond, terms of fourth order count
         assert np.median(lost) < 0.2
     same = bounds(subset)
     np.testing.assert_allclose(np.diag(same), loss, rtol=1e-6)
@@ -196,7 +197,7 @@ def test_a_large_array_is_searched_as_a_source(kind, monkeypatch):
 def test_more_columns_than_the_rank_are_refused_with_the_rank():
     X = np.random.default_rng(0).normal(size=(8, 3)) @ np.random.default_rng(1).normal(size=(3, 50))
     for given in (X, ip.as_source(X)):
-        with pytest.raises(ip.RankError, match="rank 3"):
+        with pytest.raises(RankError, match="rank 3"):
             ip.exchange_search(given, k=5)
         assert len(ip.exchange_search(given, k=3).indices) == 3
 
@@ -206,5 +207,5 @@ def test_a_source_may_have_fewer_columns_than_rows():
     for search in (ip.greedy_search, ip.exchange_search, ip.exact_search):
         found = search(ip.as_source(X), k=4)
         assert found.loss == pytest.approx(search(X, k=4).loss, rel=1e-9)
-    with pytest.raises(ip.ShapeError, match="12 candidates of 30 dimensions"):
+    with pytest.raises(ShapeError, match="12 candidates of 30 dimensions"):
         ip.exchange_search(ip.as_source(X))
