@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,9 @@ class Replacements(DeadlineTask):
         if not one or not other:
             return one or other
         both = enumerate(zip(one, other, strict=True))
-        return tuple(None if a is None or b is None else self._ranked(i, [*a, *b]) for i, (a, b) in both)
+        return tuple(
+            None if a is None or b is None else a if not b else self._ranked(i, [*a, *b]) for i, (a, b) in both
+        )
 
     def after(self, answer: ReplacementLists) -> Replacements:
         """With the cutoffs known so far."""
@@ -173,7 +176,7 @@ class Replacements(DeadlineTask):
         k, m = self.picked.shape[2], columns.shape[2]
         if m == 0:
             return np.zeros(0)
-        picked, columns = _fewer_rows(self.picked, columns)
+        picked, columns = self._fewer_rows(columns)
         stack = np.repeat(picked[None], m, axis=0)
         stack[..., position] = np.moveaxis(columns, 2, 0)
         # as in `direction_rank`
@@ -188,6 +191,27 @@ class Replacements(DeadlineTask):
             s = spectrum(stack[i] / np.where(size[i] > 0, size[i], 1.0)[:, None, :])
             losses[i] = losses[i] if (s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)).all() else np.inf
         return losses
+
+    @cached_property
+    def _span(self) -> tuple[Array, Array]:
+        """An orthonormal basis of the picked columns' span at each point, and their coordinates in it."""
+        basis, inside = np.linalg.qr(self.picked)
+        return basis, inside
+
+    def _fewer_rows(self, columns: Array) -> tuple[Array, Array]:
+        """The picked columns and others (n, D, m) in k + 1 rows, where there are more: each of the others alone has the
+        same products with the picked ones, and the same length.
+        """
+        n, rows, k = self.picked.shape
+        if rows <= k + 1:
+            return self.picked, columns
+        basis, inside = self._span
+        within, rest = np.zeros((n, k, columns.shape[2])), columns
+        for _ in range(2):  # twice, so that the rest is orthogonal to the basis to rounding
+            part = np.swapaxes(basis, 1, 2) @ rest
+            within, rest = within + part, rest - basis @ part
+        off = np.linalg.norm(rest, axis=1, keepdims=True)
+        return np.concatenate([inside, np.zeros((n, 1, k))], axis=1), np.concatenate([within, off], axis=1)
 
     def _above(self, log_loss: float) -> float:
         """What no log-loss of the kernel's exceeds where the SVD's is this one.
@@ -224,25 +248,6 @@ class Replacements(DeadlineTask):
             key = _unsigned(one.values)
             least[key] = min(one.log_loss, least.get(key, np.inf))
         return ranked(replace(one, log_loss=least[_unsigned(one.values)]) for one in found)
-
-
-def _fewer_rows(picked: Array, columns: Array) -> tuple[Array, Array]:
-    """The same columns in k + 1 rows, where there are more: each of them alone has the same products with the picked
-    ones, and the same length.
-    """
-    _, rows, k = picked.shape
-    if rows <= k + 1:
-        return picked, columns
-    basis, inside = np.linalg.qr(picked)
-    within, rest = np.zeros((len(picked), k, columns.shape[2])), columns
-    for _ in range(2):  # twice, so that the rest is orthogonal to the basis to rounding
-        part = np.swapaxes(basis, 1, 2) @ rest
-        within, rest = within + part, rest - basis @ part
-    off = np.linalg.norm(rest, axis=1, keepdims=True)
-    return (
-        np.concatenate([inside, np.zeros((len(picked), 1, k))], axis=1),
-        np.concatenate([within, off], axis=1),
-    )
 
 
 def rounding_after(transform: Transform, centred: Array) -> Array | None:
