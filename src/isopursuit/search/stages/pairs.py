@@ -181,7 +181,7 @@ def pair_subset(X: Array, include: Indices, k: int, clock: Clock) -> Subset:
     while len(subset) < k and not clock.expired:
         best = int(costs.argmin())
         subset.append(best)
-        costs += 2 * ((X[:, :, best, None] * X).sum(axis=1) ** 2).sum(axis=0)
+        costs += 2 * ((X[:, None, :, best] @ X)[:, 0] ** 2).sum(axis=0)
         costs[best] = np.inf
     found = np.array(subset, dtype=np.int32)
     return pair_swaps(X, found, len(include), clock) if len(found) == k else found
