@@ -22,7 +22,7 @@ from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
-from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
+from isopursuit.sources.columns import Columns, as_candidates, as_source, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
 
 
