@@ -408,12 +408,12 @@ def exclude_problem(rng: np.random.Generator) -> Outcome:
     text = script(
         f"from isopursuit.estimators import {kind.__name__} as Kind\n"
         f"print(Kind(**options).fit(table).loss_, ip.select({'table.T' if samples else 'table / len(table) ** 0.5'}, "
-        "**options, space='leading').loss)",
+        "**options).loss)",
         table=table,
         options=options,
     )
     try:
-        direct: Any = ip.select(X, **options, space="leading")
+        direct: Any = ip.select(X, **options)
     except InputError as error:
         direct = error
     return compared("exclude", text, fitted(kind(**options), table), direct)
