@@ -60,7 +60,8 @@ def select(table: Input, search: SearchOptions, outputs: Outputs) -> None:
     """Pick rows or columns of a table in memory, or rows of files that are streamed."""
     as_time_limit(search.time_limit)  # refused before any file is read
     check_outputs(table.file, output=outputs.output, report=outputs.report, plot=outputs.plot)
-    (_select_streamed if table.is_streamed() else _select_in_memory)(table, search, outputs)
+    streamed = table.is_streamed() or (table.is_large() and outputs.report is None)
+    (_select_streamed if streamed else _select_in_memory)(table, search, outputs)
 
 
 def _select_streamed(table: Input, search: SearchOptions, outputs: Outputs) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from isopursuit.matrix import Matrix
     from isopursuit.sources.columns import Columns
 
+LARGE_FILE = 2**26  # bytes of a .npy file from which on it is streamed (guess: reading it takes longer than a search)
+
 
 @dataclass(frozen=True)
 class Input:
@@ -66,6 +68,12 @@ class Input:
         """Whether files are streamed over: a pattern that is not the name of a file, or files for a cluster."""
         pattern = any(sign in str(self.file) for sign in "*?[")
         return self.scheduler is not None or (pattern and not is_there(self.file))
+
+    def is_large(self) -> bool:
+        """Whether a file of rows is better streamed: a large .npy without options that need the table in memory."""
+        plain = self.samples and not (self.columns or self.label or self.drop_missing or self.drop_columns)
+        large = self.file.suffix.lower() == ".npy" and self.header is None
+        return plain and large and self.file.is_file() and self.file.stat().st_size >= LARGE_FILE
 
     def read(self) -> Candidates:
         """The file's rows or columns as candidates.

@@ -42,7 +42,7 @@ from isopursuit.search.stages.pairs import PairPasses
 from isopursuit.search.stages.points import PointBounds
 from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.recombine import Recombine
-from isopursuit.search.stages.source import GreedyPasses, SwapPasses
+from isopursuit.search.stages.source import GreedyPasses, SwapPasses, VolumePasses
 from isopursuit.threads import on_one_blas_thread
 
 
@@ -188,7 +188,8 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     if pool.X is None:
         # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
         greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
-        return [PairPasses(effort.memory), greedy, SwapPasses(starts, kicks, rng, effort.memory), *root]
+        starting = [PairPasses(effort.memory), VolumePasses(effort.memory), greedy]
+        return [*starting, SwapPasses(starts, kicks, rng, effort.memory), *root]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK

@@ -12,6 +12,7 @@ in select.py and explain.py. Without a time limit they have no effect.
 # ------------------------------------------------------------------------------------------------ shares of the time
 VOLUME_SHARE = 0.05  # for pivoted QRs, which give a first answer (guess: an answer must exist early)
 PAIR_SHARE = 0.4  # for starts by the pair cost over a source (guess)
+VOLUMES_SHARE = 0.3  # for starts of large volume over a source, with the swaps that follow each (guess)
 GREEDY_SHARE = 0.3  # for the greedy start; it is worth waiting for, but swaps improve other starts as well (guess)
 PRUNED_SHARE = 0.2  # for isometry pursuit, and again for the search among the columns it leaves (guess)
 SWAP_SHARE = 0.8  # for swaps and kicks, before pairs and recombination (kept)

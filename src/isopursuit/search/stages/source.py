@@ -14,6 +14,7 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.errors import RankError
+from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -25,10 +26,13 @@ from isopursuit.search.settings import (
     GREEDY_SHARE,
     MANY_COLUMNS,
     MAX_KICK_COLUMNS,
+    PAIR_ROOM,
     RESIDENT,
     SOURCE_ROUNDS,
+    VOLUMES_SHARE,
 )
 from isopursuit.search.stages.local import LocalSearch
+from isopursuit.search.stages.pairs import volume_passes
 from isopursuit.search.swap_bounds import steepest_descent
 from isopursuit.search.swaps import Subset, lower_than, swap_descent
 from isopursuit.search.volume import large_volume
@@ -91,11 +95,11 @@ class SwapPasses:
                     return stop
             if number > 0 and incumbent.swap_optimal:  # the same subset, not one that is lower by rounding
                 break
-            if not self._descend(pool, incumbent, clock):
+            if not self.descend(pool, incumbent, clock):
                 break
         return None
 
-    def _descend(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
+    def descend(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
         """Swaps with all columns, a pass at a time; True if in the end none improves."""
         room = max(RESIDENT, self.memory // (BYTES_PER_ENTRY * pool.rows))
         free = range(len(pool.include), pool.k)
@@ -122,6 +126,41 @@ class SwapPasses:
                 incumbent.swap_optimal = found.left <= 1 and not clock.expired
                 return incumbent.swap_optimal
         return False
+
+
+@dataclass(frozen=True)
+class VolumePasses:
+    """Pivoted QRs over all columns, from the longest column and from the first one, each followed by swaps with all
+    columns: near the best where lengths are similar.
+    """
+
+    memory: int
+    share: float = VOLUMES_SHARE
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """For columns that are read in passes, if fewer than rows and more than one are to be picked."""
+        return pool.X is None and pool.k < pool.rows and pool.missing > 1
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Offer the subsets that the swaps end in."""
+        room = max(min(PAIR_ROOM, self.memory // (BYTES_PER_ENTRY * pool.rows)), 2 * pool.k)
+        swaps = SwapPasses(0, 0, np.random.default_rng(0), self.memory)
+        free = np.setdiff1d(pool.resident_positions, pool.include)
+        for first in (free[:0], free[:1]):
+            subset = volume_passes(pool, first, room, clock)
+            if subset is None:
+                return None
+            trial = incumbent.inside(incumbent.ideal)
+            log_loss = float(log_spectral_loss(spectrum(pool.at_hand(subset)), pool.c))
+            trial.offer(subset, log_loss, "pivoted QR")
+            if log_loss < np.inf:
+                swaps.descend(pool, trial, clock)
+            incumbent.evaluations += trial.evaluations
+            if incumbent.offer(trial.subset, trial.log_loss, trial.found_by):
+                incumbent.swap_optimal = trial.swap_optimal
+            if incumbent.report():
+                return StopReason.INTERRUPTED
+        return None
 
 
 def _descent(columns: Array, free: range, pool: Pool, clock: Clock) -> tuple[Subset, float]:
