@@ -16,6 +16,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import isopursuit as ip
+from isopursuit.cli.progress import progress_line
 from isopursuit.datasets import load_wine
 
 TWO_GIGABYTES = b"{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"
@@ -49,18 +50,19 @@ def assert_one_line_error(result, *words):
         assert word in result.stderr
 
 
-@pytest.mark.parametrize("command", ["select", "compare"])
+@pytest.mark.parametrize("command", ["select", "compare", "audit"])
 @pytest.mark.parametrize("limit", ["-1", "0", "nan", "inf"])
 def test_a_time_limit_that_is_none_is_refused_before_the_file_is_read(tmp_path, command, limit):
-    refused = run(command, tmp_path / "missing.csv", f"--time-limit={limit}")
+    judged = ["--columns", "a"] if command == "audit" else []
+    refused = run(command, tmp_path / "missing.csv", f"--time-limit={limit}", *judged)
     assert_one_line_error(refused, "not a positive number of seconds")
 
 
 def test_select_on_wine_gives_the_librarys_answer(wine):
-    result = run("select", wine, "--standardize", "--label", "class", "--json")
+    result = run("select", wine, "--standardize", "--label", "class", "--method", "two-stage", "--json")
     answer = json.loads(result.stdout)
     assert result.returncode == 0
-    assert answer["indices"] == ip.select(load_wine().matrix()).indices.tolist()
+    assert answer["indices"] == ip.select(load_wine().matrix(), method="two-stage").indices.tolist()
     assert answer["loss"] == pytest.approx(52.06450395)
     assert answer["pursuit"]["certificate"]["gap"] < 1e-10
     assert answer["labels"][0] == "class_0 (row 21)"
@@ -79,12 +81,55 @@ def test_the_table_is_for_people_and_notes_go_to_stderr(wine):
     assert "\x1b" not in result.stdout + result.stderr  # no colours and no progress line when piped
 
 
-def test_compare_shows_every_method(wine):
-    rows = json.loads(run("compare", wine, "--standardize", "-k", "5", "--json").stdout)
-    assert [row["method"] for row in rows] == ["greedy", "two-stage", "exchange", "exact"]
-    assert rows[-1]["status"] == "optimal"
-    assert rows[-1]["loss"] <= min(row["loss"] for row in rows) + 1e-9
+def test_compare_puts_our_methods_beside_others(wine):
+    answer = json.loads(run("compare", wine, "--standardize", "-k", "5", "--json").stdout)
+    rows = {row["method"]: row for row in answer["rows"]}
+    assert list(rows)[:5] == ["greedy", "two-stage", "exchange", "exact", "pivoted QR"]
+    assert {"DPP, greedy", "maxvol", "correlation filter", "random, best of 100"} <= set(rows)
+    assert rows["exact"]["status"] == "optimal"
+    assert rows["exact"]["loss"] <= min(row["loss"] for row in rows.values()) + 1e-9
+    assert (answer["k"], answer["picks"]) == (5, "samples")
     assert "two-stage" in run("compare", wine, "--standardize", "-k", "5").stdout
+
+
+def test_audit_judges_rows_and_columns_by_label_or_number(wine):
+    columns = json.loads(run("audit", wine, "--columns", "alcohol,ash,hue", "--standardize", "--json").stdout)
+    assert (columns["picks"], columns["labels"], columns["k"]) == ("features", ["alcohol", "ash", "hue"], 3)
+    best = json.loads(run("select", wine, "--features", "-k", "3", "--standardize", "--json").stdout)
+    assert columns["lower_bound"] == pytest.approx(best["loss"])
+    assert columns["best"]["labels"] == best["labels"]
+    assert columns["swap"]["loss"] <= columns["loss"]
+    by_number = json.loads(run("audit", wine, "--features", "--columns", "0,2,10", "--standardize", "--json").stdout)
+    assert by_number["loss"] == pytest.approx(columns["loss"])
+    rows = json.loads(
+        run("audit", wine, "--columns", "21,class_0 (row 32),35", "--standardize", "--label", "class", "--json").stdout
+    )
+    assert (rows["picks"], rows["indices"]) == ("samples", [21, 32, 35])
+    X = load_wine().matrix()
+    assert rows["loss"] == pytest.approx(ip.isometry_loss(X[:, [21, 32, 35]]))
+    shown = run("audit", wine, "--columns", "alcohol,ash,hue", "--standardize").stdout
+    assert all(words in shown for words in ("above the best of all", "best single swap: hue out", "proved optimal"))
+
+
+def test_audit_refuses_what_cannot_be_judged(wine):
+    assert_one_line_error(run("audit", wine, "--columns", "alcohol,asch"), "Did you mean 'ash'?")
+    assert_one_line_error(run("audit", wine, "--columns", "3,3"), "twice")
+    assert_one_line_error(run("audit", wine, "--columns", ","), "names nothing")
+    assert_one_line_error(run("audit", wine, "--columns", "1,2,999"), "999", "no such row")
+    many = ",".join(map(str, range(14)))
+    assert_one_line_error(run("audit", wine, "--columns", many, "--standardize"), "14 columns of 13 entries")
+
+
+def test_audit_writes_json_and_a_report(tmp_path):
+    pytest.importorskip("jinja2")
+    X = np.random.default_rng(0).normal(size=(30, 3)).round(3)
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X.tolist())]))
+    files = ("--output", tmp_path / "o.json", "--report", tmp_path / "r.html")
+    result = run("audit", tmp_path / "t.csv", "--columns", "0,1,2", *files)
+    assert result.returncode == 0
+    answer = json.loads((tmp_path / "o.json").read_text())
+    assert answer["lower_bound"] == pytest.approx(ip.exact_search(X.T).loss)
+    assert "Your subset" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_pursue_shows_the_certificate(wine):
@@ -234,8 +279,30 @@ def test_a_long_search_shows_a_live_line_on_a_terminal(tmp_path):
             break
         seen += chunk
     assert process.wait() == 0
-    for word in (b"best", b"bound", b"gap", b"nodes/s", b"s left"):
+    for word in (b"best", b"nodes/s", b"s left"):
         assert word in seen
+    assert b"no useful bound yet" in seen or (b"bound" in seen and b"gap" in seen)
+    assert b" 0 nodes/s" not in seen
+
+
+@pytest.mark.parametrize(
+    ("nodes", "found_by", "gap", "said"),
+    [
+        (0, "local search", 0.2, "best 12  bound 9.6  gap 20.00 %  found by: local search  7 s left"),
+        (0, "", 0.97, "best 12  no useful bound yet  7 s left"),
+        (2, "tree", 0.2, "best 12  bound 9.6  gap 20.00 %  2 nodes  7 s left"),
+        (4500, "tree", 0.2, "best 12  bound 9.6  gap 20.00 %  1,500 nodes/s  7 s left"),
+    ],
+)
+def test_the_live_line_shows_what_happens_and_no_speed_of_nothing(nodes, found_by, gap, said):
+    now = ip.SearchProgress(3.0, 12.0, 12.0 * (1 - gap), gap, nodes, 0, found_by=found_by)
+    assert progress_line(now, 10.0) == said
+
+
+def test_the_live_line_shows_a_large_loss_as_a_power_of_e():
+    line = progress_line(ip.SearchProgress(3.0, 5.9e11, 5.5e11, 0.07, 30, 0), 10.0)
+    assert line.startswith("best e^27.10  bound e^27.03  gap 7.00 %  10 nodes/s")
+    assert progress_line(ip.SearchProgress(3.0, np.inf, 3.0, np.inf, 0, 0), 10.0).startswith("best above e^709")
 
 
 def test_pictures_and_reports_are_written(wine, tmp_path):
@@ -246,7 +313,7 @@ def test_pictures_and_reports_are_written(wine, tmp_path):
     result = run("select", wine, "--standardize", "-k", "3", "--label", "class", "--method", "exact", "--report", page)
     assert result.returncode == 0
     text = page.read_text(encoding="utf-8")
-    assert "3 of 178 samples of wine.csv" in text
+    assert "3 of 178 rows of wine.csv" in text
     assert "class_0 (row 41)" in text
     assert "isopursuit select" in text  # the command to repeat it
     assert_one_line_error(run("select", wine, "-k", "2", "--json", "--plot", tmp_path / "picture.xyz"), "picture.xyz")
@@ -311,7 +378,7 @@ def test_a_report_of_a_few_with_others_excluded_and_included(wine, method):
     some = ("--must-exclude", "row 21", "--must-exclude", "row 41", "--must-include", "row 3")
     done = run("select", wine, "--standardize", "-k", "3", *some, "--method", method, "--report", page)
     assert done.returncode == 0, done.stderr
-    assert "3 of 178 samples" in page.read_text(encoding="utf-8")
+    assert "3 of 178 rows" in page.read_text(encoding="utf-8")
     some = ("--must-exclude", "ash", "--must-include", "hue")
     done = run("select", wine, "--standardize", "--features", "-k", "3", *some, "--method", method, "--report", page)
     assert done.returncode == 0, done.stderr

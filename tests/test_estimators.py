@@ -67,8 +67,8 @@ def test_features_are_what_select_picks_among_columns_of_root_mean_square_length
 
 @pytest.mark.parametrize("k", [None, 3, 6])
 def test_samples_are_what_select_picks_in_the_transposed_table(k):
-    answer = ip.select(WINE.matrix(), k, time_limit=None)
-    selector = IsometrySampleSelector(k, standardize=True).fit(WINE.values)
+    answer = ip.select(WINE.matrix(), k, method="two-stage", time_limit=None)
+    selector = IsometrySampleSelector(k, method="two-stage", standardize=True).fit(WINE.values)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
     assert selector.certificate_.gap < 1e-8
@@ -292,27 +292,28 @@ def test_a_relevance_that_is_a_function_sees_every_copy():
         clone(selector).fit(X, y, sample_weight=weight / 2)
 
 
-def test_a_sample_of_zero_weight_or_relevance_is_not_picked():
+def test_a_sample_of_zero_weight_and_a_feature_of_zero_relevance_are_not_picked():
     X = table(6)
     first = picked(IsometrySampleSelector().fit(X))
     allowed = np.ones(60)
     allowed[first[:3]] = 0
     for fitted in (
         IsometrySampleSelector().fit(X, sample_weight=allowed),
-        IsometrySampleSelector().fit(X, relevance=allowed),
         IsometrySampleSelector(exclude=first[:3]).fit(X),
     ):
         assert not set(picked(fitted)) & set(first[:3])
         kept = np.flatnonzero(allowed)
         assert picked(fitted) == kept[picked(IsometrySampleSelector().fit(X[kept]))].tolist()
+    assert min(picked(IsometryFeatureSelector(3, relevance=[0, 0] + [1] * 6).fit(X))) >= 2
 
 
-def test_only_ratios_of_relevance_matter_and_equal_relevance_is_none():
+def test_only_ratios_of_scores_matter_and_equal_scores_are_none():
     X = table(7)
-    relevance = np.random.default_rng(7).uniform(0.2, 1, 60)
+    scores = np.random.default_rng(7).uniform(-0.2, 1, 60)
     plain = IsometrySampleSelector(4).fit(X)
-    assert picked(IsometrySampleSelector(4).fit(X, relevance=np.full(60, 5.0))) == picked(plain)
-    one, other = (IsometrySampleSelector(4).fit(X, relevance=scale * relevance) for scale in (1, 1e5))
+    assert picked(IsometrySampleSelector(4).fit(X, scores=np.full(60, 5.0))) == picked(plain)
+    assert picked(IsometrySampleSelector(4, relevance=0).fit(X, scores=scores)) == picked(plain)
+    one, other = (IsometrySampleSelector(4).fit(X, scores=scale * scores) for scale in (1, 1e5))
     assert picked(one) == picked(other)
     assert one.loss_ == pytest.approx(other.loss_)
 
@@ -321,30 +322,71 @@ def test_only_ratios_of_relevance_matter_and_equal_relevance_is_none():
 def test_the_less_relevant_of_two_equal_candidates_is_not_picked(seed):
     X = table(seed)
     twice = np.vstack([X, X])
-    relevance = np.concatenate([np.full(60, 0.8), np.ones(60)])
-    one = IsometrySampleSelector(4, method="exact").fit(twice, relevance=relevance)
+    scores = np.concatenate([np.full(60, 0.8), np.ones(60)])
+    one = IsometrySampleSelector(4, method="exact").fit(twice, scores=scores)
     assert [i - 60 for i in picked(one)] == picked(IsometrySampleSelector(4, method="exact").fit(X))
     two = IsometryFeatureSelector(3, method="exact", relevance=[0.8] * 8 + [1] * 8).fit(np.hstack([X, X]))
     assert min(picked(two)) >= 8
 
 
-def test_less_relevance_means_a_length_further_from_one():
-    X = np.array([[2.0, 0.0], [0.0, 0.5], [0.1, 0.1]])
-    lengths = [
-        [
-            choice.length
-            for choice in IsometrySampleSelector(include=[0, 1]).fit(X, relevance=[r, r, 1]).selection_.choices
-        ]
-        for r in (1, 0.5, 0.1)
+@pytest.mark.parametrize("trade_off", [0.0, 0.3, 0.5, 0.8])
+def test_near_the_ideal_the_loss_is_the_weighted_sum_of_the_trade_off(trade_off):
+    """To second order: (1 − θ)(loss − k) = (1 − θ)(Σ u² + ½ Σ s²) + θ Σ (1 − r), at c = 1."""
+    local = np.random.default_rng(0)
+    X = np.eye(4) + 0.02 * local.normal(size=(4, 4))
+    shares = 1 - 1e-3 * local.uniform(size=4)
+    shares /= shares.max()
+    fitted = IsometrySampleSelector(relevance=trade_off).fit(X, scores=shares)
+    u = np.log(np.linalg.norm(X, axis=1))
+    cosines = (X @ X.T) / np.exp(u[:, None] + u)
+    pairs = (np.sum(cosines**2) - 4) / 2
+    expected = (1 - trade_off) * (np.sum(u**2) + pairs / 2) + trade_off * np.sum(1 - shares)
+    assert (1 - trade_off) * (fitted.loss_ - 4) == pytest.approx(expected, rel=0.1)
+
+
+def test_relevance_rises_with_the_trade_off_until_it_decides_alone():
+    X = table(8)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    scores = X @ X[0]
+    mean = [
+        scores[picked(IsometrySampleSelector(4, method="exact", relevance=t).fit(X, scores=scores))].mean()
+        for t in (0, 0.5, 0.9, 0.99, 1)
     ]
-    np.testing.assert_allclose(lengths, [[2, 0.5], [4, 0.25], [20, 0.05]])
+    assert mean[0] < mean[1] < mean[2] <= mean[3] + 1e-12 <= mean[4] + 2e-12
+    best = np.argsort(-scores)[:4]
+    assert picked(IsometrySampleSelector(4, relevance=1).fit(X, scores=scores)) == sorted(best.tolist())
+
+
+def test_relevance_alone_leaves_out_what_is_dependent():
+    X = table(9)
+    X[1] = 2 * X[0]
+    scores = np.linspace(1, 0, 60)
+    assert picked(IsometrySampleSelector(3, relevance=1).fit(X, scores=scores)) == [0, 2, 3]
+    chosen = IsometrySampleSelector(3, relevance=1, include=[50], exclude=[2]).fit(X, scores=scores)
+    assert picked(chosen) == [0, 3, 50]
+    assert len(picked(IsometrySampleSelector(relevance=1).fit(X, scores=scores))) == 8  # the rank
+
+
+@pytest.mark.parametrize(
+    ("relevance", "scores", "said"),
+    [
+        (1.5, np.ones(60), "from 0"),
+        (np.ones(60), None, r"fit\(X, scores=...\)"),
+        (0.5, np.ones(59), "shape"),
+        (0.5, -np.ones(60), "positive"),
+        (0.5, np.full(60, np.nan), "finite"),
+    ],
+)
+def test_a_trade_off_or_scores_that_cannot_be_used_are_refused(relevance, scores, said):
+    with pytest.raises(ParameterError, match=said):
+        IsometrySampleSelector(3, relevance=relevance).fit(table(1), scores=scores)
 
 
 def test_a_candidate_of_hardly_any_relevance_is_a_last_resort():
     X = table(10)
-    relevance = np.ones(60)
-    relevance[::2] = 1e-300
-    assert all(i % 2 for i in picked(IsometrySampleSelector(4).fit(X, relevance=relevance)))
+    scores = np.ones(60)
+    scores[::2] = -1e300
+    assert all(i % 2 for i in picked(IsometrySampleSelector(4).fit(X, scores=scores)))
 
 
 @pytest.mark.parametrize("score", [f_classif, lambda X, y: mutual_info_classif(X, y, random_state=0)])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
+from isopursuit.estimators import IsometrySampleSelector
 
 X = np.random.default_rng(0).normal(size=(3, 20))
 
@@ -34,6 +35,15 @@ def test_threads_are_called_workers():
     with pytest.warns(FutureWarning, match="threads is called workers now"):
         columns = ip.as_source(X, threads=1)
     assert columns.shape == X.shape
+
+
+def test_the_relevance_of_samples_is_called_scores():
+    rows = np.random.default_rng(1).normal(size=(20, 3))
+    scores = np.linspace(0.1, 1, 20)
+    with pytest.warns(FutureWarning, match="relevance is called scores now"):
+        found = IsometrySampleSelector(2).fit(rows, relevance=scores)
+    expected = IsometrySampleSelector(2).fit(rows, scores=scores)
+    np.testing.assert_array_equal(found.sample_indices_, expected.sample_indices_)
 
 
 def test_both_names_at_once_are_refused():

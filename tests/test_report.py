@@ -7,10 +7,12 @@ import pytest
 from pages import Reader
 
 import isopursuit as ip
-from isopursuit.datasets import load_iris
+from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import ShapeError
+from isopursuit.files import Table
 from isopursuit.plots import compared_columns
 from isopursuit.report import report_html, write_report
+from isopursuit.views import number
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 
@@ -18,7 +20,7 @@ HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 @pytest.fixture(scope="module")
 def iris():
     X = load_iris().matrix()
-    return ip.select(X, labels=[f"iris {i}" for i in range(150)]), X
+    return ip.select(X, method="two-stage", labels=[f"iris {i}" for i in range(150)]), X
 
 
 def words(text):
@@ -155,3 +157,57 @@ def test_excluded_columns_are_left_out_of_the_space_in_which_columns_are_shown()
 def test_another_matrix_is_refused(iris):
     with pytest.raises(ShapeError, match="not the matrix"):
         report_html(iris[0], iris[1][:, ::-1])
+
+
+def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the_picked():
+    wine = load_wine()
+    picked = ip.select(wine.matrix(), k=3, method="exact", labels=[f"bottle {i}" for i in range(178)])
+    table = Table(wine.values, wine.features, tuple(range(178)), numbers=tuple(range(1000, 1178)))
+    page = report_html(picked, wine.matrix(), candidates="rows", table=table)
+    text = words(re.sub(r"(?s)<(style|script)>.*?</\1>", "", page))
+    assert "178 rows × 13 columns; rows are the candidates" in text
+    assert "3 of 178 rows" in text
+    assert "The values of the picked rows, as they came: the first 12 of 13 columns" in text
+    for row in wine.values[picked.indices]:
+        assert " ".join(f"{value:.6g}" for value in row[:12]) in text
+    assert wine.features[11] in text
+    assert wine.features[12] not in text
+    assert str(1000 + picked.indices[0]) in text  # the number of the row in its file
+    spoken = re.sub(r"columns; rows are|first 12 of 13 columns", "", text)
+    assert "column" not in spoken
+
+
+def test_a_candidate_is_called_what_the_user_calls_it():
+    wine = load_wine()
+    picked = ip.select(wine.matrix(), k=2, method="greedy")
+    text = report_html(picked, wine.matrix(), candidates="rows", noun="bottle")
+    assert "The values of the picked bottles" in text  # the columns of X, where no other table is given
+    assert " ".join(number(value, 6) for value in wine.matrix()[:12, picked.indices[0]]) in words(text)
+    assert "2 of 178 bottles" in text
+    assert "picked row" not in text
+
+
+def test_a_table_of_text_and_numbers_is_shown_as_it_is():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"name": ["<ann>", "bob", "cyd"], "x": [1.0, 0.0, 2.0], "y": [0.0, 1.0, 2.0]})
+    picked = ip.select(frame[["x", "y"]].to_numpy().T, method="exact")
+    text = report_html(picked, frame[["x", "y"]].to_numpy().T, candidates="rows", noun="person", table=frame)
+    assert "<ann>" not in text
+    assert "<ann>" in words(text)
+    with pytest.raises(ShapeError, match="fewer than X has candidates"):
+        report_html(picked, frame[["x", "y"]].to_numpy().T, candidates="rows", table=frame[:1])
+
+
+def test_improving_swaps_and_close_losers_are_told_apart():
+    X = np.array([[1.02, 0.0, 0.75, 9.0], [0.0, 1.02, 0.68, 9.0]])
+    text = words(report_html(ip.select(X, method="greedy"), X))
+    assert "Improving swaps: each of these columns" in text
+    assert "Improving swaps" not in words(report_html(ip.select(X, method="exact"), X))
+
+
+def test_a_bound_that_helps_nobody_is_not_shown_as_a_percentage(iris):
+    picked, X = iris
+    search = replace(picked.search, status="time", lower_bound=1e-3 * picked.loss)
+    text = words(report_html(replace(picked, search=search), X))
+    assert "There is no useful bound yet" in text
+    assert "1e+02 %" not in text

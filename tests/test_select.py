@@ -1,4 +1,5 @@
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_labels_that_are_numbers_are_labels(method):
 @pytest.mark.parametrize("seed", range(5))
 def test_two_stage_is_brute_force_on_the_tied_set(seed):
     X = problem(seed, 4, 40)
-    picked = ip.select(X)
+    picked = ip.select(X, method="two-stage")
     tied = ip.isometry_pursuit(X).tied
     oracle = ip.brute_search(X[:, tied])
     assert picked.indices.tolist() == tied[oracle.indices].tolist()
@@ -102,9 +103,9 @@ def test_prices_beyond_float64_are_numbers():
 def test_an_included_column_outside_the_tied_set_is_reported():
     X = problem(1, 4, 40)
     outside = int(np.setdiff1d(np.arange(40), ip.isometry_pursuit(X).tied)[0])
-    picked = ip.select(X, include=[outside])
+    picked = ip.select(X, method="two-stage", include=[outside])
     assert "and those included" in picked.verdict
-    assert ip.select(X).verdict.endswith("candidates the pursuit left")
+    assert ip.select(X, method="two-stage").verdict.endswith("candidates the pursuit left")
 
 
 def test_few_subsets_are_tried_outright():
@@ -112,6 +113,80 @@ def test_few_subsets_are_tried_outright():
     found = ip.exact_search(X)
     assert (found.method, found.status, found.nodes, found.evaluations) == ("exact", "optimal", 0, 84)
     assert found.indices.tolist() == ip.brute_search(X).indices.tolist()
+
+
+# The method by size
+
+
+def hard(D=13):
+    """Wines whose best subset takes longer to prove than "auto" waits; the pursuit leaves it."""
+    return load_wine().matrix(D)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
+    X = problem(seed, 4, 25)
+    picked = ip.select(X)
+    assert (picked.method, picked.verdict, picked.pursuit) == ("exact", "proved optimal", None)
+    assert picked.loss == pytest.approx(ip.brute_search(X).loss)
+    assert "proof" in picked.reason
+    answer = picked.as_dict()
+    assert (answer["asked"], answer["method"], answer["reason"]) == ("auto", "exact", picked.reason)
+    asked = ip.select(X, method="exact").as_dict()
+    assert (asked["asked"], asked["reason"]) == ("exact", None)
+
+
+def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypatch):
+    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_SECONDS", 0.2)
+    X, seen = hard(), []
+    picked = ip.select(X, callback=lambda now: seen.append(now))
+    assert picked.method == "two-stage"
+    assert picked.verdict == f"proved optimal among the {len(picked.pursuit.tied)} candidates the pursuit left"
+    assert picked.loss == pytest.approx(52.06450395)
+    assert any("no subset of all 178 columns has a loss below" in note for note in picked.notes)
+    assert [method for method, _ in itertools.groupby(now.method for now in seen)] == ["exact", "two-stage"]
+    bounds = [now.lower_bound for now in seen]
+    assert bounds == sorted(bounds)  # over all columns, also while the tied ones are searched
+    assert bounds[-1] <= picked.loss
+
+
+def test_auto_is_exchange_search_where_the_pursuit_prunes_the_best_subset_known(monkeypatch):
+    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_SECONDS", 0.05)
+    X, seen = problem(3, 8, 600), []
+    picked = ip.select(X, time_limit=4, callback=lambda now: seen.append(now.method))
+    assert picked.method == "exchange"
+    assert picked.pursuit is None
+    assert picked.loss <= ip.select(X, method="two-stage", time_limit=4).loss
+    assert 8 <= picked.search.lower_bound <= picked.loss
+    assert any("exchange search answered" in note and "prunes" in note for note in picked.notes)
+    assert seen[0] == "exact"
+    assert seen[-1] == "exchange"
+
+
+def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
+    monkeypatch.setattr(sys.modules["isopursuit.select"], "PROOF_WORK", 100)
+    X = problem(3, 4, 30)
+    picked = ip.select(X)
+    assert picked.method == "exchange"
+    assert "30 columns of 4 entries are too many" in picked.reason
+    source = ip.select(ip.as_source(X))
+    assert source.method == "exchange"
+    assert source.loss == pytest.approx(picked.loss)
+
+
+def test_auto_answers_where_no_bounds_can_be_computed():
+    X = problem(0, 3, 60)
+    assert "c=20" in ip.select(X, c=20).reason
+
+
+def test_auto_is_never_worse_than_a_short_exchange_search():
+    """Twenty rows, strongly correlated: the pursuit prunes all good subsets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 20)) @ np.diag(0.8 ** np.arange(20)) @ rng.normal(size=(20, 300))
+    X = X / np.median(np.linalg.norm(X, axis=0))
+    picked, short = ip.select(X, time_limit=5), ip.exchange_search(X, kicks=0, time_limit=1)
+    assert picked.log_loss <= short.log_loss + 1e-9
+    assert short.log_loss < ip.select(X, method="two-stage", time_limit=5).log_loss
 
 
 # Explanations
@@ -142,13 +217,35 @@ def test_a_replacement_never_makes_the_columns_dependent(c):
     assert alone.alternatives == ()
 
 
+def test_alternatives_that_would_win_are_improving_swaps():
+    """Greedy picks column 2 first, which is best alone; columns 0 and 1 are better together."""
+    X = np.array([[1.02, 0.0, 0.75], [0.0, 1.02, 0.68]])
+    picked = ip.select(X, method="greedy")
+    assert 2 in picked.indices
+    assert picked.alternatives == picked.improving_swaps
+    assert picked.improving_swaps[0].loss == pytest.approx(ip.brute_search(X).loss)
+    assert "improving swaps: " in str(picked)
+    assert " for 2 (" in str(picked)
+    assert "close losers" not in str(picked)
+    assert any("an improving swap is known" in note for note in picked.notes)
+
+
+def test_alternatives_of_a_proved_answer_are_close_losers():
+    X = np.random.default_rng(3).normal(size=(3, 12))
+    picked = ip.select(X, method="exact")
+    assert picked.improving_swaps == ()
+    assert picked.alternatives == picked.close_losers
+    assert "close losers: " in str(picked)
+    assert "improving" not in str(picked)
+
+
 def test_a_price_beyond_float64_is_shown_as_a_power_of_e():
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1e-3]])
     price, other = (choice for choice in reversed(ip.select(X, method="exact").choices))
     assert (price.price, price.replacement) == (np.inf, 2)
     assert price.log_loss == pytest.approx(1000 - np.log(2) - 1)
     assert (other.price, other.replacement) == (np.inf, None)
-    assert "e^998.3  2" in str(ip.select(X, method="exact"))
+    assert "e^998.31  2" in str(ip.select(X, method="exact"))
 
 
 def test_of_two_losses_beyond_float64_the_lower_has_the_lower_price():
@@ -186,7 +283,7 @@ def test_a_column_outside_the_leading_space_is_zero_there():
 
 def test_where_the_pursuit_leaves_no_subset_that_is_independent_at_every_point_all_are_searched():
     X = np.random.default_rng(1638).integers(-1, 2, (3, 2, 6)).astype(float)
-    picked, best = ip.select(X), ip.select(X, method="exact")
+    picked, best = ip.select(X, method="two-stage"), ip.select(X, method="exact")
     assert picked.indices.tolist() == best.indices.tolist()
     assert any("so all columns were searched" in note for note in picked.notes)
     assert picked.verdict == best.verdict

@@ -6,6 +6,7 @@ from pages import Reader
 
 import isopursuit as ip
 from isopursuit.datasets import load_iris
+from isopursuit.results import loss_text
 from isopursuit.views import gram_table, table
 
 HOSTILE = "<script>alert(1)</script>\" onmouseover='x'"
@@ -17,7 +18,7 @@ def X():
 
 
 def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
-    picked = ip.select(X, labels=[f"iris {i}" for i in range(150)])
+    picked = ip.select(X, method="two-stage", labels=[f"iris {i}" for i in range(150)])
     page = Reader(picked._repr_html_())
     text = " ".join(page.words)
     assert picked.verdict in text
@@ -33,7 +34,22 @@ def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
 def test_a_search_that_ran_out_of_time_says_how_far_it_may_be(X):
     search = replace(ip.exact_search(X), status="time", loss=100.0, lower_bound=96.9)
     assert "within 3.1 % of optimal (time)" in search._repr_html_()
-    assert "no bound yet (time)" in replace(search, lower_bound=-np.inf)._repr_html_()
+    for useless in (-np.inf, 4.0, 49.0):
+        assert "no useful bound yet (time)" in replace(search, lower_bound=useless)._repr_html_()
+        assert " %" not in replace(search, lower_bound=useless).verdict
+    assert replace(search, lower_bound=51.0).verdict == "within 49 % of optimal (time)"
+    assert replace(search, status="gap", lower_bound=10.0).verdict == "within 90 % of optimal (gap)"  # as was asked
+
+
+def test_a_large_loss_is_shown_as_a_power_of_e_everywhere(X):
+    search = replace(ip.exact_search(X), status="time", loss=5.9e11, log_loss=np.log(5.9e11), lower_bound=4.1e11)
+    picked = replace(ip.select(X), search=search, loss=search.loss, log_loss=search.log_loss)
+    for text in (str(search), search._repr_html_(), str(picked), picked._repr_html_()):
+        assert "e^27.10" in text
+        assert "e+11" not in text
+    assert "e^26.74" in search._repr_html_()  # the bound
+    assert (loss_text(1e6), loss_text(1.01e6), loss_text(-3.0)) == ("1e+06", "e^13.83", "-3")
+    assert loss_text(replace(search, loss=np.inf, log_loss=2000.0)) == "e^2000.00"
 
 
 def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
@@ -50,7 +66,7 @@ def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
 
 def test_labels_are_only_text_everywhere(X):
     labels = [f"{HOSTILE} {i}" for i in range(150)]
-    picked = ip.select(X, labels=labels)
+    picked = ip.select(X, method="two-stage", labels=labels)
     for result in (picked, picked.search, picked.pursuit, ip.exact_search(X, labels=labels)):
         page = Reader(result._repr_html_())
         assert "script" not in page.tags

@@ -1,5 +1,7 @@
 """Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
 
+from isopursuit.audit import Audit, Swap, audit
+from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
@@ -19,8 +21,11 @@ from isopursuit.sources.columns import as_source
 
 __all__ = [
     "Alternative",
+    "Audit",
     "Certificate",
     "Choice",
+    "Compared",
+    "Comparison",
     "Effort",
     "IsoPursuitError",
     "PointwiseSelection",
@@ -29,9 +34,12 @@ __all__ = [
     "Search",
     "SearchProgress",
     "Selection",
+    "Swap",
     "as_source",
+    "audit",
     "basis_pursuit",
     "brute_search",
+    "compare",
     "exact_search",
     "exchange_search",
     "greedy_search",

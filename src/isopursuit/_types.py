@@ -13,7 +13,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 Label: TypeAlias = Hashable  # the name of one column
 Labels: TypeAlias = tuple[Label, ...]  # the names of all columns of a matrix, in order
 
-Method: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
+SearchMethod: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
+Method: TypeAlias = Literal["auto", SearchMethod]  # "auto": `select` chooses by size
 Space: TypeAlias = Literal["vectors", "leading"]  # where columns are compared if fewer than rows are picked
 
 # how a search ended; `results.Search` says what each means

@@ -65,6 +65,10 @@ class Clock:
         """A clock that starts now and has this fraction of the remaining time."""
         return Clock(time.perf_counter(), None if self.limit is None else fraction * self.remaining)
 
+    def within(self, seconds: float) -> Clock:
+        """The clock that began with this one and ends so many seconds from now, or with it if that is sooner."""
+        return Clock(self.started, self.seconds + min(seconds, self.remaining))
+
     def reserve(self, seconds: float) -> Clock:
         """The clock whose deadline is so many seconds before this one's, so that later work has time."""
         return self if self.limit is None else Clock(self.started, self.limit - seconds)

@@ -1,4 +1,4 @@
-"""What each picked column is worth: its price, its best replacement, and the columns that lose narrowly."""
+"""What each picked column is worth: its price, its best replacement, improving swaps and close losers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Labels, Method
+from isopursuit._types import Array, Indices, Labels, SearchMethod
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import to_loss
 from isopursuit.matrix import Matrix
 from isopursuit.normalize import LARGEST_LOG
-from isopursuit.results import Pursuit, Search, name_of
+from isopursuit.results import Pursuit, Search, loss_text, name_of
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.replacements import Replacement, ReplacementLists, Replacements, is_lower, ranked, rounding_after
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns
 
-PRUNED = 1e-9  # a difference of log-losses; a subset lower by this is better, not equal but for rounding (as "optimal")
 EXPLAINING_SHARE = 0.25  # of the remaining time, the most that is reserved for prices (guess)
 EXPLAINING_START = 0.1  # seconds reserved for prices of any matrix, however small (guess)
 SPEED = 2e8  # multiplications per second, a low estimate of the kernel's speed; a column's price needs k³ (guess)
@@ -28,11 +27,13 @@ COPIES = 4  # of all columns, that prices in memory need: two here, two in `Repl
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the stages of a selection found, and the notes they add for the user."""
+    """What the stages of a selection found, and the notes they add; which method ran, and why, where it was chosen."""
 
     search: Search
     pursuit: Pursuit | None = None
     notes: tuple[str, ...] = ()
+    method: SearchMethod | None = None
+    reason: str = ""
 
 
 def before_explaining(clock: Clock, n: int, k: int, P: int) -> Clock:
@@ -86,7 +87,7 @@ def explain(
     values: Array,
     labels: Labels | None,
     c: float,
-    method: Method,
+    method: str,
     outcome: Outcome,
     include: Sequence[int] | Indices,
     found: ReplacementLists,
@@ -105,13 +106,7 @@ def explain(
     unpriced = sum(swaps is None for swaps in found)
     if unpriced:
         notes += (f"the prices of {unpriced} of {len(choices)} columns were not computed: the time limit came first.",)
-    if outcome.pursuit is not None and any(
-        one.log_loss < search.log_loss - PRUNED and one.index not in include for one in choices
-    ):
-        notes += (
-            "a negative price marks a better column among those the pursuit pruned; method='exact' searches them all.",
-        )
-    return Selection(
+    selection = Selection(
         indices=search.indices,
         labels=tuple(name_of(labels, i) for i in search.indices.tolist()),
         loss=search.loss,
@@ -135,6 +130,20 @@ def explain(
         c=c,
         notes=notes,
     )
+    return replace(selection, notes=notes + _improving_note(selection))
+
+
+def _improving_note(selection: Selection) -> tuple[str, ...]:
+    """What the best improving swap is, if there is one, and which option finds it."""
+    if not selection.improving_swaps:
+        return ()
+    best, pursuit = selection.improving_swaps[0], selection.pursuit
+    if pursuit is not None and best.index not in pursuit.tied:
+        remedy = "the pursuit pruned that column, and method='exact' searches all columns"
+    else:
+        remedy = "method='exchange', or a longer time limit, tries such swaps"
+    lower = f"{best.label} in place of {best.displaces} lowers the loss to {loss_text(best)}"
+    return (f"an improving swap is known (a negative price): {lower}; {remedy}.",)
 
 
 def _choices(values: Array, labels: Labels | None, search: Search, found: ReplacementLists) -> tuple[Choice, ...]:

@@ -27,8 +27,9 @@ from isopursuit.errors import (
     did_you_mean,
     printable,
 )
+from isopursuit.identifiers import identifier_note
 from isopursuit.parameters import is_whole
-from isopursuit.rank import direction_rank, leading_directions
+from isopursuit.rank import direction_rank, leading_directions, row_triangle
 
 SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
 # the largest entry, and the inverse of the shortest column: sums of up to 1e27 squares of such numbers are within
@@ -94,8 +95,10 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         Whether X must have at least as many columns as rows.
     """
     if isinstance(X, Matrix) and X.validated and labels is None:
-        _check_wide(X.values, wide)
+        check_wide(X.values.shape, wide)
         return X
+    check_wide(getattr(X, "shape", ()), wide)  # before X is copied
+    frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
     names, values = (X.labels, X.values) if isinstance(X, Matrix) else _numbers(X)
     if values.ndim < 2:
         raise ShapeError(
@@ -110,7 +113,35 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if labels is not None:
         _check_labels(labels, values.shape[1])
     found = _checked(values, labels, wide)
-    return replace(found, notes=X.notes + found.notes, rounding=X.rounding) if isinstance(X, Matrix) else found
+    D, P = values.shape
+    notes = found.notes
+    if frame:
+        notes += identifier_note(values, names, "drop what only names rows")
+    if D > P:
+        notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
+    if isinstance(X, Matrix):
+        return replace(found, notes=X.notes + notes, rounding=X.rounding)
+    return replace(found, notes=notes)
+
+
+def check_count(k: object, shape: tuple[int, ...]) -> None:
+    """Refuse, before any work, to pick more columns than a matrix of this shape has."""
+    D, P = shape
+    if not is_whole(k) or k <= P:
+        return
+    turned = f" Did you mean X.T, whose {D} columns are the rows of X?" if k <= D else ""
+    raise ParameterError(
+        f"k={k} is out of range: X has {P} columns, which are the candidates, and {D} rows.{turned} "
+        f"Otherwise pick from 1 to {min(D, P)} columns."
+    )
+
+
+def with_fewer_rows(matrix: Matrix) -> Matrix:
+    """The columns in coordinates of a space that they span, if there are more rows than columns: P × P instead of
+    D × P, with the same inner products.
+    """
+    D, P = matrix.values.shape
+    return matrix if D <= P else replace(matrix, values=row_triangle(matrix.values.T))
 
 
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
@@ -173,6 +204,12 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
 
 def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     """The matrix in its leading k dimensions: see `row_space`. Columns of which only rounding is left become zero."""
+    P, left = matrix.values.shape[1], matrix.values.shape[1] - len(set(without))
+    if left < k:
+        raise ShapeError(
+            f"Only {left} of {P} columns can be picked (the others are excluded), but {k} are needed. Exclude fewer "
+            "columns, or pass a smaller k."
+        )
     before = np.linalg.norm(matrix.values, axis=0)
     leading, angle = leading_directions(matrix.values, k, without)
     values = leading.T @ matrix.values
@@ -256,7 +293,7 @@ def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
     D, P = values.shape
     if values.size == 0:
         raise ShapeError(f"X is empty: it has shape {D} × {P}. Pass at least one row and one column.")
-    _check_wide(values, wide)
+    check_wide(values.shape, wide)
     sizes = np.maximum(values.max(axis=0), -values.min(axis=0))
     largest = float(sizes.max())
     if not largest < LARGEST:
@@ -275,9 +312,10 @@ def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
     return Matrix(values, labels, notes, validated=True)
 
 
-def _check_wide(values: Array, wide: bool) -> None:
-    D, P = values.shape
-    if wide and P < D:
+def check_wide(shape: tuple[int, ...], wide: bool = True) -> None:
+    """Refuse a matrix of this shape with more rows than columns where as many columns as rows are to be picked."""
+    D, P = shape if len(shape) == 2 else (0, 0)
+    if wide and 0 < P < D:
         raise ShapeError(
             f"X has {D} rows and only {P} columns, but columns are the candidates and {D} of them are needed. "
             "Did you mean X.T? Otherwise pass fewer rows, or to `select` a smaller k."

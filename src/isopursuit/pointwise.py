@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Labels, Method
+from isopursuit._types import Array, Indices, Label, Labels, SearchMethod
 from isopursuit.clock import Clock
 from isopursuit.errors import InputError, printable
 from isopursuit.matrix import Matrix, as_points
@@ -156,7 +156,7 @@ def select_pointwise(
     X: Any,
     c: float = 1.0,
     *,
-    method: Method = "two-stage",
+    method: SearchMethod = "two-stage",
     labels: Sequence[Label] | None = None,
     normalization: Normalization = "symmetric",
     workers: int = 1,
@@ -253,5 +253,5 @@ def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
         return pursued
     searches = {"exact": exact, "exchange": exchange_search, "greedy": greedy_search, "brute": brute_search}
     if method not in searches:
-        raise unknown(method)
+        raise unknown(method, SearchMethod)
     return lambda matrix, limit: (searches[method](matrix, c, time_limit=limit), None, 0)

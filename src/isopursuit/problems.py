@@ -17,15 +17,24 @@ from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
 from isopursuit.loss.penalty import log_spectral_loss, log_sum
-from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, as_points, in_row_space, name_columns
+from isopursuit.matrix import (
+    ColumnNumbers,
+    Matrix,
+    as_indices,
+    as_points,
+    check_count,
+    in_row_space,
+    name_columns,
+    with_fewer_rows,
+)
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_size
 from isopursuit.pursuit.programs import isometry_pursuit
-from isopursuit.rank import rotated, spectrum
+from isopursuit.rank import spectrum
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.inputs import as_array_pool, as_column_numbers
 from isopursuit.search.replacements import ReplacementLists
-from isopursuit.sources.columns import Columns, as_source, refuse_labels
+from isopursuit.sources.columns import Columns, as_candidates, as_source, refuse_labels
 
 MOST_TIED = 5000  # columns of a source that the second stage loads; beyond, those with weight alone (guess)
 
@@ -58,6 +67,7 @@ class MatrixProblem:
     ) -> MatrixProblem:
         """Validate what the caller passed; labels become numbers here."""
         points, many = as_points(X, labels, wide=k is None)
+        check_count(k, points[0].values.shape)
         D = len(points[0].values)
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
@@ -109,12 +119,19 @@ class MatrixProblem:
         numbers = np.setdiff1d(np.union1d(pursuit.tied, self.include), self.exclude).astype(np.intp)
         return numbers, [one.take(numbers) for one in self.points]
 
+    def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
+        """The numbers of columns that are numbers or labels, sorted and without repeats."""
+        return np.array(as_indices(columns, self.points[0], what), dtype=np.intp)
+
+    def taken(self, indices: Indices) -> tuple[Array, list[Array | None]]:
+        """These columns (n, rows, m), and the rounding of each at each point, as in `Matrix`."""
+        rounding = [None if one.rounding is None else one.rounding[indices] for one in self.points]
+        return np.stack([one.values[:, indices] for one in self.points]), rounding
+
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (n, rows, k), and what could replace each."""
-        values = np.stack([one.values[:, search.indices] for one in self.points])
-        points = self.points
-        if self.rows > points[0].values.shape[1]:
-            points = [replace(one, values=rotated(one.values)) for one in points]
+        values, _ = self.taken(search.indices)
+        points = [with_fewer_rows(one) for one in self.points]
         return values, replacements_in_memory(points, search, c, self.exclude, clock)
 
     def loss_of_vectors(self, indices: Indices, c: float) -> float | None:
@@ -150,7 +167,7 @@ class SourceProblem:
     ) -> SourceProblem:
         """Validate what the caller passed; a source has no labels, and its entries are checked by the first pass."""
         refuse_labels(labels)
-        columns = as_source(X, leading=k if space == "leading" else None)
+        columns = as_source(X, leading=k) if space == "leading" else as_candidates(X, k)
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
         k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
@@ -198,6 +215,15 @@ class SourceProblem:
         numbers = np.union1d(tied, self.include)
         values, rounding = load(self.columns, numbers)
         return numbers, [Matrix(values, None, notes, rounding, validated=True)]
+
+    def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
+        """Column numbers, sorted and without repeats."""
+        return as_column_numbers(columns, self.size[2], what)
+
+    def taken(self, indices: Indices) -> tuple[Array, list[Array | None]]:
+        """These columns (1, rows, m), and the rounding of each, as in `Matrix`."""
+        values, rounding = load(self.columns, indices)
+        return values[None], [rounding]
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (1, rows, k), and what could replace each."""

@@ -24,16 +24,16 @@ def spectrum(stack: Array) -> Array:
 
 
 def singular_values(values: Array) -> Array:
-    """Singular values of a matrix, in descending order, without a copy of it if it is wide.
+    """Singular values of a matrix, in descending order, without a copy of it.
 
-    Blocks of columns are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate.
+    Blocks of its longer side are reduced to triangles by QR (no Gram matrix is formed), so small ones stay accurate.
     """
-    return spectrum(row_triangle(values) if values.shape[0] <= values.shape[1] else rotated(values))
+    return spectrum(row_triangle(values if values.shape[0] <= values.shape[1] else values.T))
 
 
 def rotated(values: Array) -> Array:
-    """Columns (…, D, P) with D > P in an orthonormal basis of their span, (…, P, P): the R of their QR."""
-    return np.asarray(np.linalg.qr(values, mode="r"), dtype=np.float64)
+    """Columns at n points (n, D, P), D > P, in orthonormal bases of their spans, (n, P, P): inner products stay."""
+    return np.stack([row_triangle(one.T) for one in values])
 
 
 def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -> Array:
@@ -108,8 +108,16 @@ def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
 
 
 def leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[Array, float]:
-    """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE."""
+    """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE.
+
+    Of X with more rows than columns the space is that of X V_k, where X = Q R and R = U S Vᵀ: nothing here is larger
+    than X itself.
+    """
     kept = np.delete(values, without, axis=1) if without else values
-    u, s, _ = np.linalg.svd(row_triangle(kept).T)
+    if kept.shape[0] > kept.shape[1]:
+        _, s, vt = np.linalg.svd(row_triangle(kept.T))
+        u = np.linalg.qr(kept @ vt[:k].T)[0]
+    else:
+        u, s, _ = np.linalg.svd(row_triangle(kept).T)
     gap = s[k - 1] - (s[k] if k < len(s) else 0.0)
     return fix_signs(u[:, :k]), EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))

@@ -17,31 +17,35 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from isopursuit import plots
-from isopursuit.errors import PackageError, optional
+from isopursuit.audit import Audit
+from isopursuit.errors import PackageError, ShapeError, optional
+from isopursuit.files import Table
 from isopursuit.matrix import as_matrix
 from isopursuit.outputs import write_whole
+from isopursuit.parameters import is_number
 from isopursuit.plots.inline import inline_svg
-from isopursuit.results import loss_text
+from isopursuit.results import USEFUL, loss_text
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
-from isopursuit.views import fixed, number, percent, shade
+from isopursuit.views import fixed, number, percent, shade, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
+Candidates = Literal["columns", "rows"]
 NUMBERED = 16  # columns: the cells of a larger Gram matrix are colours without numbers (as many as fit a page's width)
 DRAWN = 64  # columns: a larger Gram matrix is a picture instead of a table (a guess)
+MOST_COLUMNS = 12  # of a table, that are shown for the picked rows (guess: more do not fit a page's width)
 PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions the report names
 
 
 def write_report(
-    selection: Selection,
+    selection: Selection | Audit,
     X: Any,
     path: str | PathLike[str],
     *,
@@ -50,6 +54,9 @@ def write_report(
     command: str | None = None,
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
+    candidates: Candidates = "columns",
+    noun: str | None = None,
+    table: Any = None,
 ) -> Path:
     """Write `report_html` to a file, whole or not at all, and return its path.
 
@@ -63,14 +70,25 @@ def write_report(
     ...     "Four irises" in written.read_text(encoding="utf-8")
     True
     """
-    text = report_html(selection, X, title=title, source=source, command=command, history=history, options=options)
+    text = report_html(
+        selection,
+        X,
+        title=title,
+        source=source,
+        command=command,
+        history=history,
+        options=options,
+        candidates=candidates,
+        noun=noun,
+        table=table,
+    )
     path = Path(path)
     write_whole(path, text)
     return path
 
 
 def report_html(
-    selection: Selection,
+    selection: Selection | Audit,
     X: Any,
     *,
     title: str | None = None,
@@ -78,13 +96,16 @@ def report_html(
     command: str | None = None,
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
+    candidates: Candidates = "columns",
+    noun: str | None = None,
+    table: Any = None,
 ) -> str:
     """What was asked, what was picked and why, the proof, the pictures, and how to repeat it, as one HTML page.
 
     Parameters
     ----------
-    selection : Selection
-        The answer of `select`.
+    selection : Selection or Audit
+        The answer of `select`, or of `audit`: then the page is about the given columns, with the best subset found.
     X : array_like (D, P) or data frame
         What it was selected from.
     title : str, optional
@@ -97,6 +118,14 @@ def report_html(
         What a callback collected during the search, for a picture of it.
     options : mapping, optional
         What else was asked, by name: time limit, columns to include, ...
+    candidates : {"columns", "rows"}
+        What the candidates, which are the columns of X, are in the table that the user has. For rows the report shows
+        the values of those that were picked.
+    noun : str, optional
+        What one candidate is called, such as "patient"; "row" or "column" if not given.
+    table : array_like, data frame or `isopursuit.files.Table`, optional
+        The table as the user has it, with its rows in the order of the candidates: before standardization. X, turned
+        back into a table, if not given.
 
     Returns
     -------
@@ -108,14 +137,25 @@ def report_html(
         Jinja2, which the extra `report` brings, is not installed.
     """
     template = _template()
+    audit = selection if isinstance(selection, Audit) else None
+    selection = selection.given if isinstance(selection, Audit) else selection
     values = as_matrix(X, wide=False).values
+    noun = candidates.removesuffix("s") if noun is None else noun
+    names, entries, numbers = _shown_table(values if table is None else table, candidates, turned=table is None)
     script = _asset("report.js")
     gram = selection.gram if selection.k <= DRAWN else None
-    pictures, no_pictures = _pictures(selection, X, history)
+    pictures, no_pictures = _pictures(selection, X, history, noun)
     page = template.render(
         selection=selection,
+        audit=audit,
         values=values,
-        title=f"{selection.k} of {values.shape[1]} columns" if title is None else title,
+        title=f"{selection.k} of {values.shape[1]} {noun}s" if title is None else title,
+        noun=noun,
+        candidates=candidates,
+        table_shape=entries.shape,
+        picked_values=_picked_values(selection, noun, names, entries) if candidates == "rows" else None,
+        numbers=numbers,
+        useful=USEFUL,
         source=source,
         command=command,
         options=options or {},
@@ -140,7 +180,8 @@ def _template() -> Any:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= {"number": number, "percent": percent, "fixed": fixed, "shade": shade}
-    environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key}
+    environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key, "signed": signed, "cell": _cell}
+    environment.tests["number"] = is_number
     environment.tests["finite"] = math.isfinite
     return environment.from_string(_asset("report.html.jinja"))
 
@@ -168,7 +209,43 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress]) -> tuple[dict[str, str], str]:
+def _shown_table(table: Any, candidates: Candidates, *, turned: bool) -> tuple[Sequence[Any], Any, Sequence[int]]:
+    """The names of a table's columns, its entries (rows, columns), and the number of each row in its file.
+
+    A table that is `turned` is X itself, whose columns are the candidates.
+    """
+    if turned:
+        entries = table.T if candidates == "rows" else table
+        return range(entries.shape[1]), entries, range(table.shape[1])
+    names: Sequence[Any]
+    if isinstance(table, Table):
+        names, entries = table.columns, table.values
+    elif hasattr(table, "columns") and hasattr(table, "to_numpy"):
+        names, entries = list(table.columns), table.to_numpy()
+    else:
+        entries = np.asarray(table)
+        names = range(entries.shape[1])
+    numbers: Sequence[int] = (isinstance(table, Table) and candidates == "rows" and table.numbers) or ()
+    return names, entries, numbers or range(max(entries.shape))
+
+
+def _picked_values(selection: Selection, noun: str, names: Sequence[Any], entries: Any) -> dict[str, Any]:
+    """The values of the picked rows in the table's first columns: a caption, the heads, and the entries row by row."""
+    if len(entries) <= int(selection.indices.max()):
+        raise ShapeError(f"The table has {len(entries)} rows, fewer than X has candidates. Pass one row for each.")
+    caption = f"The values of the picked {noun}s, as they came"
+    if len(names) > MOST_COLUMNS:
+        caption += f": the first {MOST_COLUMNS} of {len(names)} columns"
+    heads = [(noun, False), *((str(name), True) for name in names[:MOST_COLUMNS])]
+    return {"caption": caption, "heads": heads, "rows": entries[selection.indices, :MOST_COLUMNS].tolist()}
+
+
+def _cell(value: object) -> str:
+    """A value of a table for reading."""
+    return number(float(value), 6) if is_number(value) else str(value)
+
+
+def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str) -> tuple[dict[str, str], str]:
     """SVG by caption, or why there is none."""
     columns = plots.compared_columns(X, selection)  # refuses another matrix, drawn or not
     try:
@@ -176,21 +253,23 @@ def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress]) -
     except PackageError as error:
         return {}, str(error)
     drawings: dict[str, Callable[[Axes], object]] = {
-        "Each singular value would be 1 in an orthonormal set.": partial(plots.plot_singular_values, selection),
-        "How long the columns are. Marks below the bars are the picked ones.": partial(
-            plots.plot_lengths, X, selection
+        "Each singular value would be 1 in an orthonormal set.": partial(
+            plots.plot_singular_values, selection, noun=noun
+        ),
+        f"How long the {noun}s are. Marks below the bars are the picked ones.": partial(
+            plots.plot_lengths, X, selection, noun=noun
         ),
         "The same after normalization, as the pursuit sees them: 1 is best, long and short both come out short.": (
-            partial(plots.plot_lengths, X, selection, normalized=True)
+            partial(plots.plot_lengths, X, selection, normalized=True, noun=noun)
         ),
         "Before: the inner products of all candidates, with the picked ones marked.": partial(
-            plots.plot_gram, columns, picked=selection
+            plots.plot_gram, columns, picked=selection, noun=noun
         ),
     }
     if selection.k > DRAWN:
-        drawings["After: the inner products of the picked."] = partial(plots.plot_gram, selection)
+        drawings["After: the inner products of the picked."] = partial(plots.plot_gram, selection, noun=noun)
     if selection.k == 2:
-        drawings["The columns themselves."] = partial(plots.plot_vectors, X, selection)
+        drawings[f"The {noun}s themselves."] = partial(plots.plot_vectors, X, selection, noun=noun)
     if history:
         whole = [*history, _last(selection, history[-1])]
         drawings["The search: the two lines meet when the proof is complete."] = partial(plots.plot_progress, whole)

@@ -16,6 +16,10 @@ from isopursuit.renamed import warn_renamed
 
 FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
 PROVED = 1e-9  # a relative gap; up to this an answer is called proved optimal, as in the exact search
+USEFUL = 0.5  # a relative gap; beyond it the best loss may be less than half of the one known (guess)
+NO_BOUND = "no useful bound yet"
+LARGEST_EXPONENT = 709  # of e, that float64 holds (derived: log 1.8e308 = 709.8)
+LARGE = 1e6  # a loss; larger ones are shown as powers of e, for their digits mean nothing to a reader (guess)
 
 
 def name_of(labels: Labels | None, index: int) -> Label:
@@ -189,8 +193,8 @@ class Pursuit:
     def _repr_html_(self) -> str:
         gap = self.certificate.gap
         verdict = "proved optimal" if gap <= PROVED else f"proved within {views.percent(gap)} of the optimum"
-        if not np.isfinite(gap):
-            verdict = "nothing is proved: the constraint is not met"
+        if not gap <= USEFUL:
+            verdict = NO_BOUND if np.isfinite(gap) else "nothing is proved: the constraint is not met"
         rows = [
             ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
             ("solution", "the only one" if self.unique else f"one of many ({self.solution})"),
@@ -270,9 +274,8 @@ class Search:
             return "proved optimal"
         if self.status == "heuristic":
             return "no proof"
-        if not np.isfinite(self.gap):
-            return f"no bound yet ({self.status})"
-        return f"within {100 * self.gap:.2g} % of optimal ({self.status})"
+        asked = self.status == "gap"  # then the caller finds the gap useful, however large
+        return f"{within(self.gap, most=np.inf if asked else USEFUL)} ({self.status})"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not finite becomes None."""
@@ -295,7 +298,7 @@ class Search:
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         rows = [
             (f"{self.objective} loss", loss),
-            ("no subset is below", f"{self.lower_bound:.9g}" if np.isfinite(self.lower_bound) else "unknown"),
+            ("no subset is below", loss_text(self.lower_bound, 9) if np.isfinite(self.lower_bound) else "unknown"),
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),
         ]
@@ -317,6 +320,29 @@ class Valued(Protocol):
         ...
 
 
-def loss_text(answer: Valued, digits: int = 6) -> str:
-    """The loss, or its logarithm as an exponent where the loss itself is beyond float64."""
-    return f"{answer.loss:.{digits}g}" if np.isfinite(answer.loss) else f"e^{answer.log_loss:.6g}"
+def loss_text(answer: Valued | float, digits: int = 6) -> str:
+    """A loss for reading, given as a number or as what has one: above `LARGE` a power of e, known to 1 %.
+
+    Every loss and every bound on losses that people read is formatted here.
+
+    Examples
+    --------
+    >>> loss_text(3.14159265), loss_text(5.9e11), loss_text(float("inf"))
+    ('3.14159', 'e^27.10', 'above e^709')
+    """
+    loss, log_loss = (answer, np.inf) if isinstance(answer, float | int) else (answer.loss, answer.log_loss)
+    if not loss > LARGE:
+        return f"{loss:.{digits}g}"
+    log_loss = float(np.log(loss)) if np.isfinite(loss) else log_loss
+    return f"e^{log_loss:.2f}" if np.isfinite(log_loss) else f"above e^{LARGEST_EXPONENT}"
+
+
+def within(gap: float, most: float = USEFUL) -> str:
+    """How far from optimal an answer can be, in words; a gap above `most` says nothing that helps.
+
+    Examples
+    --------
+    >>> within(0.031), within(0.97)
+    ('within 3.1 % of optimal', 'no useful bound yet')
+    """
+    return f"within {views.percent(gap)} of optimal" if gap <= most else NO_BOUND

@@ -1,5 +1,8 @@
 """The main function: normalize → pursue → search, and an answer that explains itself.
 
+The method "auto" is in `_auto`: a proof over all columns says more than one over what the pursuit left, so that comes
+first, for a short time; then the paper's two stages, if they leave the best subset known; then exchange search.
+
 One rule shares the time limit: the prices at the end are left what they are estimated to take, at most a quarter of the
 time; of the rest the pursuit may take `PURSUIT_SHARE`, and the search takes whatever the pursuit did not use.
 """
@@ -12,10 +15,11 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Label, Method, Space
+from isopursuit._types import Indices, Label, Method, Space
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.explain import Outcome, before_explaining, explain
+from isopursuit.explain import PRUNED, Outcome, before_explaining, explain
+from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_exponent, as_gap
@@ -23,10 +27,13 @@ from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import ExactSettings, exact, exact_search
-from isopursuit.search.exchange import exchange_search
+from isopursuit.search.exchange import default_effort, exchange, exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.search.incumbent import Callback
-from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.incumbent import Callback, SearchProgress
+from isopursuit.search.inputs import as_array_pool, as_pool
+from isopursuit.search.pool import ArrayPool
+from isopursuit.search.settings import MANY_COLUMNS
+from isopursuit.search.source_pool import SourcePool
 from isopursuit.selection import Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
@@ -34,6 +41,18 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 Problem = MatrixProblem | SourceProblem
 
 PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of two stages may take (guess)
+
+# "auto": n P D² beyond which no proof is tried, if at most MANY_COLUMNS columns are picked, and if more are (guess)
+PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
+# seconds, and share of the time, of the exact search that "auto" begins with (guess)
+FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3
+TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
+UNDECIDED = (
+    "time",
+    "nodes",
+    "memory",
+    "heuristic",
+)  # statuses of a search that more time or another method may improve
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,7 @@ def select(
     k: int | None = None,
     c: float = 1.0,
     *,
-    method: Method = "two-stage",
+    method: Method = "auto",
     space: Space = "vectors",
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
@@ -75,7 +94,10 @@ def select(
         How many columns to pick: D if not given.
     c : float
         The paper's exponent.
-    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
+        "auto" chooses: "exact" if that proves the best of all columns within a few seconds; else "two-stage" if that
+        ends with a proof and the pursuit leaves the best subset known; else, or where X is large, "exchange", with the
+        bound that is known. The answer says which ran (`Selection.method`) and why (`Selection.reason`).
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
         found and proved. An orthonormal basis present in X is always in that set, and returned if the search finishes.
         "exact" proves the best of all columns. The others are comparisons.
@@ -93,7 +115,7 @@ def select(
     gap : float
         Stop as soon as the subset is proved to be within this relative distance of the best.
     callback : callable, optional
-        Called with a `SearchProgress` while "two-stage" or "exact" search; return True to stop.
+        Called with a `SearchProgress` while "auto", "two-stage" or "exact" search; return True to stop.
 
     Returns
     -------
@@ -109,7 +131,7 @@ def select(
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
     if method not in get_args(Method):
-        raise unknown(method)
+        raise unknown(method, Method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
     if space not in get_args(Space):
         raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
@@ -118,15 +140,19 @@ def select(
     outcome = _run(problem, options, before_explaining(clock, *problem.size))
     values, found = problem.replacements(outcome.search, options.c, clock)
     outcome = replace(outcome, notes=problem.notes + outcome.notes)
-    picked = explain(values, problem.labels, options.c, method, outcome, problem.include, found)
+    ran = outcome.method or method
+    picked = explain(values, problem.labels, options.c, ran, outcome, problem.include, found)
     vectors = problem.loss_of_vectors(picked.indices, options.c)
     if vectors is not None:
         picked = replace(picked, space="leading", log_loss_of_vectors=vectors)
-    return replace(picked, matrix=values if problem.many else values[0], excluded=tuple(map(int, problem.exclude)))
+    values = values if problem.many else values[0]
+    return replace(picked, matrix=values, excluded=tuple(map(int, problem.exclude)), reason=outcome.reason)
 
 
 def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     """Everything before the prices."""
+    if options.method == "auto":
+        return _auto(problem, options, clock)
     if options.method != "two-stage":
         return Outcome(_search(problem, options, clock))
     if problem.k < problem.rows:
@@ -146,6 +172,80 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return Outcome(_search(problem, replace(options, method="exact"), clock), notes=(note,))
 
 
+def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
+    """The method by size: a proof where it can be had, else the best subset that can be found, with its bound."""
+    n, k, P = problem.size
+    pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, k)
+    if n * P * problem.rows**2 > (PROOF_WORK if k <= MANY_COLUMNS else MANY_PROOF_WORK):
+        reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
+        return _exchanged(pool, options, clock, None, reason)
+    if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
+        return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
+    short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
+    start: Indices | None = None
+    if k > MANY_COLUMNS:  # descents from several starts alone are often better than one that is improved for long
+        start = exchange(pool, replace(default_effort(pool), kicks=0), short).indices
+    report = _reporting(options, "exact")
+    first = exact(pool, ExactSettings(options.gap, workers=worker_count(None), callback=report, start=start), short)
+    if first.status not in UNDECIDED:
+        return Outcome(first, method="exact", reason="a search of all columns ended with a proof")
+    pruned = _try_two_stage(problem, options, clock, first)
+    if isinstance(pruned, Outcome):
+        return pruned
+    return _exchanged(pool, options, clock, first, f"no proof within a few seconds, and {pruned}")
+
+
+def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | str:
+    """The two-stage answer, if the pursuit leaves the best subset known and the search among what it leaves ends by
+    proof; if not, why.
+    """
+    if problem.k < problem.rows or (len(problem.exclude) and isinstance(problem, SourceProblem)):
+        return "the pursuit cannot prune here"
+    part = clock.within(TIED_SHARE * clock.remaining)
+    try:
+        pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
+    except RangeError:
+        return "the pursuit cannot prune here"
+    if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
+        return "the pursuit prunes columns of the best subset known"
+    bound = first.lower_bound
+    options = replace(options, callback=_reporting(options, "two-stage", bound))
+    found = _search_tied(problem, pursuit, options, part, first.indices)
+    if found.status in UNDECIDED or found.log_loss > first.log_loss + PRUNED:
+        return f"none among the {len(pursuit.tied)} columns that the pursuit leaves"
+    reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
+    note = f"no subset of all {problem.size[2]:,} columns has a loss below {bound:.6g}."
+    return Outcome(found, pursuit, (note,), "two-stage", reason)
+
+
+def _exchanged(
+    pool: ArrayPool | SourcePool, options: _Options, clock: Clock, first: Search | None, reason: str
+) -> Outcome:
+    """Exchange search of all columns from the subset `first`, with the better of the two bounds, and why it ran."""
+    start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
+    found = exchange(pool, default_effort(pool, start, _reporting(options, "exchange", bound)), clock)
+    if first is not None and found.status == "heuristic":
+        found = replace(found, status=first.status, lower_bound=max(first.lower_bound, found.lower_bound))
+    note = f"exchange search answered: {reason}."
+    if first is not None:
+        note += " method='exact' searches for a proof until the time limit."
+    return Outcome(found, notes=(note,), method="exchange", reason=reason)
+
+
+def _reporting(options: _Options, method: str, bound: float | None = None) -> Callback | None:
+    """The callback, which is told the method that runs, and a bound over all columns if that of the search is not."""
+    given = options.callback
+    if given is None:
+        return None
+
+    def report(now: SearchProgress) -> bool | None:
+        known = now.lower_bound if bound is None else bound
+        gap = (now.incumbent - known) / now.incumbent if np.isfinite(now.incumbent) else np.inf
+        return given(replace(now, method=method, lower_bound=known, gap=max(gap, 0.0)))
+
+    return report
+
+
 def _search(problem: Problem, options: _Options, clock: Clock) -> Search:
     """A search over all columns."""
     X, c = problem.searched, options.c
@@ -158,15 +258,19 @@ def _search(problem: Problem, options: _Options, clock: Clock) -> Search:
     return others[options.method](X, c, **given)
 
 
-def _search_tied(problem: Problem, pursuit: Pursuit, options: _Options, clock: Clock) -> Search:
-    """The second stage: an exact search among the tied columns and those to include."""
+def _search_tied(
+    problem: Problem, pursuit: Pursuit, options: _Options, clock: Clock, start: Indices | None = None
+) -> Search:
+    """The second stage: an exact search among the tied columns and those to include, from the subset `start`."""
     numbers, points = problem.kept(pursuit)
     include = ColumnNumbers(np.searchsorted(numbers, problem.include).tolist())
     given = options.callback
     callback: Callback | None = None if given is None else lambda now: given(replace(now, indices=numbers[now.indices]))
     pool = as_array_pool(points, options.c, include)
+    start = None if start is None else np.searchsorted(numbers, start)
     # the columns are pruned already
-    found = exact(pool, ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False), clock)
+    settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)
+    found = exact(pool, settings, clock)
     return replace(found, indices=numbers[found.indices], labels=problem.labels)
 
 
@@ -191,6 +295,6 @@ def two_stage(
     return pursuit, replace(found, indices=numbers[found.indices], labels=problem.labels)
 
 
-def unknown(method: object) -> ParameterError:
-    """The error for an unknown method."""
-    return ParameterError(f"method={method!r} is not known. Use {', '.join(map(repr, get_args(Method)))}.")
+def unknown(method: object, known: Any) -> ParameterError:
+    """The error for an unknown method; `known` is the type of those that there are."""
+    return ParameterError(f"method={method!r} is not known. Use {', '.join(map(repr, get_args(known)))}.")

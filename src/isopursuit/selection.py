@@ -13,6 +13,9 @@ from isopursuit.errors import printable
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Pursuit, Search, loss_text, plain
 
+IMPROVES = 1e-9  # a difference of log-losses; lower by this is better, not equal but for rounding (as "optimal")
+LISTED = 3  # alternatives of each kind that the text of a selection lists
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -32,12 +35,15 @@ class Choice:
     log_loss: float = float("inf")
 
     def price_text(self, digits: int = 3) -> str:
-        """The price for reading, as a power of e where it overflows float64."""
+        """The price for reading, as a power of e where it is large: `loss_text`."""
         if np.isnan(self.price):
             return "unknown"
-        if self.replacement is None or np.isfinite(self.price):
-            return f"{self.price:.{digits}g}"
-        return f"e^{self.log_loss:.4g}" if self.price > 0 else "-inf"
+        if np.isfinite(self.price):
+            return f"-{loss_text(-self.price, digits)}" if self.price < 0 else loss_text(self.price, digits)
+        if self.replacement is None:
+            return "inf"
+        # beyond float64 a difference of losses is the larger of the two
+        return f"e^{self.log_loss:.2f}" if self.price > 0 else "-inf"
 
     @property
     def replacement_text(self) -> str:
@@ -49,7 +55,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A column that lost narrowly: the least loss with it in, by one exchange, and the label it would displace."""
+    """A column that was not picked: the least loss with it in, by one swap, and the label that it would displace.
+
+    `loss` is above the selection's for a close loser, and below it for an improving swap.
+    """
 
     index: int
     label: Label
@@ -84,7 +93,9 @@ class Selection:
     choices : tuple of Choice
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
-        The columns that lose narrowly, best first.
+        Columns that single swaps put in, lowest loss first: `improving_swaps`, then `close_losers`.
+    reason : str
+        Why `method` ran, where method="auto" chose it; empty otherwise.
     excluded : tuple of int
         The columns that could not be picked. With space="leading" they take no part in that space.
     """
@@ -104,6 +115,7 @@ class Selection:
     excluded: tuple[int, ...] = ()
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
+    reason: str = ""
 
     @property
     def k(self) -> int:
@@ -125,6 +137,29 @@ class Selection:
         """The inner products of the picked columns, (k, k): the mean over the points where there are many."""
         products = np.swapaxes(self.matrix, -1, -2) @ self.matrix
         return products if products.ndim == 2 else products.mean(axis=0)
+
+    @property
+    def improving_swaps(self) -> tuple[Alternative, ...]:
+        """The alternatives whose loss is below that of the picked columns, lowest first: each of them, put in place of
+        the column that it displaces, improves the answer. There are none if the answer is proved optimal of all.
+        """
+        return tuple(one for one in self.alternatives if one.log_loss < self.log_loss - IMPROVES)
+
+    @property
+    def close_losers(self) -> tuple[Alternative, ...]:
+        """The alternatives that would do no better than the picked columns, lowest loss first."""
+        return self.alternatives[len(self.improving_swaps) :]
+
+    @property
+    def swap_lines(self) -> list[str]:
+        """The best alternatives for reading: improving swaps on one line, close losers on another."""
+        better = [f"{one.label} for {one.displaces} ({loss_text(one)})" for one in self.improving_swaps[:LISTED]]
+        near = [f"{one.label} ({loss_text(one)})" for one in self.close_losers[:LISTED]]
+        return [
+            f"{name}: {', '.join(map(printable, some))}"
+            for name, some in (("improving swaps", better), ("close losers", near))
+            if some
+        ]
 
     @property
     def verdict(self) -> str:
@@ -154,6 +189,8 @@ class Selection:
         return {
             **self.search.as_dict(),
             "method": self.method,
+            "asked": "auto" if self.reason else self.method,
+            "reason": self.reason or None,
             "c": self.c,
             "k": self.k,
             "space": self.space,
@@ -175,24 +212,26 @@ class Selection:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
-        lines.append(f"  {'column':<{width}}  length    price  best replacement")
-        for name, choice in zip(names, self.choices, strict=True):
-            price, other = choice.price_text(), printable(choice.replacement_text)
-            lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {price:>7}  {other}")
-        if self.alternatives:
-            near = ", ".join(f"{printable(other.label)} ({loss_text(other)})" for other in self.alternatives[:3])
-            lines.append(f"  close losers: {near}")
+        prices = [choice.price_text() for choice in self.choices]
+        wide = max(7, *map(len, prices))
+        lines.append(f"  {'column':<{width}}  length  {'price':>{wide}}  best replacement")
+        for name, price, choice in zip(names, prices, self.choices, strict=True):
+            other = printable(choice.replacement_text)
+            lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {price:>{wide}}  {other}")
+        lines += [f"  {line}" for line in self.swap_lines]
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
         loss = loss_text(self, 6)
         rows = [
-            (one.label, f"{one.length:.3f}", views.number(one.price, 3), one.replacement_text) for one in self.choices
+            (one.label, f"{one.length:.3f}", views.signed(one.price_text()), one.replacement_text)
+            for one in self.choices
         ]
         return views.result(
             f"{self.k} columns by {self.method}, loss {loss}{self._space} (ideal {self.ideal})",
             self.verdict,
             views.table(("column", "length", "price", "best replacement"), rows),
+            *(f"<p>{views.escape(line)}</p>" for line in self.swap_lines),
             views.gram_table(self.gram, self.labels),
             notes=self.notes,
         )

@@ -34,8 +34,18 @@ def number(value: float, digits: int = 4) -> str:
     >>> number(-1.5), number(float("inf")), number(12345.678, 6), number(-0.0)
     ('−1.5', '∞', '12345.7', '0')
     """
-    text = "∞" if value == np.inf else f"{value + 0.0:.{digits}g}"
-    return text.replace("-", "−") if not text.endswith("nan") else "–"
+    return signed(f"{value + 0.0:.{digits}g}")
+
+
+def signed(text: str) -> str:
+    """A number that is text already: true minus sign, ∞, a dash for what is not a number.
+
+    Examples
+    --------
+    >>> signed("-inf"), signed("e^27.10"), signed("nan")
+    ('−∞', 'e^27.10', '–')
+    """
+    return "–" if text.endswith("nan") else text.replace("-", "−").replace("inf", "∞")
 
 
 def percent(gap: float) -> str:

@@ -292,7 +292,7 @@ def ethanol_losses(trajectory):
     assert found.matrices.shape == (100, 2, 756)
     losses, sizes = np.empty((100, 3)), np.empty(100)
     for i, X in enumerate(found.matrices):
-        picked = ip.select(X)
+        picked = ip.select(X, method="two-stage")
         assert picked.pursuit.certificate.gap < 1e-10
         losses[i] = ip.greedy_search(X).loss, picked.loss, ip.exact_search(X).loss
         sizes[i] = len(picked.pursuit.support)

@@ -1,10 +1,14 @@
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from isopursuit.loss.envelope import Relaxation, relax
-from isopursuit.loss.penalty import curvature, eigenvalue_loss
+from isopursuit.loss.majorant import spread
+from isopursuit.loss.penalty import curvature, eigenvalue_loss, eigenvalue_slope
+from isopursuit.loss.subsets import isometry_loss
+from isopursuit.search.proof.tree import node_kernel
 
 EXPONENTS = [0.05, 0.1, 0.3, 0.5, 0.6, 0.62, 0.6203, 0.63, 0.8, 1.0, 1.5, 2.0, 3.16, 5.0, 10.0]
 PROBLEMS = [(2, 2.2, 8.0), (6, 9.0, 60.0), (13, 52.0, 400.0), (12, 433.0, 900.0), (4, 5.4e26, 300.0), (5, 1e100, 50.0)]
@@ -69,3 +73,104 @@ def test_the_envelope_at_zero_shift_starts_to_be_linear_above_one() -> None:
         for relaxation in relaxations(c):
             left, right = relaxation.rows[0, 1:3]
             assert left > right or left >= 1 - 1e-12
+
+
+# ---------------------------------------------------------------------------------------- fewer columns than dimensions
+
+FUNCTIONS = {  # convex, with their derivatives
+    "loss": (lambda t: eigenvalue_losses(t), lambda t: eigenvalue_slopes(t)),
+    "inverse": (lambda t: 1 / t, lambda t: -1 / t**2),
+    "logarithm": (lambda t: -np.log(t), lambda t: -1 / t),
+}
+
+
+def eigenvalue_losses(t: np.ndarray) -> np.ndarray:
+    return np.array([eigenvalue_loss(one, 1.0) for one in t.tolist()])
+
+
+def eigenvalue_slopes(t: np.ndarray) -> np.ndarray:
+    return np.array([eigenvalue_slope(one, 1.0) for one in t.tolist()])
+
+
+def value_and_gradient(M: np.ndarray, k: int, function: str) -> tuple[float, np.ndarray]:
+    """F_k and its gradient, from the least majorant."""
+    f, slope = FUNCTIONS[function]
+    e, V = np.linalg.eigh(M)
+    mu = spread(np.maximum(e[::-1], 0.0), k)
+    return float(f(mu[:k]).sum()), (V[:, ::-1] * slope(mu)) @ V[:, ::-1].T
+
+
+def moments(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, int]:
+    """Columns, two weightings of them that sum to k, and k."""
+    B = int(rng.integers(2, 8))
+    k, P = int(rng.integers(1, B + 1)), int(rng.integers(B, 16))
+    X = rng.standard_normal((B, P)) * np.exp(rng.normal(0, 0.6, P)) / np.sqrt(B)
+    w = rng.random((2, P)) ** rng.integers(1, 4)
+    return X, k * w / w.sum(axis=1, keepdims=True), k
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("seed", range(60))
+def test_the_relaxation_of_k_columns_is_convex_and_above_its_tangents(function: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, (w, v), k = moments(rng)
+    M, N = (X * w) @ X.T, (X * v) @ X.T
+    (one, gradient), (other, _), (middle, _) = (value_and_gradient(A, k, function) for A in (M, N, (M + N) / 2))
+    size = abs(one) + abs(other)
+    assert middle <= (one + other) / 2 + 1e-9 * size
+    assert other >= one + np.sum(gradient * (N - M)) - 1e-9 * size
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("seed", range(30))
+def test_a_tangent_of_k_columns_bounds_every_subset_of_k(function: str, seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    X, (w, _), k = moments(rng)
+    value, gradient = value_and_gradient((X * w) @ X.T, k, function)
+    scores = np.einsum("dp,de,ep->p", X, gradient, X)
+    f, _ = FUNCTIONS[function]
+    for subset in combinations(range(X.shape[1]), k):
+        s = np.linalg.svd(X[:, subset], compute_uv=False)
+        if s[-1] > 0.01:  # a finite loss
+            exact = float(f(s**2).sum())
+            bound = value - scores @ w + scores[list(subset)].sum()
+            assert bound <= exact + 1e-9 * (abs(exact) + abs(value))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_majorant_of_as_many_columns_as_dimensions_is_the_spectrum(seed: int) -> None:
+    e = np.sort(np.random.default_rng(seed).random(6))[::-1]
+    np.testing.assert_allclose(spread(e, 6), e, rtol=1e-14)
+    for k in range(1, 6):
+        mu = spread(e, k)[:k]
+        assert np.isclose(mu.sum(), e.sum())
+        assert (np.cumsum(mu) >= np.cumsum(e[:k]) - 1e-12).all()
+        assert (np.diff(mu) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(25))
+def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
+    """The kernel's bound, candidates and cut at random nodes, against all subsets of the node."""
+    rng = np.random.default_rng(seed)
+    X, _, k = moments(rng)
+    P = X.shape[1]
+    subsets = [np.array(one) for one in combinations(range(P), k)]
+    losses = np.array([isometry_loss(X[:, one], c) for one in subsets])
+    for share in (0.0, 0.5, 3.0):
+        incumbent = float(losses.min() + share * (np.median(losses[losses < np.inf]) - losses.min())) * (1 + 1e-7)
+        if not incumbent < 1e100:
+            continue
+        kernel = node_kernel(np.ascontiguousarray(X.T), k, c, incumbent)
+        chosen = rng.choice(P, int(rng.integers(0, k)), replace=False).astype(np.int32)
+        free = np.setdiff1d(np.arange(P, dtype=np.int32), chosen).astype(np.int32)
+        found = kernel.process(chosen, free, rng.random(len(free)).astype(np.float32), 1, 8, 0.05)
+        inside = np.array([np.isin(chosen, one).all() for one in subsets])
+        better = inside & (losses < incumbent * (1 - 1e-8))
+        if found.closed and better.any():
+            assert found.leaf is not None
+            assert isometry_loss(X[:, found.leaf], c) <= losses[better].min() * (1 + 1e-9)
+        elif not found.closed and better.any():
+            assert found.bound <= losses[better].min() * (1 + 1e-12)
+            for i in np.flatnonzero(better):
+                assert np.isin(subsets[i], np.concatenate([chosen, found.candidates])).all()

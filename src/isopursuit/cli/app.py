@@ -33,6 +33,7 @@ Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, 
 Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick; if not given, one a dimension.")]
 Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's exponent c; larger is stricter.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
+DropColumns = Annotated[str, typer.Option("--drop-columns", help="Columns to leave out, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
@@ -70,8 +71,9 @@ def select(
     samples: Samples = True,
     k: Size = None,
     c: Exponent = 1.0,
-    method: Annotated[Method, typer.Option(help="How to search; 'two-stage' is the paper's.")] = "two-stage",
+    method: Annotated[Method, typer.Option(help="How to search; 'auto' chooses by size.")] = "auto",
     columns: Columns = None,
+    drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
@@ -83,6 +85,7 @@ def select(
     as_json: AsJson = False,
     output: Output = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    noun: Annotated[str | None, typer.Option(help="What the report calls a candidate, such as 'patient'.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .svg, .pdf).")] = None,
     scheduler: Scheduler = None,
 ) -> None:
@@ -91,9 +94,11 @@ def select(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        table = Input(
+            file, samples, k, columns, label, standardize, drop_missing, header, scheduler, drop_columns=drop_columns
+        )
         search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
-        commands.select(table, search, commands.Outputs(as_json, output, report, plot))
+        commands.select(table, search, commands.Outputs(as_json, output, report, plot, noun))
 
 
 @app.command()
@@ -103,6 +108,7 @@ def pursue(
     k: Size = None,
     c: Exponent = 1.0,
     columns: Columns = None,
+    drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
@@ -117,8 +123,44 @@ def pursue(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, scheduler)
+        table = Input(
+            file, samples, k, columns, label, standardize, drop_missing, header, scheduler, drop_columns=drop_columns
+        )
         commands.pursue(table, c, state, commands.Outputs(as_json, output))
+
+
+@app.command()
+def audit(
+    file: File,
+    columns: Annotated[
+        str, typer.Option("--columns", help="What to judge, separated by commas: labels, or numbers from 0.")
+    ],
+    samples: Annotated[
+        bool | None,
+        typer.Option("--samples/--features", help="Judge rows, or columns; if not given, what the names are."),
+    ] = None,
+    c: Exponent = 1.0,
+    use: Annotated[str | None, typer.Option("--use", help="Columns of the table to use, separated by commas.")] = None,
+    label: LabelColumn = None,
+    standardize: Standardize = False,
+    drop_missing: DropMissing = False,
+    header: Header = None,
+    must_include: Included = None,
+    must_exclude: Excluded = None,
+    time_limit: TimeLimit = 60.0,
+    as_json: AsJson = False,
+    output: Output = None,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Judge given rows (or columns): loss, a proved bound, the best swap, the best subset found."""
+    with exit_status():
+        from isopursuit.cli import commands
+        from isopursuit.cli.inputs import Input
+
+        table = Input(file, samples is not False, None, use, label, standardize, drop_missing, header, scheduler)
+        search = commands.SearchOptions(c, "exact", must_include or [], must_exclude or [], time_limit, 0.0)
+        commands.audit(table, columns, search, commands.Outputs(as_json, output, report), guess=samples is None)
 
 
 @app.command()
@@ -128,6 +170,7 @@ def compare(
     k: Size = None,
     c: Exponent = 1.0,
     columns: Columns = None,
+    drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
     drop_missing: DropMissing = False,
@@ -135,12 +178,12 @@ def compare(
     time_limit: TimeLimit = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """All methods side by side: loss, time, proof."""
+    """Our methods beside others: loss, largest and mean |cosine|, time, proof."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header)
+        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, drop_columns=drop_columns)
         commands.compare(table, c, time_limit, as_json)
 
 

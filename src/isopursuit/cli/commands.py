@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import isopursuit as ip
 from isopursuit._types import Method
@@ -15,14 +16,16 @@ from isopursuit.cli.inputs import Candidates, Input, row_numbers
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
 from isopursuit.clock import as_time_limit
+from isopursuit.compare import HEADS, OURS, of_selection, other_methods
 from isopursuit.datasets import DATASETS
 from isopursuit.errors import ParameterError, printable
-from isopursuit.matrix import in_row_space
+from isopursuit.matrix import as_points, in_row_space
 from isopursuit.outputs import check_writable
+from isopursuit.problems import MatrixProblem
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
-COMPARED: tuple[Method, ...] = ("greedy", "two-stage", "exchange", "exact")
+DRAWS = 100  # random subsets of a comparison
 FAR_FROM_IDEAL = 100  # a loss above this multiple of the ideal one gets a note about the lengths (a guess)
 
 
@@ -46,6 +49,7 @@ class Outputs:
     output: Path | None = None
     report: Path | None = None
     plot: Path | None = None
+    noun: str | None = None  # what the report calls a candidate
 
 
 # ---------------------------------------------------------------------------------------------------- select
@@ -94,7 +98,7 @@ def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> 
     answer = candidates.answer(picked.as_dict())
     if not table.standardize and picked.loss > FAR_FROM_IDEAL * picked.k:
         answer["notes"].append("the loss is far from ideal because lengths are far from 1; try --standardize.")
-    report = partial(_report, picked, candidates, search, watch)
+    report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch, outputs.noun)
     _give_selection(picked, answer, outputs, draft, report)
 
 
@@ -121,14 +125,14 @@ def _give_selection(
 
 
 def _show_selection(picked: ip.Selection, notes: list[str]) -> None:
-    """The table of picked columns, the verdict, the narrow losers."""
+    """The table of picked columns, the verdict, improving swaps and close losers."""
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     title = f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
     if picked.pursuit is not None:
         say(f"the convex stage's own objective: {picked.pursuit.certificate}")
-    if picked.alternatives:
-        say("close losers: " + ", ".join(f"{one.label} ({loss_text(one)})" for one in picked.alternatives[:3]))
+    for line in picked.swap_lines:
+        say(line)
     show_notes(notes)
 
 
@@ -146,26 +150,37 @@ def _picture(picked: ip.Selection, kind: str) -> bytes:
     return rendered(figure, kind, dpi=120)
 
 
-def _report(picked: ip.Selection, candidates: Candidates, search: SearchOptions, watch: SearchWatch) -> str:
+def _report(
+    answer: ip.Selection | ip.Audit,
+    candidates: Candidates,
+    search: SearchOptions,
+    watch: SearchWatch,
+    noun: str | None = None,
+) -> str:
     import shlex
     import sys
 
     from isopursuit.report import report_html
 
     file, values = candidates.input.file, candidates.matrix.values
+    given = "given " if isinstance(answer, ip.Audit) else ""
+    options = {
+        "time limit": f"{search.time_limit:g} s",
+        "gap": search.gap,
+        "must include": ", ".join(search.include or ["nothing"]),
+        "must exclude": ", ".join(search.exclude or ["nothing"]),
+    }
     return report_html(
-        picked,
+        answer,
         values,
-        title=f"{picked.k} of {values.shape[1]} {candidates.input.origin['picks']} of {file.name}",
+        title=f"{answer.k} {given}of {values.shape[1]} {noun or candidates.kind}s of {file.name}",
         source=str(file),
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
-        options={
-            "time limit": f"{search.time_limit:g} s",
-            "gap": search.gap,
-            "must include": ", ".join(search.include or ["nothing"]),
-            "must exclude": ", ".join(search.exclude or ["nothing"]),
-        },
+        options=options,
+        candidates="rows" if candidates.input.samples else "columns",
+        noun=noun,
+        table=candidates.table,
     )
 
 
@@ -201,50 +216,130 @@ def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any]) -> None:
     show_notes(answer["notes"])
 
 
+# ----------------------------------------------------------------------------------------------------- audit
+
+
+def audit(table: Input, columns: str, search: SearchOptions, outputs: Outputs, *, guess: bool = False) -> None:
+    """Judge rows or columns of a table in memory, or rows of files that are streamed; `guess` which of the two."""
+    as_time_limit(search.time_limit)  # refused before any file is read
+    check_outputs(table.file, output=outputs.output, report=outputs.report)
+    names = [name for line in csv.reader([columns], skipinitialspace=True) for name in line if name]
+    if not names:
+        raise ParameterError("--columns names nothing. Name what to judge, separated by commas.")
+    (_audit_streamed if table.is_streamed() else partial(_audit_in_memory, guess=guess))(table, names, search, outputs)
+
+
+def _audit_streamed(table: Input, names: list[str], search: SearchOptions, outputs: Outputs) -> None:
+    with table.stream(report=outputs.report) as source, SearchWatch(search.time_limit, None) as watch:
+        found = ip.audit(
+            source,
+            row_numbers(names, "--columns"),
+            search.c,
+            include=row_numbers(search.include, "--must-include"),
+            exclude=row_numbers(search.exclude, "--must-exclude"),
+            time_limit=search.time_limit,
+            callback=watch,
+        )
+    _give_audit(found, {**table.origin, **found.as_dict()}, outputs)
+
+
+def _audit_in_memory(
+    table: Input, names: list[str], search: SearchOptions, outputs: Outputs, *, guess: bool = False
+) -> None:
+    candidates = _named_candidates(table, names, guess)
+    judged = candidates.judged(names)
+    include, exclude = candidates.labels(search.include, search.exclude)
+    with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates.matrix.labels) as watch:
+        found = ip.audit(
+            replace(candidates.matrix, notes=()),
+            judged,
+            search.c,
+            include=include,
+            exclude=exclude,
+            time_limit=search.time_limit,
+            callback=watch,
+        )
+    report = partial(_report, found, candidates, search, watch)
+    _give_audit(found, candidates.answer(found.as_dict()), outputs, report)
+
+
+def _named_candidates(table: Input, names: list[str], guess: bool) -> Candidates:
+    """The table's columns, if they are asked for or a name is that of a column; else its rows."""
+    if not table.samples or (guess and not all(name.isdecimal() for name in names)):
+        columns = replace(table, samples=False, k=1).read()
+        if not table.samples or set(names) & set(map(str, columns.matrix.labels or ())):
+            return replace(columns, input=replace(columns.input, k=len(names)))
+    rows = table.read()
+    return replace(rows, input=replace(rows.input, k=len(names)))
+
+
+def _give_audit(
+    found: ip.Audit, answer: dict[str, Any], outputs: Outputs, report: Callable[[], str] | None = None
+) -> None:
+    files: dict[Path, Callable[[], str | bytes]] = {}
+    if outputs.output is not None:
+        files[outputs.output] = partial(json_text, answer)
+    if outputs.report is not None and report is not None:
+        files[outputs.report] = report
+    give(answer, partial(_show_audit, found, answer["notes"]), files, as_json=outputs.as_json)
+
+
+def _show_audit(found: ip.Audit, notes: list[str]) -> None:
+    """The table of given columns, the verdict, the best swap and the best subset found."""
+    given = found.given.choices
+    rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in given]
+    title = f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}"
+    show_table(["given", "length", "price", "best replacement"], rows, title)
+    say(f"no subset has a loss below {found.lower_bound:.6g}")
+    say(f"best single swap: {'none' if found.swap is None else found.swap}")
+    best = ", ".join(map(str, found.best_labels))
+    say(f"best found: loss {loss_text(found.best)}, {found.best.verdict}: {best}")
+    show_notes(notes)
+
+
 # --------------------------------------------------------------------------------------------------- compare
 
 
-class _Compared(NamedTuple):
-    picked: ip.Selection
-    answer: dict[str, Any]
-
-    @property
-    def labels(self) -> str:
-        return ", ".join(map(str, self.picked.labels))
-
-
 def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
-    """Every method but brute force on the same table, one after the other."""
+    """Our methods but brute force, and others, on the same table, one after the other."""
     as_time_limit(time_limit)  # refused before any file is read
     candidates = table.read()
     given = replace(candidates.matrix, notes=())
-    rows: list[_Compared] = []
-    for method in COMPARED:
+    rows: list[ip.Compared] = []
+    for method in OURS:
         began = time.perf_counter()
         with candidates.rows_in_errors(), SearchWatch(time_limit, given.labels) as watch:
-            interrupts.known = partial(_known, rows, method, watch)
+            interrupts.known = partial(_known, list(rows), method, watch)
             picked = ip.select(given, table.k, c, method=method, time_limit=time_limit, callback=watch)
-        answer = candidates.answer(picked.as_dict())
-        rows.append(_Compared(picked, {**answer, "seconds": time.perf_counter() - began}))
+        rows.append(of_selection(picked, time.perf_counter() - began))
         if interrupts.status:
             break
-    give([one.answer for one in rows], partial(_show_comparison, rows, candidates), {}, as_json=as_json)
+    k = len(rows[0].indices)
+    if not interrupts.status:
+        interrupts.known = partial(_listed, list(rows))
+        with interrupts.polled():
+            points = as_points(given, wide=False)[0]
+            rows += other_methods(MatrixProblem(points, k), c, DRAWS, time_limit)
+    found = ip.Comparison(tuple(rows), k, c, k)
+    answer = candidates.answer(found.as_dict())
+    give(answer, partial(_show_comparison, found, answer["notes"]), {}, as_json=as_json)
 
 
-def _show_comparison(rows: list[_Compared], candidates: Candidates) -> None:
-    cells = [
-        [one.picked.method, loss_text(one.picked), f"{one.answer['seconds']:.2f}", one.picked.verdict, one.labels]
-        for one in rows
-    ]
-    title = f"the ideal loss is {rows[0].picked.k}"
-    show_table(["method", "loss", "seconds", "proof", "picked"], cells, title)
-    show_notes(candidates.matrix.notes)
+def _show_comparison(found: ip.Comparison, notes: list[str]) -> None:
+    cells = [[*row.cells, ", ".join(map(str, row.labels))] for row in found.rows]
+    show_table([*HEADS, "picked"], cells, f"the ideal loss is {found.ideal}")
+    show_notes(notes)
 
 
-def _known(rows: list[_Compared], method: Method, watch: SearchWatch) -> str:
+def _listed(rows: list[ip.Compared]) -> str:
+    """What is known of the methods that have ended."""
+    done = [f"{one.method}: loss {loss_text(one)}, {one.proof}: {', '.join(map(str, one.labels))}" for one in rows]
+    return printable("; ".join(done))
+
+
+def _known(rows: list[ip.Compared], method: str, watch: SearchWatch) -> str:
     """What an interrupted comparison knows."""
-    done = [f"{one.method}: loss {loss_text(one)}, {one.verdict}: {', '.join(map(str, one.labels))}" for one, _ in rows]
-    return printable("; ".join([*done, f"{method}: {watch.known()}"]))
+    return printable("; ".join([*([_listed(rows)] if rows else []), f"{method}: {watch.known()}"]))
 
 
 # -------------------------------------------------------------------------------------------------- datasets

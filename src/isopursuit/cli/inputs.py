@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
 from isopursuit.files import read_table
 from isopursuit.files.paths import is_there, one_line
-from isopursuit.sources.columns import as_source
+from isopursuit.matrix import with_fewer_rows
+from isopursuit.sources.columns import as_source, open_source
 
 if TYPE_CHECKING:
     from isopursuit._types import Label
+    from isopursuit.files import Table
     from isopursuit.matrix import Matrix
     from isopursuit.sources.columns import Columns
 
@@ -32,6 +34,7 @@ class Input:
     drop_missing: bool = False
     header: bool | None = None
     scheduler: str | None = None
+    drop_columns: str = ""
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -45,20 +48,42 @@ class Input:
 
     def read(self) -> Candidates:
         """The file's rows or columns as candidates."""
-        table = read_table(
-            self.file, columns=self.columns, label=self.label, drop_missing=self.drop_missing, header=self.header
+        raw = read_table(
+            self.file,
+            columns=self.columns,
+            label=self.label,
+            drop_missing=self.drop_missing,
+            header=self.header,
+            drop_columns=self.drop_columns or (),
         )
-        table = table.standardized() if self.standardize else table
-        if not self.samples and self.k is None:
-            raise ParameterError(f"Say with -k how many of the {len(table.columns)} columns to pick.")
+        table = raw.standardized() if self.standardize else raw
+        self._check_size(*table.values.shape)
         matrix = table.samples() if self.samples else table.features()
-        most = min(matrix.values.shape)
-        if self.k is not None and not 1 <= self.k <= most:
-            n, P = f"{len(table.rows)} rows", f"{len(table.columns)} numeric columns"
-            shape = f"{n} of {P}" if self.samples else f"{P} of {n}"
-            raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {most}.")
+        if self.samples and len(table.rows) < len(table.columns):
+            note = (
+                f"{len(table.rows)} candidate rows with {len(table.columns)} columns each; to pick columns pass "
+                "--features."
+            )
+            matrix = with_fewer_rows(replace(matrix, notes=(*matrix.notes, note)))
         places = table.numbers or range(len(table.rows)) if self.samples else range(len(table.columns))
-        return Candidates(self, matrix, places)
+        return Candidates(self, matrix, places, raw)
+
+    def _check_size(self, n: int, P: int) -> None:
+        """Refuse, before any work, to pick more of n rows, or of P columns, than there are or can be independent."""
+        if self.k is None and not self.samples:
+            raise ParameterError(f"Say with -k how many of the {P} columns to pick.")
+        turned = "" if self.is_streamed() else f" Did you mean {'--features' if self.samples else '--samples'}?"
+        if self.k is None and n < P:
+            raise ShapeError(
+                f"The table has {n} rows and {P} numeric columns, and without -k as many rows are picked as there are "
+                f"columns.{turned} Otherwise say with -k how many rows to pick."
+            )
+        if self.k is None or 1 <= self.k <= min(n, P):
+            return
+        rows, columns = f"{n} rows", f"{P} numeric columns"
+        shape = f"{rows} of {columns}" if self.samples else f"{columns} of {rows}"
+        hint = turned if self.k <= max(n, P) and self.k > (n if self.samples else P) else ""
+        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}")
 
     @contextmanager
     def stream(self, **also: object) -> Generator[Columns]:
@@ -67,7 +92,8 @@ class Input:
         Options that need the whole table in memory are refused, and those of `also` that are given.
         """
         self._refuse_whole_table_options(also)
-        columns = as_source(self.file, vectors="rows")
+        columns = open_source(self.file, "rows")
+        self._check_size(*columns.shape[::-1])
         if self.scheduler is None:
             yield as_source(columns, standardize=self.standardize)
             return
@@ -85,6 +111,7 @@ class Input:
         given = {
             "--features": not self.samples,
             "--columns": self.columns,
+            "--drop-columns": self.drop_columns,
             "--label": self.label,
             "--drop-missing": self.drop_missing,
             "--header": self.header is not None,
@@ -107,11 +134,14 @@ def row_numbers(given: Sequence[str], option: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The rows or columns of a table in memory to pick from; `places` are their numbers in the file, from 0."""
+    """The rows or columns of a table in memory to pick from; `places` are their numbers in the file, from 0, and
+    `table` is the table before standardization.
+    """
 
     input: Input
     matrix: Matrix
     places: Sequence[int]
+    table: Table
 
     @property
     def kind(self) -> str:
@@ -137,6 +167,16 @@ class Candidates:
         if zero is not None:
             raise ParameterError(f"--must-include names a {kind} that is zero and cannot be picked: {zero}.")
         return [labels[i] for i in included], [labels[i] for i in excluded]
+
+    def judged(self, names: Sequence[str]) -> list[Label]:
+        """The labels of what --columns names, by label or by its number in the file."""
+        labels = self.matrix.labels or ()
+        known, places = set(map(str, labels)), {str(place): i for i, place in enumerate(self.places)}
+        names = [name if name in known or name not in places else str(labels[places[name]]) for name in names]
+        numbers = self._numbers(names, "--columns")
+        if len(numbers) < len(names):
+            raise ParameterError(f"--columns names {len(names)} {self.kind}s, but some of them twice. Name each once.")
+        return [labels[i] for i in numbers]
 
     def _numbers(self, given: Sequence[str], option: str) -> list[int]:
         numbers = {str(label): i for i, label in enumerate(self.matrix.labels or ())}
@@ -173,8 +213,10 @@ class Candidates:
             moved[key] = [self.places[i] for i in moved[key]]
         for key in moved.keys() & {"choices", "alternatives", "columns"}:
             moved[key] = [{**one, "index": self.places[one["index"]]} for one in moved[key]]
-        if moved.get("pursuit"):
-            moved["pursuit"] = self._numbered(moved["pursuit"])
+        for key in moved.keys() & {"pursuit", "best", "swap"}:
+            moved[key] = moved[key] and self._numbered(moved[key])
+        if "rows" in moved:
+            moved["rows"] = [self._numbered(one) for one in moved["rows"]]
         return moved
 
 

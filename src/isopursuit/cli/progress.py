@@ -11,6 +11,7 @@ from isopursuit.cli.inputs import Candidates
 from isopursuit.cli.output import json_text, say
 from isopursuit.errors import printable
 from isopursuit.outputs import write_whole
+from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit_command import interrupts
 
 if TYPE_CHECKING:
@@ -64,6 +65,25 @@ class Draft:
         write_whole(self.path, json_text(state))
 
 
+def progress_line(now: SearchProgress, time_limit: float) -> str:
+    """One line about a running search: its method, the best loss and the stage that found it, the bound where there is a useful
+    one, the speed of the tree once it has nodes, and the time left.
+    """
+    method = f"{now.method}: " if now.method else ""
+    parts = [f"{method}best {loss_text(now.incumbent)}"]
+    if now.gap <= USEFUL:
+        parts += [f"bound {loss_text(now.lower_bound)}", f"gap {100 * now.gap:.2f} %"]
+    else:
+        parts.append(NO_BOUND)
+    speed = now.nodes / max(now.seconds, 1e-9)
+    if now.nodes:
+        parts.append(f"{speed:,.0f} nodes/s" if speed >= 1 else f"{now.nodes} nodes")
+    elif now.found_by:
+        parts.append(f"found by: {now.found_by}")
+    parts.append(f"{max(time_limit - now.seconds, 0.0):.0f} s left")
+    return "  ".join(parts)
+
+
 class SearchWatch:
     """The callback of a search: a live line on a terminal after two seconds, drafts of the answer, the history, and
     what is known if the command is interrupted.
@@ -92,11 +112,7 @@ class SearchWatch:
             self.save(now)
         if self.live and now.seconds > QUIET_SECONDS:
             self.shown = True
-            left = max(self.time_limit - now.seconds, 0.0)
-            self._write(
-                f"best {now.incumbent:.6g}  bound {now.lower_bound:.6g}  gap {100 * now.gap:.2f} %  "
-                f"{now.nodes / now.seconds:.0f} nodes/s  {left:.0f} s left"
-            )
+            self._write(progress_line(now, self.time_limit))
 
     @staticmethod
     def _write(line: str) -> None:
@@ -109,7 +125,7 @@ class SearchWatch:
             return "nothing was found yet"
         now = self.history[-1]
         names = [printable(i if self.labels is None else self.labels[i]) for i in now.indices.tolist()]
-        loss = f"loss {now.incumbent:.6g}, the lower bound of the search {now.lower_bound:.6g}"
+        loss = f"loss {loss_text(now.incumbent)}, the lower bound of the search {loss_text(now.lower_bound)}"
         return f"the best so far has {loss}: {', '.join(names)}"
 
 

@@ -13,10 +13,12 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 from isopursuit._types import Array, Labels, Method
 from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
-from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns
+from isopursuit.estimators.relevance import Scoring
+from isopursuit.identifiers import identifier_note
+from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import is_whole
-from isopursuit.rank import EPS, numerical_rank, row_triangle, singular_values
+from isopursuit.rank import EPS, numerical_rank, singular_values
 from isopursuit.results import Certificate
 from isopursuit.select import select
 from isopursuit.selection import Selection
@@ -24,7 +26,6 @@ from isopursuit.threads import on_one_blas_thread
 
 CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (guess, a few times EPS)
 HALF = 1e-12  # relative rounding of half the sum of the weights (guess: sums of up to about 1e4 weights)
-LEAST = 1e-6  # the least relevance, as a share of the largest: with less, lengths would differ too much (guess)
 
 
 class IsometrySelector(BaseEstimator):
@@ -44,7 +45,7 @@ class IsometrySelector(BaseEstimator):
         k: int | None = None,
         c: float = 1.0,
         *,
-        method: Method = "two-stage",
+        method: Method = "auto",
         standardize: bool = False,
         unit: float | Literal["median"] = 1.0,
         include: Iterable[Any] | None = None,
@@ -74,11 +75,15 @@ class IsometrySelector(BaseEstimator):
             raise InputError(str(error)) from error
 
     def _learn_scale(self, table: Array, weight: Array) -> tuple[str, ...]:
-        """Mean and spread of each feature; an infinite scale takes constant features to zero, now and later."""
-        p = table.shape[1]
+        """Learn the mean and spread of each feature, and return notes.
+
+        An infinite scale takes constant features to zero, now and later.
+        """
+        p, names = table.shape[1], self._names()
+        notes = () if names is None else identifier_note(table, names, "drop from X what only names rows")
         self.mean_, self.scale_ = np.zeros(p), np.ones(p)
         if not self.standardize:
-            return ()
+            return notes
         present = weight > 0
         if present.sum() == 1:
             raise RankError(
@@ -94,9 +99,9 @@ class IsometrySelector(BaseEstimator):
         self.mean_ = mean * largest
         self.scale_ = np.where(constant, np.inf, spread * largest)
         if not constant.any():
-            return ()
-        names = name_columns(np.flatnonzero(constant).tolist(), self._names())
-        return (f"standardized, a constant feature is zero and takes no part: {names}.",)
+            return notes
+        same = name_columns(np.flatnonzero(constant).tolist(), names)
+        return (*notes, f"standardized, a constant feature is zero and takes no part: {same}.")
 
     def _standardized(self, table: Array) -> Array:
         return (table - self.mean_) / self.scale_ if self.standardize else table
@@ -112,21 +117,20 @@ class IsometrySelector(BaseEstimator):
         what: str,
         default: Callable[[int], int],
         weight: Array | None = None,
-        relevance: Array | None = None,
+        scoring: Scoring | None = None,
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
-        `weight` says how much a candidate counts in the leading space, `relevance` how much it is worth having; a zero
-        in either excludes it. `default` gives k for a rank, where the user did not.
+        `weight` says how much a candidate counts in the leading space, and a zero excludes it; `scoring` says how much
+        it is worth having. `default` gives k for a rank, where the user did not.
         """
+        scoring = Scoring() if scoring is None else scoring
         clock = Clock.of(self.time_limit)
         P = matrix.values.shape[1]
-        if len(matrix.values) > P:
-            matrix = replace(matrix, values=row_triangle(matrix.values.T))  # P × P, with the same lengths and angles
-        include, exclude = as_indices(self.include, matrix, "include"), as_indices(self.exclude, matrix, "exclude")
-        for zero in (weight, relevance):
-            if zero is not None:
-                exclude = ColumnNumbers(sorted({*exclude, *np.flatnonzero(zero == 0).tolist()}))
+        matrix = with_fewer_rows(matrix)
+        include = as_indices(self.include if scoring.chosen is None else scoring.chosen, matrix, "include")
+        absent = () if weight is None else np.flatnonzero(weight == 0).tolist()
+        exclude = ColumnNumbers(sorted({*as_indices(self.exclude, matrix, "exclude"), *absent, *scoring.excluded}))
         root = np.ones(P) if weight is None else np.sqrt(weight / weight.max())
         weighted = _scaled(matrix, root)
         k = self._size(weighted, exclude, what, default, len(include))
@@ -136,7 +140,7 @@ class IsometrySelector(BaseEstimator):
         counted[exclude] = 0.0
         lengths = np.linalg.norm(matrix.values, axis=0)
         unit = self._unit_length(lengths, counted)
-        factor = _relevance_factor(lengths / unit, relevance) / unit
+        factor = (1.0 if scoring.factor_of is None else scoring.factor_of(lengths / unit)) / np.full(P, unit)
         picked = select(
             replace(_scaled(matrix, factor), notes=()),
             c=self.c,
@@ -204,11 +208,3 @@ def _scaled(matrix: Matrix, factor: Array) -> Matrix:
     """Every column, and its rounding, times its factor."""
     rounding = None if matrix.rounding is None else matrix.rounding * factor
     return replace(matrix, values=matrix.values * factor, rounding=rounding)
-
-
-def _relevance_factor(lengths: Array, relevance: Array | None) -> Array:
-    """|log length| grows by |log relevance|: the less relevant, the further from length 1, on its own side of it."""
-    if relevance is None:
-        return np.ones(len(lengths))
-    share = np.maximum(relevance / relevance.max(), LEAST)
-    return share ** np.where(lengths > 1, -1.0, 1.0)

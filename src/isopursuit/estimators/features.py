@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._types import Array, Mask, Method
 from isopursuit.errors import ParameterError
 from isopursuit.estimators.base import IsometrySelector, as_weights
+from isopursuit.estimators.relevance import Scoring, by_shares
 from isopursuit.matrix import Matrix
 from isopursuit.normalize import Normalization
 from isopursuit.rank import centring_rounding
@@ -34,7 +35,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         are independent if that is fewer.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
     standardize : bool
         Compare features with mean 0 and variance 1. Constant ones then cannot be picked. `transform` still returns
@@ -86,7 +87,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         k: int | None = None,
         c: float = 1.0,
         *,
-        method: Method = "two-stage",
+        method: Method = "auto",
         standardize: bool = False,
         unit: float | Literal["median"] = 1.0,
         include: Iterable[Any] | None = None,
@@ -134,9 +135,13 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             Matrix(candidates, self._names(), notes, rounding),
             "features",
             lambda rank: min(max(1, p // 2), rank),
-            relevance=self._relevance(table, y, weight if sample_weight is not None else None),
+            scoring=self._scoring(table, y, weight if sample_weight is not None else None),
         )
         return self
+
+    def _scoring(self, table: Array, y: Any, weight: Array | None) -> Scoring | None:
+        relevance = self._relevance(table, y, weight)
+        return None if relevance is None else by_shares(relevance)
 
     def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
         if self.relevance is None:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Method
 from isopursuit.estimators.base import IsometrySelector, as_weights
-from isopursuit.matrix import Matrix
+from isopursuit.estimators.relevance import (
+    Scoring,
+    as_scores,
+    as_trade_off,
+    cost_of_irrelevance,
+    length_factor,
+    most_relevant,
+)
+from isopursuit.matrix import Matrix, as_indices
+from isopursuit.normalize import Normalization
+from isopursuit.parameters import is_whole
 from isopursuit.rank import centring_rounding
+from isopursuit.renamed import renamed_keywords
 
 
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
@@ -31,7 +44,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         How many samples to pick; if not given the rank of the table, the paper's choice.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
     standardize : bool
         Compare samples by features with mean 0 and variance 1; constant ones then take no part.
@@ -45,6 +58,10 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Seconds the search may take.
     gap : float
         Stop as soon as the answer is proved to be within this relative distance of the best.
+    relevance : float
+        From 0 to 1, how much the scores that are passed to `fit` count: 0 is orthogonality alone, 1 relevance alone.
+        In between, lengths are changed such that near the ideal the loss is a weighted sum of both, as
+        `isopursuit.estimators.relevance` derives. Without scores it has no effect.
 
     Attributes
     ----------
@@ -71,7 +88,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Examples
     --------
     >>> from isopursuit.datasets import load_wine
-    >>> selector = IsometrySampleSelector(standardize=True).fit(load_wine().values)
+    >>> selector = IsometrySampleSelector(standardize=True, method="two-stage").fit(load_wine().values)
     >>> sorted(selector.sample_indices_.tolist())
     [21, 32, 35, 36, 37, 43, 65, 72, 77, 79, 81, 85, 102]
     >>> print(f"{selector.loss_:.4f}: {selector.selection_.verdict}")
@@ -82,7 +99,37 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     representatives_: Array
     labels_: Indices
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, relevance: Any = None) -> Self:
+    def __init__(
+        self,
+        k: int | None = None,
+        c: float = 1.0,
+        *,
+        method: Method = "two-stage",
+        standardize: bool = False,
+        unit: float | Literal["median"] = 1.0,
+        include: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        normalization: Normalization = "symmetric",
+        time_limit: float | None = 60.0,
+        gap: float = 0.0,
+        relevance: float = 0.5,
+    ) -> None:
+        super().__init__(
+            k,
+            c,
+            method=method,
+            standardize=standardize,
+            unit=unit,
+            include=include,
+            exclude=exclude,
+            normalization=normalization,
+            time_limit=time_limit,
+            gap=gap,
+        )
+        self.relevance = relevance
+
+    @renamed_keywords(relevance="scores")
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
         """Pick samples.
 
         Parameters
@@ -95,23 +142,24 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             How many times each sample counts, in the mean and variance of the features and in the leading space. As
             everywhere in scikit-learn a weight of 2 is a row that stands there twice, and one of 0 a row that does
             not; it does not make a row more worth having, for two equal rows are no better than one.
-        relevance : array_like (n_samples,), optional
-            How much each sample is worth having. Only ratios to the largest matter: a sample with half of it becomes
-            twice as long if it is longer than 1, half as long if shorter, which is always further from the ideal.
-            Zero excludes.
+        scores : array_like (n_samples,), optional
+            How much each sample is worth having, such as its similarity to a query. Only ratios to the largest, which
+            must be positive, matter.
         """
+        trade_off = as_trade_off(self.relevance)
         table = self._table(X, reset=True)
         weight = as_weights(sample_weight, len(table), "sample_weight")
         notes = self._learn_scale(table, weight)
         candidates = np.ascontiguousarray(self._standardized(table).T)
         shift = float(np.linalg.norm(self.mean_ / self.scale_))
         rounding = centring_rounding(candidates, shift)
+        matrix = Matrix(candidates, None, notes, rounding)
         picked = self._pick(
-            Matrix(candidates, None, notes, rounding),
+            matrix,
             "samples",
             lambda rank: rank,
             weight=None if sample_weight is None else weight,
-            relevance=None if relevance is None else as_weights(relevance, len(table), "relevance"),
+            scoring=None if scores is None else self._scoring(matrix, as_scores(scores, len(table)), trade_off, weight),
         )
         rows = table[picked.indices]
         order = np.lexsort(rows.T[::-1])
@@ -119,6 +167,17 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.representatives_ = rows[order]
         self.labels_ = self._distances(table).argmin(axis=1)
         return self
+
+    def _scoring(self, matrix: Matrix, shares: Array, trade_off: float, weight: Array) -> Scoring:
+        """How the scores' shares of the largest count; at 1 they decide alone."""
+        k = self.k if is_whole(self.k) else None
+        if trade_off < 1:
+            most = min(matrix.values.shape)
+            t = cost_of_irrelevance(trade_off, shares, most if k is None else min(max(k, 1), most))
+            return Scoring(partial(length_factor, shares=shares, t=t))
+        include, exclude = as_indices(self.include, matrix, "include"), as_indices(self.exclude, matrix, "exclude")
+        absent = np.flatnonzero(weight == 0).tolist()
+        return Scoring(chosen=most_relevant(matrix.values, shares, k, include, {*exclude, *absent}))
 
     def transform(self, X: Any) -> Array:
         """The distance of every sample to every representative, shape (n_samples, k)."""

@@ -27,11 +27,13 @@ from isopursuit.files.arrays import load_array
 from isopursuit.files.delimited import Columns, read_delimited
 from isopursuit.files.paths import check_file, one_line
 from isopursuit.files.table import Table
+from isopursuit.identifiers import identifier_note
 from isopursuit.matrix import SHOWN, name_columns
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
+REMEDY = "leave out what only names rows with --drop-columns {names} (drop_columns=)"
 PANDAS_INDEX = "__index_level_0__"  # the name under which pandas writes an index that has none
 
 
@@ -42,6 +44,7 @@ def read_table(
     label: str | None = None,
     drop_missing: bool = False,
     header: bool | None = None,
+    drop_columns: Sequence[str] | str = (),
 ) -> Table:
     """Read a table of numbers.
 
@@ -59,6 +62,9 @@ def read_table(
     header : bool, optional
         Whether the first line of a text file holds the columns' names. If not given it is found out, and where names
         may be numbers a note says what was assumed.
+    drop_columns : sequence of str, or str with commas between
+        Columns to leave out. If `columns` is not given, a note names the columns that look like an identifier or a
+        counter (see `isopursuit.identifiers`).
 
     Raises
     ------
@@ -70,7 +76,9 @@ def read_table(
     if not isinstance(path, str | PathLike):
         raise ParameterError(f"path is {type(path).__name__}; expected the name of a file.")
     path = Path(path)
-    columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
+    columns = _listed(columns) if isinstance(columns, str) else columns
+    dropped = _listed(drop_columns) if isinstance(drop_columns, str) else drop_columns
+    columns = None if columns is None else [name for name in columns if name not in dropped]
     check_file(path)
     kind = path.suffix.lower()
     if header is not None and kind not in TEXT:
@@ -79,8 +87,28 @@ def read_table(
         table = _from_array(load_array(path), path)
         if label is not None:
             raise LabelError(f"{path.name} is an array without names, so it has no label column {label!r}.")
-        return _without_missing(_chosen(table, columns), drop_missing)
-    return _without_missing(_from_columns(_load_columns(path, kind, header), columns, label), drop_missing)
+        table = _chosen(table, columns, dropped)
+    else:
+        table = _from_columns(_without(_load_columns(path, kind, header), dropped, label), columns, label)
+    table = _without_missing(table, drop_missing)
+    if columns is not None:
+        return table
+    return replace(table, notes=table.notes + identifier_note(table.values, table.columns, REMEDY))
+
+
+def _listed(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
+def _without(read: Columns, dropped: Sequence[str], label: str | None) -> Columns:
+    """The file's columns but those to leave out; the one that names the rows is no column of numbers anyway."""
+    if not dropped:
+        return read
+    _check_known(dropped, read.names)
+    kept = [j for j, name in enumerate(read.names) if name == label or name not in dropped]
+    if not kept:
+        raise ParameterError("drop_columns= (--drop-columns) leaves no column. Name fewer.")
+    return replace(read, names=[read.names[j] for j in kept], series=[read.series[j] for j in kept if read.series])
 
 
 def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
@@ -179,10 +207,14 @@ def _check_known(asked: Iterable[str], known: Sequence[str]) -> None:
         raise LabelError(f"The file has no column {missing!r}. {hint}")
 
 
-def _chosen(table: Table, columns: Sequence[str] | None) -> Table:
-    if columns is None:
+def _chosen(table: Table, columns: Sequence[str] | None, dropped: Sequence[str]) -> Table:
+    if columns is None and not dropped:
         return table
+    _check_known(dropped, table.columns)
     asked, notes = _asked(columns, table.columns)
+    asked = [name for name in asked if name not in dropped]
+    if not asked:
+        raise ParameterError("drop_columns= (--drop-columns) leaves no column. Name fewer.")
     place = {name: j for j, name in enumerate(table.columns)}
     values = table.values[:, [place[name] for name in asked]]
     return replace(table, values=values, columns=tuple(asked), notes=table.notes + notes)

@@ -8,8 +8,8 @@ import numpy as np
 
 from isopursuit._types import Array, Labels
 from isopursuit.errors import ShapeError
-from isopursuit.matrix import Matrix, name_columns
-from isopursuit.rank import centring_rounding, row_triangle
+from isopursuit.matrix import Matrix, name_columns, with_fewer_rows
+from isopursuit.rank import centring_rounding
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class Table:
         Their lengths are divided by √rows, so that a standardized column has length 1; where there are more rows than
         columns, the rows are rotated into as many coordinates as there are columns, which changes no inner product.
         """
-        n, P = self.values.shape
-        scaled = self.values / np.sqrt(n)
-        values = row_triangle(scaled.T) if n > P else scaled
-        return Matrix(values, self.columns, self.notes, centring_rounding(scaled, self.shift))
+        scaled = self.values / np.sqrt(len(self.values))
+        matrix = Matrix(scaled, self.columns, self.notes, centring_rounding(scaled, self.shift))
+        return with_fewer_rows(matrix)

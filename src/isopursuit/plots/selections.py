@@ -32,7 +32,7 @@ from isopursuit.plots.axes import (
     whole_ticks,
 )
 from isopursuit.rank import row_space
-from isopursuit.results import loss_text
+from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
 from isopursuit.views import fixed, percent
@@ -63,7 +63,13 @@ def compared_columns(X: Any, selection: Selection) -> Array:
     return values
 
 
-def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked: Selection | None = None) -> Axes:
+def plot_gram(
+    columns: Selection | ArrayLike,
+    ax: Axes | None = None,
+    *,
+    picked: Selection | None = None,
+    noun: str = "column",
+) -> Axes:
     """The inner products of columns: the identity if they are orthonormal.
 
     Parameters
@@ -75,10 +81,12 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
         Where to draw; a new figure if not given.
     picked : Selection, optional
         Whose columns to mark on the axes, and to keep in the sample, where all candidates are shown.
+    noun : str
+        What a candidate is called, such as "row" where the columns of X are the rows of a table.
     """
     ax = new_axes(ax)
     if isinstance(columns, Selection):
-        gram, title = columns.gram, "Inner products of the picked columns"
+        gram, title = columns.gram, f"Inner products of the picked {noun}s"
         names, places = short_names(columns.labels), list(range(columns.k))
     else:
         values = as_matrix(columns, wide=False).values
@@ -86,7 +94,7 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
         marked = np.zeros(0, dtype=np.intp) if picked is None else picked.indices
         shown = np.union1d(np.linspace(0, P - 1, min(P, IMAGE)).round().astype(np.intp), marked)
         gram = values[:, shown].T @ values[:, shown]
-        title = "Inner products of all columns" if len(shown) == P else f"Inner products of {len(shown)} of {P} columns"
+        title = f"Inner products of {'all' if len(shown) == P else f'{len(shown)} of {P}'} {noun}s"
         names = [str(i) for i in shown] if picked is None else short_names(picked.labels)
         places = list(range(len(shown))) if picked is None else np.searchsorted(shown, marked).tolist()
         title += "" if picked is None else f"\nticks: the {picked.k} picked"
@@ -108,10 +116,12 @@ def plot_gram(columns: Selection | ArrayLike, ax: Axes | None = None, *, picked:
     return ax
 
 
-def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | None = None) -> Axes:
+def plot_singular_values(
+    selection: Selection | Sequence[Selection], ax: Axes | None = None, *, noun: str = "column"
+) -> Axes:
     """The singular values of the picked columns against the ideal, 1; of several selections side by side.
 
-    Their means where a selection was made for many points.
+    Their means where a selection was made for many points. `noun` is what a candidate is called.
     """
     several = [selection] if isinstance(selection, Selection) else list(selection)
     refuse_empty(several, "selections")
@@ -129,7 +139,7 @@ def plot_singular_values(selection: Selection | Sequence[Selection], ax: Axes | 
     whole_ticks(ax.xaxis)
     ax.set_xlabel("singular value, by rank")
     ax.set_ylabel("size (no unit, log scale)")
-    ax.set_title("Singular values of the picked columns")
+    ax.set_title(f"Singular values of the picked {noun}s")
     ax.legend()
     return ax
 
@@ -141,6 +151,7 @@ def plot_lengths(
     *,
     normalized: bool = False,
     normalization: Normalization = "symmetric",
+    noun: str = "column",
 ) -> Axes:
     """How long all columns of X are, and how long the picked ones.
 
@@ -156,6 +167,8 @@ def plot_lengths(
         Show the normalized lengths, which the pursuit works with: 1 for a unit vector, less for any other.
     normalization : {"symmetric", "logarithmic"} or callable
         Which normalization.
+    noun : str
+        What a candidate is called.
     """
     ax = new_axes(ax)
     lengths = np.linalg.norm(compared_columns(X, selection), axis=0)
@@ -173,7 +186,7 @@ def plot_lengths(
         ax.set_xlabel("length (units of X, log scale)")
         ax.set_title("Lengths")
     zero = int((lengths == 0).sum())
-    label = f"all {len(lengths)} columns" + (f" ({zero} of length 0 not shown)" if zero and not normalized else "")
+    label = f"all {len(lengths)} {noun}s" + (f" ({zero} of length 0 not shown)" if zero and not normalized else "")
     counts, _, _ = ax.hist(lengths, bins=bins.tolist(), color=SKY, edgecolor="white", linewidth=0.5, label=label)
     top = float(np.max(counts))
     mark = np.full(selection.k, -0.06 * top)
@@ -183,20 +196,23 @@ def plot_lengths(
     ax.set_ylim(0.0, 1.08 * top)
     ax.set_yticks(ax.get_yticks())
     ax.set_ylim(-0.12 * top, 1.08 * top)
-    ax.set_ylabel("number of columns")
+    ax.set_ylabel(f"number of {noun}s")
     ax.legend()
     return ax
 
 
-def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None) -> Axes:
-    """For k = 2: all columns as points of the plane, the picked ones as arrows, and the unit circle."""
+def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None, *, noun: str = "column") -> Axes:
+    """For k = 2: all columns as points of the plane, the picked ones as arrows, and the unit circle.
+
+    `noun` is what a candidate is called.
+    """
     if selection.k != 2:
         raise ParameterError(f"Vectors can be drawn for k = 2; {selection.k} columns were picked.")
     ax = new_axes(ax)
     values = compared_columns(X, selection)
     angle = np.linspace(0.0, 2 * np.pi, 200)
     ax.plot(np.cos(angle), np.sin(angle), "--", color=GREY, linewidth=1, label="length 1")
-    ax.plot(values[0], values[1], ".", color=SKY, markersize=4, label=f"all {values.shape[1]} columns")
+    ax.plot(values[0], values[1], ".", color=SKY, markersize=4, label=f"all {values.shape[1]} {noun}s")
     for name, (x, y), colour, line in zip(
         short_names(selection.labels), selection.matrix.T, (BLUE, ORANGE), ("-", "--"), strict=True
     ):
@@ -207,7 +223,7 @@ def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None) -> Axes:
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xlabel("first coordinate")
     ax.set_ylabel("second coordinate")
-    ax.set_title(f"The two picked columns, loss {loss_text(selection, 4)} (ideal 2)")
+    ax.set_title(f"The two picked {noun}s, loss {loss_text(selection, 4)} (ideal 2)")
     plain_legend(ax)
     return ax
 
@@ -245,8 +261,9 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
     title = "The search"
     if history:
         last = history[-1]
-        gap = f"gap {percent(last.gap)}" if np.isfinite(last.gap) else "no bound"
-        title += f": {gap} after {last.seconds:.2g} s and {last.nodes:,} nodes"
+        gap = f"gap {percent(last.gap)}" if last.gap <= USEFUL else NO_BOUND
+        nodes = f" and {last.nodes:,} nodes" if last.nodes else ""
+        title += f": {gap} after {last.seconds:.2g} s{nodes}"
     ax.set_title(title)
     ax.legend()
     return ax

@@ -271,6 +271,10 @@ cdef int best_of(Workspace* at, int* subset, int count, double* best) noexcept n
             best[0] = fmin(value, best[0])
             found = at.listed[j]
             margin = TIE * fmax(fabs(value), 1.0)
+            if at.n == 1 and count > 0 and not at.tests.floor > 0:
+                # the first loss known is a limit that the tests can use
+                if make_tests(at.e, size, at.c, best[0] + margin, &at.tests) != 0:
+                    break
     return found
 
 

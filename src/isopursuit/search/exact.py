@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Label
+from isopursuit._types import Indices, Label
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
@@ -24,7 +24,7 @@ from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute
 from isopursuit.search.driver import Stage, run
-from isopursuit.search.exchange import Effort, point_stages, search_stages
+from isopursuit.search.exchange import Effort, in_callers_columns, offer_start, point_stages, search_stages
 from isopursuit.search.incumbent import Callback, Incumbent, StopReason
 from isopursuit.search.inputs import as_pool
 from isopursuit.search.objective import as_objective
@@ -56,7 +56,10 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 
 @dataclass(frozen=True)
 class ExactSettings:
-    """What the caller of an exact search asks for; `prune` by isometry pursuit on the way."""
+    """What the caller of an exact search asks for; `prune` by isometry pursuit on the way.
+
+    `start` is a subset, in the caller's numbers, that the answer is not to be worse than.
+    """
 
     gap: float = 0.0
     node_limit: int | None = None
@@ -64,6 +67,7 @@ class ExactSettings:
     callback: Callback | None = None
     memory: int = MEMORY
     prune: bool = True
+    start: Indices | None = None
 
 
 @on_one_blas_thread
@@ -148,9 +152,8 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         if pool.points * comb(pool.count - len(pool.include), pool.missing) <= FEW_SUBSETS:
             return replace(brute(pool, objective, Clock.of(None)), method="exact")
         pool = pool.distinct(clock)
-    incumbent = Incumbent(
-        float(pool.k * pool.points), settings.gap, clock, _in_callers_columns(pool, settings.callback)
-    )
+    incumbent = Incumbent(float(pool.k * pool.points), settings.gap, clock, in_callers_columns(pool, settings.callback))
+    offer_start(pool, incumbent, settings.start)
     share = START_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     start = clock.part(share)
     run(_start_stages(pool, settings), pool, incumbent, start)
@@ -211,10 +214,3 @@ def _check_range(pool: ArrayPool | SourcePool, incumbent: Incumbent) -> None:
         f"The best loss known is e^{incumbent.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
         f"exchange_search, which compares logarithms, a smaller c, or {scale}."
     )
-
-
-def _in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
-    """The callback, with the caller's column numbers."""
-    if callback is None:
-        return None
-    return lambda progress: callback(replace(progress, indices=pool.to_caller(progress.indices)))

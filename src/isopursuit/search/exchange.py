@@ -11,18 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Label
+from isopursuit._types import Indices, Label
 from isopursuit.clock import Clock
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
+from isopursuit.search._swap import log_loss_of
 from isopursuit.search.driver import Stage, run
-from isopursuit.search.incumbent import Incumbent
+from isopursuit.search.incumbent import Callback, Incumbent
 from isopursuit.search.inputs import as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.prover import Prove, TreeSearch
 from isopursuit.search.settings import (
+    EXACT_KICKS,
+    EXACT_STARTS,
     FIRST_PROOF_SHARE,
     MANY_COLUMNS,
     MANY_SHARE,
@@ -44,7 +47,10 @@ from isopursuit.threads import on_one_blas_thread
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit."""
+    """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit;
+    `bound` the loss over all columns at the end, if short proofs have not. `start` is a subset, in the caller's
+    numbers, that the answer is not to be worse than.
+    """
 
     starts: int
     kicks: int
@@ -53,6 +59,9 @@ class Effort:
     workers: int = 1
     memory: int = MEMORY
     prune: bool = True
+    bound: bool = False
+    start: Indices | None = None
+    callback: Callback | None = None
 
 
 @on_one_blas_thread
@@ -113,15 +122,27 @@ def exchange_search(
     pool = as_pool(X, c, include, exclude, labels, clock, k)
     rng = np.random.default_rng(0 if rng is None else rng)
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
-    effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory)
+    effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory, bound=True)
     return exchange(pool, effort, clock)
+
+
+def default_effort(
+    pool: ArrayPool | SourcePool, start: Indices | None = None, callback: Callback | None = None
+) -> Effort:
+    """The effort of `exchange_search` without options, from the subset `start`."""
+    kicks = EXACT_KICKS if isinstance(pool, ArrayPool) else EXACT_KICKS // 3
+    nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
+    rng = np.random.default_rng(0)
+    return Effort(EXACT_STARTS, kicks, rng, nodes, bound=True, start=start, callback=callback)
 
 
 def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Search:
     """`exchange_search` on a pool."""
     if isinstance(pool, ArrayPool):
         pool = pool.distinct(clock)
-    incumbent = Incumbent(float(pool.k * pool.points), clock=clock)
+    report = in_callers_columns(pool, effort.callback)
+    incumbent = Incumbent(float(pool.k * pool.points), clock=clock, report_to=report)
+    offer_start(pool, incumbent, effort.start)
     stages = [*search_stages(pool, effort), PointBounds(point_stages(), share=1.0)]
     run(stages, pool, incumbent, clock)
     found = incumbent.found()
@@ -135,17 +156,36 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     return pool.answer(found, as_objective("isometry", pool.c), "exchange")
 
 
+def in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
+    """The callback, with the caller's column numbers."""
+    if callback is None:
+        return None
+    return lambda progress: callback(replace(progress, indices=pool.to_caller(progress.indices)))
+
+
+def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indices | None) -> None:
+    """Begin with a subset in the caller's numbers, unless the pool has lost a column of it that equals another."""
+    positions = None if start is None else pool.positions_of(start)
+    if positions is None:
+        return
+    columns = np.ascontiguousarray(np.swapaxes(pool.at_points(positions), 1, 2))
+    log_loss = log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c)
+    if log_loss < np.inf:
+        incumbent.offer(positions, log_loss, "start")
+
+
 def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     """Descents and a short proof; if that fails isometry pursuit, many kicks, and recombination with short proofs.
 
     Without kicks nothing is proved either. A stage that does not apply to the pool is passed over.
     """
     starts, kicks, rng = effort.starts, effort.kicks, effort.rng
+    root = [Prove(memory=effort.memory, root=True, short=True)] if kicks and effort.bound else []
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     if pool.X is None:
         # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
         greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
-        return [greedy, SwapPasses(starts, kicks, rng, effort.memory)]
+        return [greedy, SwapPasses(starts, kicks, rng, effort.memory), *root]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK
@@ -157,6 +197,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         *([PursuitPruned(kicks // 3)] if effort.prune else []),
         LocalSearch(starts - first[0], kicks - first[1], rng, share=share, resume=True),
         Recombine(few, [among], [proof] if few else []),
+        *root,
     ]
 
 

@@ -22,7 +22,7 @@ from isopursuit.search.settings import REPORT_SECONDS
 @dataclass(frozen=True)
 class SearchProgress:
     """The state of a running search, as a callback sees it: `incumbent` is the loss of the columns `indices`, which the
-    stage `found_by` found.
+    stage `found_by` found. `method` is the method that runs, where `select` chose it.
     """
 
     seconds: float
@@ -33,6 +33,7 @@ class SearchProgress:
     open_nodes: int
     indices: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     found_by: str = ""
+    method: str = ""
 
 
 Callback = Callable[[SearchProgress], bool | None]

@@ -17,7 +17,7 @@ from isopursuit.parameters import as_numbers, as_size
 from isopursuit.rank import direction_rank
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.sources.columns import as_source, is_source, refuse_labels
+from isopursuit.sources.columns import as_candidates, is_source, refuse_labels
 
 
 def as_pool(
@@ -94,7 +94,7 @@ def as_source_pool(
 ) -> SourcePool:
     """Validate a search's input that is read in passes."""
     refuse_labels(labels)
-    columns = as_source(X)
+    columns = as_candidates(X, k)
     rows, count = columns.shape
     k = as_size(k, rows, count)
     included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")

@@ -139,6 +139,10 @@ class Pool(ABC):
         """The caller's numbers of these columns."""
 
     @abstractmethod
+    def positions_of(self, numbers: Indices) -> Indices | None:
+        """The positions of columns by the caller's numbers; None where one is not here. They are then at hand."""
+
+    @abstractmethod
     def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result, in the caller's numbers."""
 
@@ -289,6 +293,12 @@ class ArrayPool(Pool):
     def to_caller(self, positions: Indices) -> CallerNumbers:
         """The caller's numbers of these columns, sorted."""
         return CallerNumbers(np.sort(self.caller[positions]))
+
+    def positions_of(self, numbers: Indices) -> Indices | None:
+        """The positions of columns by the caller's numbers; None where one is not here."""
+        order = np.argsort(self.caller)
+        found = order[np.searchsorted(self.caller, numbers, sorter=order).clip(max=self.count - 1)]
+        return found if np.array_equal(self.caller[found], numbers) else None
 
     def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result, in the caller's numbers."""

@@ -87,6 +87,11 @@ class SourcePool(Pool):
         """Positions are the caller's numbers."""
         return CallerNumbers(np.sort(positions))
 
+    def positions_of(self, numbers: Indices) -> Indices | None:
+        """The same numbers; the columns become resident."""
+        self.load(numbers, self.taken(numbers))
+        return numbers
+
     def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
         """The result; of columns that are equal up to sign the first is named."""
         values = self.at_hand(found.subset)

@@ -13,10 +13,11 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
-from isopursuit.rank import EPS, LOOSE, fix_signs
+from isopursuit.parameters import is_whole
+from isopursuit.rank import EPS, LOOSE, fix_signs, row_triangle
 from isopursuit.renamed import renamed_keywords
 from isopursuit.sources.moments import Moments, Summed
-from isopursuit.sources.settings import DEPENDENT, RUN, SHOWN
+from isopursuit.sources.settings import DEPENDENT, LOADED_BYTES, RUN, SHOWN
 from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
 
@@ -194,26 +195,80 @@ def as_source(
     """
     if vectors not in ("columns", "rows"):
         raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
-    if isinstance(x, Columns):
-        columns = x
-    else:
-        source = _source(x, vectors == "rows", workers)
-        columns = Columns(source, notes=getattr(source, "notes", ()))
+    columns = open_source(x, vectors, workers)
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
+    if P < D:
+        _check_tall(D, P, leading, vectors, standardize)
+        columns, standardize = _loaded_tall(columns, standardize), False
     if standardize:
         columns = columns.standardized()
-    if leading is not None and leading != columns.shape[0]:
+    if leading is None:
+        _check_tall(*columns.shape, None, vectors)
+    elif leading != columns.shape[0]:
         columns = columns.projected(leading)
-    D, P = columns.shape
-    if P < D:
-        other = "rows" if vectors == "columns" else "columns"
-        raise ShapeError(
-            f"There are {P} candidates of {D} dimensions, and {D} are needed. Did you mean vectors={other!r}? "
-            f"Otherwise project with leading={P} or less."
-        )
     return columns
+
+
+def as_candidates(x: Any, k: int | None) -> Columns:
+    """The columns of a source of which k are to be picked; without k as many as there are rows."""
+    columns = open_source(x)
+    D, P = columns.shape
+    if k is None or P >= D:
+        return as_source(columns)
+    _check_tall(D, P, k, "columns")
+    return _loaded_tall(columns, standardize=False)
+
+
+def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None) -> Columns:
+    """Columns, wherever they are stored, of any shape: nothing is read of them yet."""
+    if isinstance(x, Columns):
+        return x
+    source = _source(x, vectors == "rows", workers)
+    return Columns(source, notes=getattr(source, "notes", ()))
+
+
+def _check_tall(D: int, P: int, k: int | None, vectors: Vectors, standardize: bool = False) -> None:
+    """Refuse P candidates of D > P dimensions if more than P are to be picked, or if they do not fit in memory.
+
+    Standardization leaves out constant rows: whether it leaves more than P is seen afterwards.
+    """
+    if P >= D:
+        return
+    other = "rows" if vectors == "columns" else "columns"
+    shape, turned = f"There are {P} candidates of {D} dimensions", f"Did you mean vectors={other!r}?"
+    if k is None and not standardize:
+        raise ShapeError(f"{shape}, and {D} are needed. {turned} Otherwise pass k={P} or less.")
+    if is_whole(k) and k > P:
+        raise ParameterError(f"{shape}, so k={k} is out of range. {turned} Otherwise pass k={P} or less.")
+    if 8 * D * P > LOADED_BYTES:
+        raise ShapeError(
+            f"{shape}. {turned} Columns longer than they are many are not streamed but loaded, and these take "
+            f"{8 * D * P / 2**30:.3g} GiB. Pass an array in memory, or fewer rows."
+        )
+
+
+def _loaded_tall(columns: Columns, standardize: bool) -> Columns:
+    """P columns with D > P rows as a source in memory: one pass's Σ x xᵀ, D × D, would be larger than all of them.
+
+    Their coordinates in a space that they span, P × P, have the same inner products.
+    """
+    from isopursuit.sources.arrays import ArraySource
+
+    D, P = columns.shape
+    values = columns.transform.apply(columns.take(np.arange(P)))
+    notes = columns.notes
+    if standardize:
+        constant = np.ptp(values, axis=1) == 0
+        values = values[~constant] - values[~constant].mean(axis=1, keepdims=True)
+        values /= values.std(axis=1, keepdims=True)
+        notes += (f"left out, constant: {int(constant.sum())} rows.",) if constant.any() else ()
+    if len(values) == 0:
+        raise ShapeError("Every row is constant, so there is nothing to standardize.")
+    notes += (f"{P} candidates of {D} dimensions each were loaded into memory.",)
+    values = values if len(values) <= P else row_triangle(values.T)
+    return Columns(ArraySource.of(values, False, None), notes=notes)
 
 
 def is_source(x: Any) -> bool:

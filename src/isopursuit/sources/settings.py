@@ -24,4 +24,5 @@ UNDECIDED = 100.0  # √q within so many times its bound on rounding of 1 is com
 LEAST_QUOTA = 256  # columns that any block of a cluster may send (guess)
 QUOTA = 4  # times its share of the columns to be loaded that a block of a cluster may send (guess)
 DEPENDENT = 1e-14  # eigenvalues of Σ z zᵀ below this, relative to the largest, count as zero (derived: 50 eps)
+LOADED_BYTES = 2**30  # of columns with more rows than there are columns, which are loaded as float64 (guess)
 SHOWN = 5  # positions of entries that are not finite, in a message (guess)

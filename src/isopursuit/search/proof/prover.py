@@ -27,7 +27,7 @@ from isopursuit.search.proof._node import NodeKernel
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 
 ROUNDS = 8  # of solving the relaxation and screening all columns (guess)
 NEWTON_STEPS = 200  # for the relaxation (guess: it converges in far fewer)
@@ -48,18 +48,21 @@ class Prove:
 
     `nodes` is the most nodes of the tree. `memory` is how many bytes of columns a source may load. A `short` proof is
     one try among other stages: that its nodes are spent does not end the search, and unless it succeeds they are not
-    counted.
+    counted. `root` is for the bound of the relaxation over all columns alone, where nothing better is known and there
+    are not too many rows.
     """
 
     nodes: int | None = None
     workers: int = 1
     memory: int = 0
     short: bool = False
+    root: bool = False
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """At one point, where the loss can be bounded."""
-        return pool.points == 1 and can_bound(pool, incumbent)
+        useful = not self.root or (incumbent.lower_bound <= incumbent.ideal and pool.rows <= PURSUIT_ROWS)
+        return useful and pool.points == 1 and can_bound(pool, incumbent)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
@@ -138,7 +141,7 @@ class Prover:
     def run(self) -> StopReason | None:
         """Raise the bound, exclude columns, and search what is left."""
         pool, incumbent = self.pool, self.incumbent
-        if pool.X is not None and pool.missing <= FEW_MISSING:
+        if pool.X is not None and pool.missing <= FEW_MISSING and not self.limits.root:
             limits = Limits(incumbent.gap, self.nodes_left, self.limits.workers, self.clock)
             proof = search_tree(pool, incumbent, limits)
             self.nodes, self.evaluations = proof.nodes, proof.evaluations
@@ -149,7 +152,7 @@ class Prover:
             stop = self._raise_bound()
             if stop is not None:
                 return stop
-        if incumbent.closed:
+        if incumbent.closed or self.limits.root:
             return None
         found: FilterResult | None = pool.ask(self._filter(self.room), self.clock)
         if found is None:

@@ -1,0 +1,369 @@
+"""Judge given columns: their loss, how far from the best they can be, and what would improve them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isopursuit import views
+from isopursuit._types import Array, Indices, Label, Labels
+from isopursuit.clock import Clock
+from isopursuit.errors import ParameterError, RangeError, RankError, printable
+from isopursuit.explain import PRUNED, Outcome, explain
+from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, log_sum, to_loss
+from isopursuit.matrix import name_columns
+from isopursuit.parameters import as_exponent
+from isopursuit.problems import MatrixProblem, SourceProblem
+from isopursuit.rank import direction_rank, spectrum, unit_columns
+from isopursuit.results import Search, loss_text, name_of, plain
+from isopursuit.search.exact import ExactSettings, exact
+from isopursuit.search.exchange import default_effort, exchange
+from isopursuit.search.incumbent import Callback
+from isopursuit.search.inputs import as_pool
+from isopursuit.search.replacements import ReplacementLists
+from isopursuit.selection import Selection
+from isopursuit.sources.columns import is_source
+from isopursuit.threads import on_one_blas_thread, worker_count
+
+Problem = MatrixProblem | SourceProblem
+
+SWAP_SHARE = 0.3  # of the time, the most for single swaps, which are tried before the search (guess)
+INVOLVED = 1e-6  # an entry of a unit null vector; columns with a larger one take part in the dependence (guess)
+
+
+@dataclass(frozen=True)
+class Swap:
+    """One column out, another in, and the loss after; labels are numbers where there are no labels."""
+
+    out: Label
+    into: Label
+    loss: float
+    log_loss: float
+    indices: Indices
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "out": plain(self.out),
+            "in": plain(self.into),
+            "loss": plain(self.loss),
+            "log_loss": plain(self.log_loss),
+            "indices": self.indices.tolist(),
+        }
+
+    def __str__(self) -> str:
+        return f"{printable(self.out)} out, {printable(self.into)} in: loss {loss_text(self)}"
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """A quotient of losses, which may overflow float64."""
+
+    log_loss: float
+
+    @property
+    def loss(self) -> float:
+        return to_loss(self.log_loss)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `audit` says of given columns.
+
+    Attributes
+    ----------
+    given : Selection
+        The given columns with the price and the best replacement of each. Its search has their loss and the bound.
+    best : Search
+        The best subset that was found, and whether it is proved to be the best of all.
+    swap : Swap or None
+        The single swap after which the loss is lowest; None where no column can replace another, or there was no time.
+    """
+
+    given: Selection
+    best: Search
+    swap: Swap | None
+
+    @property
+    def indices(self) -> Indices:
+        """The given columns, ascending."""
+        return self.given.indices
+
+    @property
+    def labels(self) -> Labels:
+        """Their labels, or their numbers where there are none."""
+        return self.given.labels
+
+    @property
+    def k(self) -> int:
+        """How many columns were given."""
+        return self.given.k
+
+    @property
+    def loss(self) -> float:
+        """The loss of the given columns."""
+        return self.given.loss
+
+    @property
+    def log_loss(self) -> float:
+        """Its logarithm."""
+        return self.given.log_loss
+
+    @property
+    def lower_bound(self) -> float:
+        """No k columns have a loss below this: proved."""
+        return self.best.lower_bound
+
+    @property
+    def gap(self) -> float:
+        """(loss − lower_bound) / loss: the most that the loss can fall, as a share of it."""
+        return self.given.search.gap
+
+    @property
+    def excess(self) -> float:
+        """How much higher the loss is than that of the best subset found, as a share of the latter."""
+        with np.errstate(over="ignore"):
+            return max(float(np.expm1(self.log_loss - self.best.log_loss)), 0.0)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the given columns are proved to be a best subset."""
+        return self.given.search.optimal
+
+    @property
+    def best_labels(self) -> Labels:
+        """The labels of the best subset found."""
+        return tuple(name_of(self.best.labels, i) for i in self.best.indices.tolist())
+
+    @property
+    def verdict(self) -> str:
+        """The judgement in words."""
+        if self.optimal:
+            return "proved optimal"
+        known = "the best of all" if self.best.optimal else "the best found"
+        above = f"{views.percent(self.excess)} above {known}"
+        if self.excess > 1:
+            above = f"{loss_text(_Ratio(self.log_loss - self.best.log_loss), 3)} times {known}"
+        elif self.excess <= PRUNED:
+            above = "as good as the best found"
+        if self.best.optimal or self.best.status == "heuristic":
+            return above
+        return f"{above}, which is {self.best.verdict}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks for the reader."""
+        return self.given.notes
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the given columns with their prices, the bound, the best swap and the best subset found."""
+        given = self.given.as_dict()
+        kept = ("indices", "labels", "c", "k", "loss", "log_loss", "lower_bound", "gap", "choices", "alternatives")
+        return {
+            **{name: given[name] for name in kept},
+            "excess": plain(self.excess),
+            "optimal": self.optimal,
+            "verdict": self.verdict,
+            "swap": None if self.swap is None else self.swap.as_dict(),
+            "best": self.best.as_dict(),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
+            f"  no subset is below {self.lower_bound:.6g}",
+            f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}",
+            f"  best swap: {'none' if self.swap is None else self.swap}",
+        ]
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("loss", loss_text(self)),
+            ("no subset is below", f"{self.lower_bound:.9g}"),
+            ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}"),
+            ("best single swap", "none" if self.swap is None else str(self.swap)),
+        ]
+        columns = [
+            (one.label, f"{one.length:.3f}", views.number(one.price, 3), one.replacement_text)
+            for one in self.given.choices
+        ]
+        return views.result(
+            _counted(self.k),
+            self.verdict,
+            views.table((), rows),
+            views.table(("column", "length", "price", "best replacement"), columns),
+            views.gram_table(self.given.gram, self.labels),
+            notes=self.notes,
+        )
+
+
+@on_one_blas_thread
+def audit(
+    X: Any,
+    columns: Iterable[Any],
+    c: float = 1.0,
+    *,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    time_limit: float | None = 60.0,
+    callback: Callback | None = None,
+) -> Audit:
+    """Judge given columns: their loss, how far from the best it can be, the best swap and the best subset found.
+
+    Parameters
+    ----------
+    X : array_like (D, P), data frame, a list (or stack) of such matrices of one shape, or a source
+        As in `select`.
+    columns : iterable of column numbers or labels
+        The columns to judge, each once; as many are in the subsets that they are compared with.
+    c, labels
+        As in `select`.
+    include, exclude : iterables of column numbers or labels
+        Columns that every subset must have (among the given ones), or must not have.
+    time_limit : float, optional
+        Seconds for everything. An exact search begins with the given columns; when the time is over the bound is what
+        it has proved.
+    callback : callable, optional
+        Called with a `SearchProgress` during the search; return True to stop it.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    RankError
+        The given columns are linearly dependent, so that their loss is infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
+    >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
+    2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
+      no subset is below 2.005
+      best found: loss 2.005, proved optimal: north, east
+      best swap: both out, east in: loss 2.005
+    """
+    clock, c = Clock.of(time_limit), as_exponent(c)
+    problem, indices = _problem(X, columns, include, exclude, labels)
+    values, rounding = problem.taken(indices)
+    _refuse_dependent(problem, values, rounding, indices)
+    log_loss = float(log_sum(log_spectral_loss(spectrum(values), c)))
+    if not log_loss < np.inf:
+        raise RangeError("The logarithm of the loss overflows float64. Use a smaller c, or rescale X.")
+    ideal = float(problem.k * len(values))
+    started = Search(indices, to_loss(log_loss), log_loss, ideal, 1, "heuristic", "given", labels=problem.labels)
+    found = problem.replacements(started, c, clock.within(SWAP_SHARE * clock.remaining))[1]
+    swap = _best_swap(problem, indices, found)
+    best = _best_known(_search(problem, indices, c, callback, clock), started, swap)
+    proved = best.optimal and log_loss <= best.log_loss + PRUNED
+    started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
+    given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
+    excluded = tuple(map(int, problem.exclude))
+    return Audit(replace(given, matrix=values if problem.many else values[0], excluded=excluded), best, swap)
+
+
+def _problem(
+    X: Any,
+    columns: Iterable[Any],
+    include: Iterable[Any] | None,
+    exclude: Iterable[Any] | None,
+    labels: Sequence[Label] | None,
+) -> tuple[Problem, Indices]:
+    """X with as many columns to pick as are given, and the numbers of those, sorted."""
+    names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+    if not names:
+        raise ParameterError("columns names no column. Name at least one.")
+    problem = (SourceProblem if is_source(X) else MatrixProblem).of(X, 1, "vectors", include, exclude, labels)
+    problem, indices = replace(problem, k=len(names)), problem.numbers_of(names, "columns")
+    if len(indices) < len(names):
+        numbers = [int(problem.numbers_of([name], "columns")[0]) for name in names]
+        repeated = np.array([i for i in indices.tolist() if numbers.count(i) > 1])
+        raise ParameterError(f"columns names these more than once: {_named(problem, repeated)}. Name each once.")
+    if len(indices) > problem.rows:
+        raise RankError(
+            f"The loss is infinite: {len(indices)} columns of {problem.rows} entries are dependent. Name at most "
+            f"{problem.rows}."
+        )
+    outside = np.setdiff1d(problem.include, indices)
+    if len(outside):
+        raise ParameterError(f"include names columns that are not given: {_named(problem, outside)}.")
+    left_out = np.intersect1d(problem.exclude, indices)
+    if len(left_out):
+        raise ParameterError(f"exclude names columns that are given: {_named(problem, left_out)}.")
+    return problem, indices
+
+
+def _refuse_dependent(problem: Problem, values: Array, rounding: list[Array | None], indices: Indices) -> None:
+    """Name the columns that depend on each other, or the zero ones, where there are any; values are (n, D, k)."""
+    for i, (point, error) in enumerate(zip(values, rounding, strict=True)):
+        where = f" at point {i}" if len(values) > 1 else ""
+        zero = np.flatnonzero(~point.any(axis=0))
+        if len(zero):
+            raise RankError(f"The loss is infinite{where}: these columns are zero: {_named(problem, indices[zero])}.")
+        if direction_rank(point, error) < len(indices):
+            null = np.linalg.svd(unit_columns(point))[2][-1]
+            some = indices[np.abs(null) > INVOLVED * np.abs(null).max()]
+            raise RankError(
+                f"The loss is infinite{where}: these columns are linearly dependent: {_named(problem, some)}. Leave "
+                "out one of them."
+            )
+
+
+def _search(problem: Problem, start: Indices, c: float, callback: Callback | None, clock: Clock) -> Search:
+    """The best subset that is found, not worse than `start`, with a bound; without one where none can be computed."""
+    pool = as_pool(problem.searched, c, problem.include, problem.exclude, None, clock, problem.k)
+    why = f"bounds are not known for c={c:g}"
+    if SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
+        try:
+            settings = ExactSettings(workers=worker_count(None), callback=callback, start=start)
+            return exact(pool, settings, clock)
+        except RangeError:
+            why = "losses are too large for bounds"
+    found = exchange(pool, default_effort(pool, start, callback), clock)
+    return replace(found, notes=(*found.notes, f"{why}, so exchange search looked for a better subset."))
+
+
+def _best_swap(problem: Problem, indices: Indices, found: ReplacementLists) -> Swap | None:
+    """The lowest loss after one swap of a column that need not be included."""
+    swaps = [
+        (swaps[0].log_loss, i, swaps[0].index)
+        for i, swaps in zip(indices.tolist(), found, strict=True)
+        if swaps and i not in problem.include
+    ]
+    if not swaps:
+        return None
+    log_loss, out, into = min(swaps)
+    after = np.sort(np.append(np.setdiff1d(indices, out), into)).astype(np.intp)
+    labels = problem.labels
+    return Swap(name_of(labels, out), name_of(labels, into), to_loss(log_loss), log_loss, after)
+
+
+def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
+    """The lowest of three: what the search found, the given columns, and they after the best swap."""
+    if best.optimal:
+        return best
+    known = [(given.log_loss, given.indices), *([] if swap is None else [(swap.log_loss, swap.indices)])]
+    log_loss, indices = min(known, key=lambda one: one[0])
+    if not log_loss < best.log_loss - PRUNED:
+        return best
+    return replace(best, indices=indices, log_loss=log_loss, loss=to_loss(log_loss))
+
+
+def _named(problem: Problem, indices: Indices) -> str:
+    return name_columns(indices.tolist(), problem.labels)
+
+
+def _counted(k: int) -> str:
+    return f"{k} given column{'' if k == 1 else 's'}"
+
+
+def _names(labels: Labels) -> str:
+    return ", ".join(map(printable, labels))

@@ -1,0 +1,102 @@
+"""Other ways to pick k columns of a matrix, with NumPy and SciPy alone: what `compare` puts beside ours.
+
+Each takes values (D, P) with columns of positive length, and k ≤ rank, and returns k column numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve, qr
+
+from isopursuit._types import Array, Indices
+from isopursuit.clock import UNLIMITED, Clock
+from isopursuit.rank import unit_columns
+
+MIN_VOLUME_GAIN = 1.01  # maxvol swaps while that multiplies the volume by this (as in the literature)
+MAX_SWAPS = 100  # per column; maxvol ends long before (guess)
+THRESHOLDS = 30  # halvings of the interval of thresholds of the correlation filter (derived: 2⁻³⁰ is 1e-9)
+
+
+def pivoted_qr(values: Array, k: int) -> Indices:
+    """The first k pivots of QR with column pivoting: each time the column farthest from the span of the others."""
+    pivots = qr(values, mode="r", pivoting=True, check_finite=False)[1]
+    return np.sort(pivots[:k]).astype(np.intp)
+
+
+def greedy_dpp(values: Array, k: int) -> Indices:
+    """Greedy MAP inference of a determinantal point process whose kernel is the cosines (all of equal quality).
+
+    Each time the column that raises log det of the picked ones' kernel most, by a Cholesky factor that grows row by
+    row; of equal ones the first.
+    """
+    unit = unit_columns(values)
+    rows = np.zeros((k, unit.shape[1]))  # of the Cholesky factor of the kernel, the columns picked first
+    left = np.ones(unit.shape[1])  # squared distances from the span of the picked columns
+    picked: list[int] = []
+    for step in range(k):
+        best = int(left.argmax())
+        row = (unit[:, best] @ unit - rows[:step, best] @ rows[:step]) / np.sqrt(max(left[best], np.finfo(float).tiny))
+        rows[step] = row
+        left -= row**2
+        picked.append(best)
+        left[best] = -np.inf
+    return np.sort(np.array(picked, dtype=np.intp))
+
+
+def maxvol(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
+    """Swaps from the pivoted QR while one multiplies the volume √det(SᵀS) of the picked columns S by 1 %.
+
+    Without column i the others span a space; the volume is theirs times the distance of column i from it.
+    """
+    picked = pivoted_qr(values, k)
+    squares = np.einsum("dp,dp->p", values, values)
+    for _ in range(MAX_SWAPS * k):
+        if clock.expired:
+            break
+        S = values[:, picked]
+        factor = lu_factor(S.T @ S, check_finite=False)
+        A = lu_solve(factor, S.T @ values, check_finite=False)  # the columns' coordinates in S
+        inverse = lu_solve(factor, np.eye(k), check_finite=False)
+        distance = np.maximum(squares - np.einsum("ip,ip->p", S.T @ values, A), 0.0)  # squared, from the span of S
+        # volume² after a swap of column i for p, over that before: A_ip² + distance_p (SᵀS)⁻¹_ii
+        gains = A**2 + distance * np.diag(inverse)[:, None]
+        gains[:, picked] = 0.0
+        place, column = np.unravel_index(int(gains.argmax()), gains.shape)
+        if not gains[place, column] >= MIN_VOLUME_GAIN**2:
+            break
+        picked[place] = column
+    return np.sort(picked)
+
+
+def correlation_filter(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
+    """The common recipe: go through the columns, longest first, and drop what has a |cosine| above a threshold with one
+    that is kept. The threshold is the lowest that keeps k, by bisection; where ties keep more, the first k.
+    """
+    unit, order = unit_columns(values), np.argsort(-np.linalg.norm(values, axis=0), kind="stable")
+    low, high, kept = 0.0, 1.0, order[:k]
+    for _ in range(THRESHOLDS):
+        if clock.expired:
+            break
+        middle = (low + high) / 2
+        found = _filtered(unit[:, order], middle, k)
+        if len(found) < k:
+            low = middle
+        else:
+            high, kept = middle, order[found]
+    return np.sort(kept).astype(np.intp)
+
+
+def _filtered(unit: Array, threshold: float, k: int) -> Indices:
+    """The first k of the columns that the filter keeps."""
+    open_to = np.ones(unit.shape[1], dtype=bool)
+    kept: list[int] = []
+    while len(kept) < k and open_to.any():
+        kept.append(int(open_to.argmax()))
+        open_to &= np.abs(unit[:, kept[-1]] @ unit) <= threshold
+        open_to[: kept[-1] + 1] = False
+    return np.array(kept, dtype=np.intp)
+
+
+def random_draws(P: int, k: int, draws: int, rng: np.random.Generator) -> Indices:
+    """Subsets drawn at random, (draws, k), each sorted."""
+    return np.sort([rng.choice(P, k, replace=False) for _ in range(draws)], axis=1).astype(np.intp)
