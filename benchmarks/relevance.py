@@ -102,9 +102,7 @@ def main() -> None:
             if one.relevance > row.relevance and one.cosine < row.cosine and one.method != row.method
         ]
         by = ", ".join(better) or "none"
-        print(
-            f"| {row.method} | {row.setting:g} | {row.relevance:.3f} | {row.cosine:.3f} | {row.largest:.3f} | {by} |"
-        )
+        print(f"| {row.method} | {row.setting:g} | {row.relevance:.3f} | {row.cosine:.3f} | {row.largest:.3f} | {by} |")
 
 
 if __name__ == "__main__":

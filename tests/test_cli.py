@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
 from isopursuit.cli.progress import progress_line
@@ -59,9 +59,12 @@ def test_a_time_limit_that_is_none_is_refused_before_the_file_is_read(tmp_path, 
 
 
 def test_select_on_wine_gives_the_librarys_answer(wine):
-    result = run("select", wine, "--standardize", "--label", "class", "--method", "two-stage", "--json")
+    result = run(
+        "select", wine, "--standardize", "--unit", "none", "--label", "class", "--method", "two-stage", "--json"
+    )
     answer = json.loads(result.stdout)
     assert result.returncode == 0
+    assert answer["unit"] == "as given"
     assert answer["indices"] == ip.select(load_wine().matrix(), method="two-stage").indices.tolist()
     assert answer["loss"] == pytest.approx(52.06450395)
     assert answer["pursuit"]["certificate"]["gap"] < 1e-10
@@ -72,12 +75,9 @@ def test_select_on_wine_gives_the_librarys_answer(wine):
 def test_the_table_is_for_people_and_notes_go_to_stderr(wine):
     result = run("select", wine, "--standardize", "-k", "4", "--method", "exact")
     assert result.returncode == 0
-    assert "proved optimal" in result.stdout
     assert "best replacement" in result.stdout
-    assert result.stderr.splitlines() == [
-        "note: left out, not numeric: class.",
-        "note: lengths and losses are those in the leading 4 of 13 dimensions.",
-    ]
+    assert "unit: median length 3.41" in result.stdout
+    assert result.stderr.splitlines() == ["note: left out, not numeric: class."]
     assert "\x1b" not in result.stdout + result.stderr  # no colours and no progress line when piped
 
 
@@ -102,7 +102,18 @@ def test_audit_judges_rows_and_columns_by_label_or_number(wine):
     by_number = json.loads(run("audit", wine, "--features", "--columns", "0,2,10", "--standardize", "--json").stdout)
     assert by_number["loss"] == pytest.approx(columns["loss"])
     rows = json.loads(
-        run("audit", wine, "--columns", "21,class_0 (row 32),35", "--standardize", "--label", "class", "--json").stdout
+        run(
+            "audit",
+            wine,
+            "--columns",
+            "21,class_0 (row 32),35",
+            "--standardize",
+            "--unit",
+            "none",
+            "--label",
+            "class",
+            "--json",
+        ).stdout
     )
     assert (rows["picks"], rows["indices"]) == ("samples", [21, 32, 35])
     X = load_wine().matrix()
@@ -125,16 +136,25 @@ def test_audit_writes_json_and_a_report(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3)).round(3)
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X.tolist())]))
     files = ("--output", tmp_path / "o.json", "--report", tmp_path / "r.html")
-    result = run("audit", tmp_path / "t.csv", "--columns", "0,1,2", *files)
+    result = run("audit", tmp_path / "t.csv", "--columns", "0,1,2", "--unit", "none", *files)
     assert result.returncode == 0
     answer = json.loads((tmp_path / "o.json").read_text())
     assert answer["lower_bound"] == pytest.approx(ip.exact_search(X.T).loss)
     assert "Your subset" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+def test_pursue_takes_fewer_rows_than_dimensions(wine):
+    answer = json.loads(run("pursue", wine, "--standardize", "--unit", "none", "-k", "4", "--json").stdout)
+    expected = ip.isometry_pursuit(load_wine().matrix(), k=4)
+    assert answer["k"] == 4
+    assert answer["tied"] == expected.tied.tolist()
+    assert answer["certificate"]["primal"] == pytest.approx(expected.objective)
+
+
 def test_pursue_shows_the_certificate(wine):
-    answer = json.loads(run("pursue", wine, "--standardize", "--json").stdout)
+    answer = json.loads(run("pursue", wine, "--standardize", "--unit", "none", "--json").stdout)
     assert len(answer["columns"]) == 31
+    assert answer["unit"] == "as given"
     assert answer["certificate"]["gap"] < 1e-10
     assert "≤ optimum ≤" in run("pursue", wine, "--standardize").stdout
 
@@ -146,6 +166,42 @@ def test_features_are_picked_by_name(wine):
     chosen = run("select", wine, "--features", "-k", "3", "--standardize", "--must-include", "hue", "--json")
     assert "hue" in json.loads(chosen.stdout)["labels"]
     assert_one_line_error(run("select", wine, "--features"), "-k")
+
+
+@pytest.mark.parametrize("unit", [None, "none", "median", "each", "2.5"])
+@pytest.mark.parametrize("kind", ["--samples", "--features"])
+def test_the_unit_is_the_librarys_and_by_default_the_median_row_or_each_column(wine, kind, unit):
+    rows, k = kind == "--samples", 3
+    given = () if unit is None else ("--unit", unit)
+    answer = json.loads(run("select", wine, kind, "-k", k, "--method", "greedy", *given, "--json").stdout)
+    chosen = {None: "median" if rows else "each", "none": None, "2.5": 2.5}.get(unit, unit)
+    table = load_wine().values
+    centred = table - table.mean(axis=0)
+    X = table.T if rows else (centred if chosen == "each" else table) / np.sqrt(len(table))
+    picked = ip.select(X, k, unit=chosen, method="greedy")
+    assert answer["indices"] == picked.indices.tolist()
+    assert answer["log_loss"] == pytest.approx(picked.log_loss)
+    assert answer["unit"] == (picked.unit.replace("column", "row") if rows else picked.unit)
+
+
+def test_the_patients_picked_are_no_longer_the_most_average_ones(tmp_path):
+    X = load_breast_cancer().data
+    np.save(tmp_path / "bc.npy", X)
+    lengths = np.linalg.norm((X - X.mean(axis=0)) / X.std(axis=0), axis=1)
+    for unit, least in (("none", 0), ("median", 50)):
+        options = ("--standardize", "-k", "10", "--method", "greedy", "--unit", unit)
+        done = run("select", tmp_path / "bc.npy", *options, "--json")
+        answer = json.loads(done.stdout)
+        highest = max(100 * (lengths < lengths[i]).mean() for i in answer["indices"])
+        assert highest > least if unit == "median" else highest < 5
+        assert any("--unit median" in note for note in answer["notes"]) == (unit == "none")
+
+
+def test_a_table_that_needs_standardizing_says_so(wine):
+    loud = run("select", wine, "-k", "3", "--method", "greedy")
+    assert "--standardize gives all features the same scale" in loud.stderr
+    assert "--standardize" not in run("select", wine, "-k", "3", "--method", "greedy", "--standardize").stderr
+    assert_one_line_error(run("select", wine, "-k", "3", "--unit", "mean"), "--unit mean is not a positive length")
 
 
 def test_a_parquet_of_digits(tmp_path):
@@ -162,7 +218,7 @@ def test_semicolons_and_decimal_commas(tmp_path):
     lines = ["a;b;c;d", *(";".join(str(value).replace(".", ",") for value in row) for row in X.tolist())]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     answer = json.loads(run("select", tmp_path / "t.csv", "--standardize", "--json").stdout)
-    assert answer["indices"] == ip.select(load_wine().matrix(4)).indices.tolist()
+    assert answer["indices"] == ip.select(load_wine().matrix(4), unit="median").indices.tolist()
 
 
 def test_missing_cells(tmp_path):
@@ -245,6 +301,7 @@ def test_a_terminated_search_leaves_its_best_and_the_bound(tmp_path, number):
 def test_even_a_killed_search_leaves_a_valid_file(tmp_path):
     output = tmp_path / "out.json"
     command = [COMMAND, "select", hard_table(tmp_path / "t.npy"), "--method", "exact", "--time-limit", "600"]
+    command += ["--unit", "none"]
     process = subprocess.Popen([*command, "--output", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(output)
     process.kill()
@@ -314,7 +371,8 @@ def test_pictures_and_reports_are_written(wine, tmp_path):
     assert result.returncode == 0
     text = page.read_text(encoding="utf-8")
     assert "3 of 178 rows of wine.csv" in text
-    assert "class_0 (row 41)" in text
+    assert "class_1 (row 68)" in text
+    assert "median length 3.41" in text
     assert "isopursuit select" in text  # the command to repeat it
     assert_one_line_error(run("select", wine, "-k", "2", "--json", "--plot", tmp_path / "picture.xyz"), "picture.xyz")
 

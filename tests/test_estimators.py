@@ -52,27 +52,52 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.parametrize("method", ["two-stage", "exact", "greedy"])
 @pytest.mark.parametrize(("n", "k"), [(60, 3), (60, 8), (5, 3)])
-def test_features_are_what_select_picks_among_columns_of_root_mean_square_length(method, n, k):
+@pytest.mark.parametrize("space", ["vectors", "leading"])
+def test_features_are_what_select_picks_among_columns_of_root_mean_square_length(method, n, k, space):
     X = table(0, n)
     # U_kᵀ X by plain SVD: an orthogonal change of the rows, with what lies outside the leading space cut off
     _, s, v = np.linalg.svd(X / np.sqrt(n), full_matrices=False)
-    answer = ip.select(s[:k, None] * v[:k], method=method)
-    selector = IsometryFeatureSelector(k, method=method).fit(X)
+    m = k if space == "leading" else len(s)
+    answer = ip.select(s[:m, None] * v[:m], k, method=method)
+    selector = IsometryFeatureSelector(k, method=method, unit=None, space=space).fit(X)
+    assert selector.selection_.space == ("leading" if m < len(s) else "vectors")
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
     assert selector.lower_bound_ == pytest.approx(answer.search.lower_bound)
     assert selector.optimal_ == answer.search.optimal
-    assert (selector.certificate_ is None) == (method != "two-stage")
+    assert (selector.certificate_ is None) == (answer.pursuit is None)
+    if selector.selection_.space == "leading":
+        of_vectors = ip.log_isometry_loss(X[:, picked(selector)] / np.sqrt(n))
+        assert selector.selection_.log_loss_of_vectors == pytest.approx(of_vectors)
 
 
+@pytest.mark.parametrize("unit", [None, "median", "each", 2.5])
 @pytest.mark.parametrize("k", [None, 3, 6])
-def test_samples_are_what_select_picks_in_the_transposed_table(k):
-    answer = ip.select(WINE.matrix(), k, method="two-stage", time_limit=None)
-    selector = IsometrySampleSelector(k, method="two-stage", standardize=True).fit(WINE.values)
+def test_samples_are_what_select_picks_in_the_transposed_table(k, unit):
+    X = WINE.values[::4, :8]
+    standardized = (X - X.mean(axis=0)) / X.std(axis=0)
+    answer = ip.select(standardized.T, k, unit=unit, time_limit=None)
+    selector = IsometrySampleSelector(k, standardize=True, unit=unit).fit(X)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
-    assert selector.certificate_.gap < 1e-8
-    assert selector.certificate_.primal == pytest.approx(answer.pursuit.objective)
+    assert selector.unit_ == selector.selection_.unit == answer.unit
+    assert (selector.certificate_ is None) == (answer.pursuit is None)
+    if answer.pursuit is not None:
+        assert selector.certificate_.gap < 1e-8
+        assert selector.certificate_.primal == pytest.approx(answer.pursuit.objective)
+
+
+@pytest.mark.parametrize("k", [3, 8])
+def test_features_are_compared_by_correlation_unless_another_unit_is_asked_for(k):
+    X = table(0) * 10.0 ** np.arange(-4, 4) + 5
+    selector = IsometryFeatureSelector(k, method="exchange").fit(X)
+    centred = X - X.mean(axis=0)
+    answer = ip.select(centred, k, unit="each", method="exchange")
+    assert picked(selector) == answer.indices.tolist()
+    assert selector.loss_ == pytest.approx(answer.loss)
+    correlation = np.corrcoef(X[:, picked(selector)].T)
+    assert selector.loss_ == pytest.approx(ip.isometry_loss(np.linalg.cholesky(correlation).T))
+    assert selector.unit_ == "each column has length 1"
 
 
 @pytest.mark.parametrize("n", [12, 300])
@@ -81,7 +106,7 @@ def test_planted_orthogonal_features_are_found(n):
     planted = np.sqrt(n) * np.linalg.qr(rng.normal(size=(n, 4)))[0]
     mixed = planted @ rng.normal(size=(4, 9))
     X = np.column_stack([mixed[:, :3], planted[:, :2], mixed[:, 3:], planted[:, 2:]])
-    selector = IsometryFeatureSelector(k=4).fit(X)
+    selector = IsometryFeatureSelector(k=4, unit=None).fit(X)
     assert picked(selector) == [3, 4, 11, 12]
     assert selector.loss_ == pytest.approx(4)
 
@@ -152,17 +177,26 @@ def test_a_constant_feature_is_noted_and_takes_no_part(estimator):
 
 
 @pytest.mark.parametrize(
-    "estimator", [IsometryFeatureSelector(4, unit="median"), IsometrySampleSelector(unit="median")]
+    "estimator",
+    [
+        IsometryFeatureSelector(4),
+        IsometryFeatureSelector(4, unit="median"),
+        IsometrySampleSelector(),
+        IsometrySampleSelector(4, unit="each"),
+        IsometrySampleSelector(4, space="leading"),
+    ],
 )
-def test_with_the_median_as_unit_the_scale_of_the_table_does_not_matter(estimator):
+def test_with_the_median_or_each_as_unit_the_scale_of_the_table_does_not_matter(estimator):
     X = table(4)
-    assert picked(clone(estimator).fit(X)) == picked(clone(estimator).fit(1e6 * X))
+    one, other = clone(estimator).fit(X), clone(estimator).fit(1e6 * X)
+    assert picked(one) == picked(other)
+    assert one.loss_ == pytest.approx(other.loss_)
 
 
 def test_a_unit_is_the_length_that_counts_as_one():
     X = table(4)
     assert IsometryFeatureSelector(4, unit=3.0).fit(3 * X).loss_ == pytest.approx(
-        IsometryFeatureSelector(4).fit(X).loss_
+        IsometryFeatureSelector(4, unit=None).fit(X).loss_
     )
 
 
@@ -176,10 +210,13 @@ def test_excluded_candidates_do_not_define_the_leading_space(method, seed):
     X[0] *= 30
     X[:, 1] *= 30
     for selector, direct in (
-        (IsometrySampleSelector(3, method=method, exclude=[0]), ip.select(X.T, 3, method=method, exclude=[0])),
         (
-            IsometryFeatureSelector(3, method=method, exclude=[1]),
-            ip.select(X / np.sqrt(12), 3, method=method, exclude=[1]),
+            IsometrySampleSelector(3, method=method, exclude=[0], space="leading"),
+            ip.select(X.T, 3, method=method, exclude=[0], unit="median", space="leading"),
+        ),
+        (
+            IsometryFeatureSelector(3, method=method, exclude=[1], unit=None, space="leading"),
+            ip.select(X / np.sqrt(12), 3, method=method, exclude=[1], space="leading"),
         ),
     ):
         selector.fit(X)
@@ -336,7 +373,7 @@ def test_near_the_ideal_the_loss_is_the_weighted_sum_of_the_trade_off(trade_off)
     X = np.eye(4) + 0.02 * local.normal(size=(4, 4))
     shares = 1 - 1e-3 * local.uniform(size=4)
     shares /= shares.max()
-    fitted = IsometrySampleSelector(relevance=trade_off).fit(X, scores=shares)
+    fitted = IsometrySampleSelector(relevance=trade_off, unit=None).fit(X, scores=shares)
     u = np.log(np.linalg.norm(X, axis=1))
     cosines = (X @ X.T) / np.exp(u[:, None] + u)
     pairs = (np.sum(cosines**2) - 4) / 2

@@ -146,12 +146,21 @@ def test_excluded_columns_are_left_out_of_the_space_in_which_columns_are_shown()
     X = np.random.default_rng(0).normal(size=(5, 30))
     X[:, 7] *= 100.0  # would be the leading direction
     for k in range(1, 6):
-        picked = ip.select(X, k=k, exclude=[7, 3])
+        picked = ip.select(X, k=k, exclude=[7, 3], space="leading")
         U = np.linalg.svd(np.delete(X, [3, 7], axis=1))[0][:, :k]
         shown = compared_columns(X, picked)
         np.testing.assert_allclose(shown.T @ shown, X.T @ U @ U.T @ X, atol=1e-9)
         assert picked.labels[0] not in (3, 7)
         assert "<svg" in report_html(picked, X)
+
+
+@pytest.mark.parametrize("space", ["vectors", "leading"])
+@pytest.mark.parametrize("unit", [None, 2.5, "median", "each"])
+def test_columns_are_shown_in_the_unit_in_which_they_were_compared(unit, space):
+    X = 3 * np.random.default_rng(1).normal(size=(4, 12))
+    picked = ip.select(X, k=2, unit=unit, space=space, exclude=[1], method="greedy")
+    np.testing.assert_allclose(compared_columns(X, picked)[:, picked.indices], picked.matrix, atol=1e-9)
+    assert picked.unit in words(report_html(picked, X))
 
 
 def test_another_matrix_is_refused(iris):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from isopursuit import views
-from isopursuit._types import Array, Indices, Label, Labels
+from isopursuit._types import Array, Indices, Label, Labels, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
-from isopursuit.explain import PRUNED, Outcome, explain
+from isopursuit.explain import Outcome, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, log_sum, to_loss
 from isopursuit.matrix import name_columns
 from isopursuit.parameters import as_exponent
@@ -24,7 +24,7 @@ from isopursuit.search.exchange import default_effort, exchange
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.inputs import as_pool
 from isopursuit.search.replacements import ReplacementLists
-from isopursuit.selection import Selection
+from isopursuit.selection import IMPROVES, Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
 
@@ -147,7 +147,7 @@ class Audit:
         above = f"{views.percent(self.excess)} above {known}"
         if self.excess > 1:
             above = f"{loss_text(_Ratio(self.log_loss - self.best.log_loss), 3)} times {known}"
-        elif self.excess <= PRUNED:
+        elif self.excess <= IMPROVES:
             above = "as good as the best found"
         if self.best.optimal or self.best.status == "heuristic":
             return above
@@ -208,6 +208,7 @@ def audit(
     columns: Iterable[Any],
     c: float = 1.0,
     *,
+    unit: Unit = None,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -222,7 +223,7 @@ def audit(
         As in `select`.
     columns : iterable of column numbers or labels
         The columns to judge, each once; as many are in the subsets that they are compared with.
-    c, labels
+    c, unit, labels
         As in `select`.
     include, exclude : iterables of column numbers or labels
         Columns that every subset must have (among the given ones), or must not have.
@@ -252,7 +253,7 @@ def audit(
       best swap: both out, east in: loss 2.005
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
-    problem, indices = _problem(X, columns, include, exclude, labels)
+    problem, indices = _problem(X, columns, include, exclude, labels, unit)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
     log_loss = float(log_sum(log_spectral_loss(spectrum(values), c)))
@@ -263,7 +264,7 @@ def audit(
     found = problem.replacements(started, c, clock.within(SWAP_SHARE * clock.remaining))[1]
     swap = _best_swap(problem, indices, found)
     best = _best_known(_search(problem, indices, c, callback, clock), started, swap)
-    proved = best.optimal and log_loss <= best.log_loss + PRUNED
+    proved = best.optimal and log_loss <= best.log_loss + IMPROVES
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
     excluded = tuple(map(int, problem.exclude))
@@ -276,12 +277,13 @@ def _problem(
     include: Iterable[Any] | None,
     exclude: Iterable[Any] | None,
     labels: Sequence[Label] | None,
+    unit: Unit,
 ) -> tuple[Problem, Indices]:
     """X with as many columns to pick as are given, and the numbers of those, sorted."""
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
         raise ParameterError("columns names no column. Name at least one.")
-    problem = (SourceProblem if is_source(X) else MatrixProblem).of(X, 1, "vectors", include, exclude, labels)
+    problem = (SourceProblem if is_source(X) else MatrixProblem).of(X, 1, "vectors", include, exclude, labels, unit)
     problem, indices = replace(problem, k=len(names)), problem.numbers_of(names, "columns")
     if len(indices) < len(names):
         numbers = [int(problem.numbers_of([name], "columns")[0]) for name in names]
@@ -352,7 +354,7 @@ def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
         return best
     known = [(given.log_loss, given.indices), *([] if swap is None else [(swap.log_loss, swap.indices)])]
     log_loss, indices = min(known, key=lambda one: one[0])
-    if not log_loss < best.log_loss - PRUNED:
+    if not log_loss < best.log_loss - IMPROVES:
         return best
     return replace(best, indices=indices, log_loss=log_loss, loss=to_loss(log_loss))
 

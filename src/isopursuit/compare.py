@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from isopursuit import peers, views
-from isopursuit._types import Array, Indices, Label, Labels, SearchMethod
+from isopursuit._types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, ShapeError, printable
 from isopursuit.loss.penalty import log_spectral_loss, log_sum, to_loss
-from isopursuit.matrix import as_points
+from isopursuit.matrix import as_points, in_unit
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.problems import MatrixProblem
-from isopursuit.rank import rotated, spectrum, unit_columns
+from isopursuit.rank import row_triangle, spectrum, unit_columns
 from isopursuit.results import PROVED, loss_text, name_of, plain
 from isopursuit.search.incumbent import Callback
 from isopursuit.select import select
@@ -135,6 +135,7 @@ def compare(
     k: int | None = None,
     c: float = 1.0,
     *,
+    unit: Unit = None,
     labels: Sequence[Label] | None = None,
     draws: int = 100,
     time_limit: float | None = 60.0,
@@ -146,7 +147,7 @@ def compare(
     ----------
     X : array_like (D, P), data frame, or a list (or stack) of such matrices of one shape
         As in `select`, in memory. At many points the other methods see the columns of all points, one below the other.
-    k, c, labels
+    k, c, unit, labels
         As in `select`.
     draws : int
         Random subsets, of which the best and the median are shown.
@@ -175,6 +176,7 @@ def compare(
     if is_source(X) and not isinstance(X, np.ndarray):
         raise ParameterError("compare needs a matrix in memory, because the other methods do.")
     points, many = as_points(X, labels, wide=k is None)
+    points = in_unit(points, unit)
     given: Any = points if many else points[0]
     c, draws = as_exponent(c), as_count(draws, 1, "draws")
     rows: list[Compared] = []
@@ -213,7 +215,7 @@ def other_methods(problem: MatrixProblem, c: float, draws: int, time_limit: floa
         raise ShapeError(f"Only {len(possible)} columns are not zero, but {k} are to be picked. Pass a smaller k.")
     values = np.stack([one.values[:, possible] for one in problem.points])
     stacked = values.reshape(-1, len(possible))
-    stacked = rotated(stacked) if len(stacked) > len(possible) else stacked  # the same lengths and angles
+    stacked = row_triangle(stacked.T) if len(stacked) > len(possible) else stacked  # the same lengths and angles
 
     def row(method: str, picked: Indices, seconds: float) -> Compared:
         chosen = values[:, :, picked]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices, Label, Labels, Mask
+from isopursuit._types import Array, Indices, Label, Labels, Mask, Unit
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -30,6 +30,7 @@ from isopursuit.errors import (
 from isopursuit.identifiers import identifier_note
 from isopursuit.parameters import is_whole
 from isopursuit.rank import direction_rank, leading_directions, row_triangle
+from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 
 SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
 # the largest entry, and the inverse of the shortest column: sums of up to 1e27 squares of such numbers are within
@@ -51,7 +52,8 @@ class Matrix:
     `rounding` (P,) bounds the length of each column's error where earlier steps amplified it: centring a table leaves
     errors of eps × |mean|, which may be far above eps × |entry|. None stands for eps × the column's own length.
 
-    `validated` is set by `as_matrix` alone. Tables and estimators make matrices that it has not seen yet.
+    `unit_length` is what the lengths were divided by. `validated` is set by `as_matrix` alone. Tables and estimators
+    make matrices that it has not seen yet.
     """
 
     values: Array
@@ -59,6 +61,12 @@ class Matrix:
     notes: tuple[str, ...] = ()
     rounding: Array | None = None
     validated: bool = False
+    unit_length: UnitLength = AS_GIVEN
+
+    @cached_property
+    def lengths(self) -> Array:
+        """The length of each column."""
+        return np.sqrt(np.einsum("dp,dp->p", self.values, self.values))
 
     @cached_property
     def nonzero(self) -> Mask:
@@ -75,6 +83,27 @@ class Matrix:
         rounding = None if self.rounding is None else self.rounding[columns]
         labels = None if self.labels is None else tuple(self.labels[i] for i in columns)
         return replace(self, values=np.take(self.values, columns, axis=1), labels=labels, rounding=rounding)
+
+    def times(self, factors: Array) -> Matrix:
+        """Every column, and its rounding, times its factor."""
+        rounding = None if self.rounding is None else self.rounding * factors
+        return replace(self, values=self.values * factors, rounding=rounding)
+
+    def in_unit(self, unit: UnitLength) -> Matrix:
+        """The columns with lengths divided by the unit; those that become too short for float64 to square are zero."""
+        if unit == AS_GIVEN:
+            return self
+        factors = unit.factors(self.lengths)
+        lengths = self.lengths * factors
+        if not lengths.max(initial=0.0) < LARGEST:
+            raise RangeError(
+                f"With unit {unit.length:.4g} a column has length {lengths.max():.1g}, whose square overflows "
+                "float64. Pass a larger unit, or unit='median'."
+            )
+        found = replace(self.times(factors * (lengths > 1 / LARGEST)), unit_length=unit)
+        if "rank" in self.__dict__ and lengths[self.nonzero].min(initial=1.0) > 1 / LARGEST:
+            found.__dict__["rank"] = self.rank  # which no factor changes
+        return found
 
 
 def is_validated(X: Any) -> bool:
@@ -120,7 +149,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if D > P:
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
     if isinstance(X, Matrix):
-        return replace(found, notes=X.notes + notes, rounding=X.rounding)
+        return replace(found, notes=X.notes + notes, rounding=X.rounding, unit_length=X.unit_length)
     return replace(found, notes=notes)
 
 
@@ -152,8 +181,9 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     """
     if is_validated(X) and labels is None:
         return X, True
+    unit = AS_GIVEN
     if hasattr(X, "matrices"):
-        labels, X = (X.labels if labels is None else labels), X.matrices
+        labels, unit, X = (X.labels if labels is None else labels), getattr(X, "unit_length", unit), X.matrices
     stacked = isinstance(X, np.ndarray) and X.ndim == 3
     listed = isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2  # pyright: ignore
     if not (stacked or listed):
@@ -171,7 +201,31 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     notes = length_notes(
         len(gone), 0, name_columns(gone, matrices[0].labels), zero_is="zero or too short at every point"
     )
+    if unit != AS_GIVEN:
+        matrices = [replace(one, unit_length=unit) for one in matrices]
     return [one if one.notes == notes else replace(one, notes=notes) for one in matrices], True
+
+
+def in_unit(points: list[Matrix], unit: Unit, excluded: Sequence[int] = ()) -> list[Matrix]:
+    """The points' columns in a unit: see `select`.
+
+    The median is one number for all points and all columns that may be picked: those that are zero at no point and not
+    excluded.
+    """
+    if as_unit(unit) is None:
+        return points
+    vanishing = np.flatnonzero(~np.all([one.nonzero for one in points], axis=0))
+    lengths = without(np.stack([one.lengths for one in points]), np.union1d(vanishing, excluded).astype(np.intp))
+    resolved = UnitLength.of(unit, lengths)
+    return [one.in_unit(resolved) for one in points]
+
+
+def in_unit_stack(stack: Array, unit: Unit) -> tuple[Array, UnitLength]:
+    """Matrices (n, D, P) in a unit, as `in_unit`, and what their lengths were divided by."""
+    points = in_unit([Matrix(one) for one in stack], unit)
+    if as_unit(unit) is None or not points:
+        return stack, AS_GIVEN
+    return np.stack([one.values for one in points]), points[0].unit_length
 
 
 def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> ColumnNumbers:

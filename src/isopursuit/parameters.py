@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit._types import Indices
+from isopursuit._types import Indices, Space
 from isopursuit.errors import ParameterError, RankError
 
 MAX_SETTING = 1e30  # Python's integers have no limit; this is far beyond any sensible option, and float32 holds it
@@ -56,6 +56,13 @@ def as_size(k: int | None, D: int, rank: int) -> int:
     if k > rank:
         raise RankError(f"X has {D} rows but rank {rank}, so any {k} columns are dependent. Pass k={rank} or less.")
     return int(k)
+
+
+def as_space(space: Space) -> Space:
+    """Where columns are compared."""
+    if space not in get_args(Space):
+        raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
+    return space
 
 
 def as_numbers(numbers: ArrayLike, n: int, what: str) -> Indices:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Labels, SearchMethod
+from isopursuit._types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import InputError, printable
-from isopursuit.matrix import Matrix, as_points
+from isopursuit.matrix import Matrix, as_points, in_unit
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.renamed import renamed_keywords
@@ -157,6 +157,7 @@ def select_pointwise(
     c: float = 1.0,
     *,
     method: SearchMethod = "two-stage",
+    unit: Unit = None,
     labels: Sequence[Label] | None = None,
     normalization: Normalization = "symmetric",
     workers: int = 1,
@@ -169,8 +170,9 @@ def select_pointwise(
     ----------
     X : array_like (n, D, P), or a list of matrices (D, P)
         For example the differentials of P functions at n points of a manifold.
-    c, method, labels, normalization
-        As in `select`. Nothing is explained here, so that thousands of points take seconds.
+    c, method, unit, labels, normalization
+        As in `select`; "median" is one number for all points. Nothing is explained here, so that thousands of points
+        take seconds.
     workers : int
         Number of threads. The kernels release the interpreter's lock.
     time_limit : float, optional
@@ -192,7 +194,7 @@ def select_pointwise(
     >>> picked.subsets[0].labels, picked.subsets[0].count
     (('north', 'east'), 5)
     """
-    points, _ = as_points(X, labels)
+    points = in_unit(as_points(X, labels)[0], unit)
     c, workers, clock = as_exponent(c), as_count(workers, 1, "workers"), Clock.of(time_limit)
     picked = _picked(points, _picker(method, c, normalization), clock, workers, callback)
     unreached = len(points) - len(picked)

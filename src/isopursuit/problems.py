@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Labels, Space
+from isopursuit._types import Array, Indices, Label, Labels, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
@@ -24,6 +24,7 @@ from isopursuit.matrix import (
     as_points,
     check_count,
     in_row_space,
+    in_unit,
     name_columns,
     with_fewer_rows,
 )
@@ -32,6 +33,7 @@ from isopursuit.parameters import as_size
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.rank import spectrum
 from isopursuit.results import Pursuit, Search
+from isopursuit.scale import as_unit
 from isopursuit.search.inputs import as_array_pool, as_column_numbers
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.sources.columns import Columns, as_candidates, as_source, refuse_labels
@@ -64,6 +66,7 @@ class MatrixProblem:
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
+        unit: Unit = None,
     ) -> MatrixProblem:
         """Validate what the caller passed; labels become numbers here."""
         points, many = as_points(X, labels, wide=k is None)
@@ -72,9 +75,14 @@ class MatrixProblem:
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
         if k == D or space == "vectors":
-            return cls(points, k, many, included, excluded)
-        projected = [in_row_space(one, k, excluded) for one in points]
-        return cls(projected, k, many, included, excluded, _leading_note(k, D), points)
+            return cls(in_unit(points, unit, excluded), k, many, included, excluded)
+        before = None if unit == "median" else unit
+        points = in_unit(points, before, excluded)
+        projected = in_unit(
+            [in_row_space(one, k, excluded) for one in points], unit if before is None else None, excluded
+        )
+        vectors = [one.in_unit(projected[0].unit_length) if before is None else one for one in points]
+        return cls(projected, k, many, included, excluded, (leading_note(k, D),), vectors)
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -112,7 +120,7 @@ class MatrixProblem:
             possible[self.exclude] = False
             points = [replace(one, values=one.values * possible) for one in points]
         X = points if self.many else points[0]
-        return isometry_pursuit(X, c, normalization=normalization, time_limit=clock.remaining_limit)
+        return isometry_pursuit(X, c, k=self.k, normalization=normalization, time_limit=clock.remaining_limit)
 
     def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
         """The numbers of the tied columns and of those to include, and the matrices of these columns alone."""
@@ -164,15 +172,19 @@ class SourceProblem:
         include: Iterable[Any] | None,
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
+        unit: Unit = None,
     ) -> SourceProblem:
         """Validate what the caller passed; a source has no labels, and its entries are checked by the first pass."""
         refuse_labels(labels)
-        columns = as_source(X, leading=k) if space == "leading" else as_candidates(X, k)
+        median = as_unit(unit) == "median"
+        first = None if median else unit
+        columns = as_source(X, unit=first, leading=k) if space == "leading" else as_candidates(X, k).in_unit(first)
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
         k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
+        columns = columns.in_unit("median", excluded) if median else columns
         projected = space == "leading" and k < rows
-        return cls(columns, k, included, excluded, _leading_note(k, rows) if projected else (), projected=projected)
+        return cls(columns, k, included, excluded, (leading_note(k, rows),) if projected else (), projected=projected)
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -198,7 +210,8 @@ class SourceProblem:
 
     def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
         """Isometry pursuit of all columns, in passes over the source."""
-        return isometry_pursuit(self.columns, c, normalization=normalization, time_limit=clock.remaining_limit)
+        limit = clock.remaining_limit
+        return isometry_pursuit(self.columns, c, k=self.k, normalization=normalization, time_limit=limit)
 
     def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
         """The numbers of the tied columns and of those to include, and the matrix of these columns alone."""
@@ -214,7 +227,7 @@ class SourceProblem:
             )
         numbers = np.union1d(tied, self.include)
         values, rounding = load(self.columns, numbers)
-        return numbers, [Matrix(values, None, notes, rounding, validated=True)]
+        return numbers, [Matrix(values, None, notes, rounding, validated=True, unit_length=self.columns.unit_length)]
 
     def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
         """Column numbers, sorted and without repeats."""
@@ -237,5 +250,6 @@ class SourceProblem:
         return float(log_spectral_loss(spectrum(unprojected), c))
 
 
-def _leading_note(k: int, D: int) -> tuple[str, ...]:
-    return (f"lengths and losses are those in the leading {k} of {D} dimensions (space='leading').",)
+def leading_note(k: int, D: int) -> str:
+    """What lengths and losses are of where columns were compared in the leading space."""
+    return f"lengths and losses are those in the leading {k} of {D} dimensions (space='leading')."

@@ -62,6 +62,9 @@ def direction_rank(values: Array, rounding: Array | None = None) -> int:
     eps, and directions that differ by less count as one.
     """
     D, P = values.shape
+    if D > P:  # then R of X = Q R has the same inner products
+        (R,) = qr(values, mode="r", check_finite=False)
+        D, values = P, np.asarray(R[:P], dtype=np.float64)
     if rounding is None:
         # a few columns often show that the rank is full: σ_min of all is at least that of some, and σ_max at most √P
         some = values[:, :: max(P // (SAMPLE * D), 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -13,8 +14,10 @@ from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Stat
 from isopursuit.errors import printable
 from isopursuit.parameters import is_whole
 from isopursuit.renamed import warn_renamed
+from isopursuit.scale import AS_GIVEN, UnitLength
 
 FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
+PRUNED = 10.0  # times fewer subsets that a pursuit must leave to be of use to a search (guess)
 PROVED = 1e-9  # a relative gap; up to this an answer is called proved optimal, as in the exact search
 USEFUL = 0.5  # a relative gap; beyond it the best loss may be less than half of the one known (guess)
 NO_BOUND = "no useful bound yet"
@@ -116,7 +119,8 @@ class Pursuit:
     certificate : Certificate
         Primal, dual and gap.
     dual : ndarray, shape (D, r) or (n, D, r)
-        ν with ‖νᵀ x_p‖ ≤ 1 for every column.
+        ν with ‖νᵀ x_p‖ ≤ 1 for every column. Where `k` is given, the dual value is the sum of its k smallest singular
+        values (r is the lesser of the numbers of rows and columns).
     penalty : float
         λ of the multitask lasso; 0 for basis pursuit.
     status : {"optimal", "stalled", "stopped"}
@@ -124,6 +128,11 @@ class Pursuit:
         does not allow it. "stopped": by the callback or a time limit.
     effort : Effort or None
         For a source: how many passes it took.
+    k : int or None
+        How many columns the pursuit is for, where that is fewer than the rows. X B is then a symmetric matrix P with
+        eigenvalues from 0 to 1 and trace k, and the residual is the nuclear norm of what X B differs from such a
+        matrix. The optimal P need not be unique; `unique` is about the weights, hence about B and P = X B, and is True
+        only where equations alone determine them.
     """
 
     weights: Array
@@ -138,6 +147,7 @@ class Pursuit:
     notes: tuple[str, ...] = ()
     support_coefficients: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     effort: Effort | None = None
+    k: int | None = None
 
     @cached_property
     def support(self) -> Indices:
@@ -163,6 +173,20 @@ class Pursuit:
         """The certified objective value (the primal one)."""
         return self.certificate.primal
 
+    @property
+    def prunes(self) -> bool:
+        """Whether the tied columns have at most a tenth as many subsets of the size to pick as all columns have.
+
+        Where they have more, a search among the tied columns alone is hardly easier than one among all.
+        """
+        k = self.dual.shape[-2] if self.k is None else self.k
+        tied, all_columns = len(self.tied), len(self.weights)
+        if tied < k or tied == all_columns:
+            return tied < all_columns
+        # the logarithm of the quotient of two binomial coefficients
+        kept = sum(math.log(tied - i) - math.log(all_columns - i) for i in range(k))
+        return kept <= -math.log(PRUNED)
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the columns with weight, the tied ones, the certificate."""
         return {
@@ -175,15 +199,21 @@ class Pursuit:
             "solution": self.solution,
             "status": self.status,
             "penalty": self.penalty,
+            "k": self.k,
             "certificate": self.certificate.as_dict(),
             "effort": None if self.effort is None else self.effort.as_dict(),
             "notes": list(self.notes),
         }
 
+    @property
+    def _title(self) -> str:
+        goal = "" if self.k is None else f" for k = {self.k}"
+        return f"Pursuit{goal}: {len(self.support)} of {len(self.weights)} columns"
+
     def __str__(self) -> str:
         kind = "the only solution" if self.unique else f"one of many solutions ({self.solution})"
         lines = [
-            f"Pursuit: {len(self.support)} of {len(self.weights)} columns, {kind}",
+            f"{self._title}, {kind}",
             f"  {self.certificate}",
             f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
             *([] if self.effort is None else [f"  {self.effort}"]),
@@ -202,9 +232,8 @@ class Pursuit:
         ]
         heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
         weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
-        title = f"Pursuit: {len(self.support)} of {len(self.weights)} columns"
         return views.result(
-            title,
+            self._title,
             verdict,
             views.table((), rows),
             views.table(("column", "weight"), weights, shown=10),
@@ -238,6 +267,8 @@ class Search:
         Nodes of the search tree (exact search).
     seconds : float
         Wall-clock time.
+    unit : str
+        The length that counts as 1, in words.
     """
 
     indices: Indices
@@ -252,6 +283,12 @@ class Search:
     seconds: float = 0.0
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
+    unit_length: UnitLength = AS_GIVEN
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return str(self.unit_length)
 
     @property
     def optimal(self) -> bool:
@@ -283,7 +320,7 @@ class Search:
         return {
             "indices": self.indices.tolist(),
             "labels": [plain(name_of(self.labels, i)) for i in self.indices.tolist()],
-            **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds")},
+            **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds", "unit")},
             "notes": list(self.notes),
         }
 
@@ -291,6 +328,7 @@ class Search:
         loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
+        text += "" if self.unit_length == AS_GIVEN else f"\n  unit: {self.unit}"
         return "\n".join([text, *(f"  note: {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
@@ -301,6 +339,7 @@ class Search:
             ("no subset is below", loss_text(self.lower_bound, 9) if np.isfinite(self.lower_bound) else "unknown"),
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),
+            ("unit", self.unit),
         ]
         title = f"{len(self.indices)} columns by {self.method} search"
         return views.result(title, self.verdict, views.table((), rows), notes=self.notes)

@@ -15,14 +15,14 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Indices, Label, Method, Space
+from isopursuit._types import Indices, Label, Method, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.explain import PRUNED, Outcome, before_explaining, explain
+from isopursuit.explain import Outcome, before_explaining, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_exponent, as_gap
+from isopursuit.parameters import as_exponent, as_gap, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute_search
@@ -34,7 +34,7 @@ from isopursuit.search.inputs import as_array_pool, as_pool
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.settings import MANY_COLUMNS
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.selection import Selection
+from isopursuit.selection import IMPROVES, Selection
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
 
@@ -74,6 +74,7 @@ def select(
     *,
     method: Method = "auto",
     space: Space = "vectors",
+    unit: Unit = None,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -99,12 +100,18 @@ def select(
         ends with a proof and the pursuit leaves the best subset known; else, or where X is large, "exchange", with the
         bound that is known. The answer says which ran (`Selection.method`) and why (`Selection.reason`).
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
-        found and proved. An orthonormal basis present in X is always in that set, and returned if the search finishes.
+        found and proved. Orthonormal columns present in X are always in that set, and returned if the search finishes.
+        Where the pursuit can hardly prune (k far below D, columns of one length) exchange search answers.
         "exact" proves the best of all columns. The others are comparisons.
     space : {"vectors", "leading"}
         Where columns are compared if k < D. "vectors": as they are, by the loss of the D × k matrix. "leading": by
         their coordinates in the leading k-dimensional row space of X (at many points, of each of them); the answer has
         the loss of the vectors beside it.
+    unit : number, "median", "each" or None
+        The length that counts as 1. A number: lengths are divided by it. "median": by the median length of the columns
+        that may be picked, one number for all points, so that lengths at different points stay comparable; with
+        space="leading" it is the median of the lengths there. "each": every column has length 1, at every point, so
+        that angles alone decide. None: lengths are as they are, which is the paper's choice. Zero columns stay zero.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -133,9 +140,7 @@ def select(
     if method not in get_args(Method):
         raise unknown(method, Method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
-    if space not in get_args(Space):
-        raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
-    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels)
+    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size))
     values, found = problem.replacements(outcome.search, options.c, clock)
@@ -155,10 +160,11 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return _auto(problem, options, clock)
     if options.method != "two-stage":
         return Outcome(_search(problem, options, clock))
-    if problem.k < problem.rows:
-        return Outcome(_search(problem, replace(options, method="exact"), clock))
     problem = problem.checked()  # before the pursuit's work
     pursuit = problem.pursue(options.c, options.normalization, clock.part(PURSUIT_SHARE))
+    if problem.k < problem.rows and not pursuit.prunes:
+        pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, problem.k)
+        return _exchanged(pool, options, clock, None, _too_many_tied(problem, pursuit))
     try:
         return Outcome(_search_tied(problem, pursuit, options, clock), pursuit)
     except (RankError, RangeError):
@@ -199,23 +205,29 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     """The two-stage answer, if the pursuit leaves the best subset known and the search among what it leaves ends by
     proof; if not, why.
     """
-    if problem.k < problem.rows or (len(problem.exclude) and isinstance(problem, SourceProblem)):
+    if len(problem.exclude) and isinstance(problem, SourceProblem):
         return "the pursuit cannot prune here"
     part = clock.within(TIED_SHARE * clock.remaining)
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
     except RangeError:
         return "the pursuit cannot prune here"
+    if problem.k < problem.rows and not pursuit.prunes:
+        return _too_many_tied(problem, pursuit)
     if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
         return "the pursuit prunes columns of the best subset known"
     bound = first.lower_bound
     options = replace(options, callback=_reporting(options, "two-stage", bound))
     found = _search_tied(problem, pursuit, options, part, first.indices)
-    if found.status in UNDECIDED or found.log_loss > first.log_loss + PRUNED:
+    if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
         return f"none among the {len(pursuit.tied)} columns that the pursuit leaves"
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {bound:.6g}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
+
+
+def _too_many_tied(problem: Problem, pursuit: Pursuit) -> str:
+    return f"the pursuit cannot prune: {len(pursuit.tied):,} of {problem.size[2]:,} columns are tied"
 
 
 def _exchanged(
@@ -266,7 +278,7 @@ def _search_tied(
     include = ColumnNumbers(np.searchsorted(numbers, problem.include).tolist())
     given = options.callback
     callback: Callback | None = None if given is None else lambda now: given(replace(now, indices=numbers[now.indices]))
-    pool = as_array_pool(points, options.c, include)
+    pool = as_array_pool(points, options.c, include, k=problem.k)
     start = None if start is None else np.searchsorted(numbers, start)
     # the columns are pruned already
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)

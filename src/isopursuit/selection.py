@@ -10,8 +10,8 @@ import numpy as np
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.errors import printable
-from isopursuit.loss.penalty import to_loss
-from isopursuit.results import Pursuit, Search, loss_text, plain
+from isopursuit.results import LARGE, Pursuit, Search, loss_text, plain
+from isopursuit.scale import UnitLength
 
 IMPROVES = 1e-9  # a difference of log-losses; lower by this is better, not equal but for rounding (as "optimal")
 LISTED = 3  # alternatives of each kind that the text of a selection lists
@@ -84,12 +84,14 @@ class Selection:
         Whether the columns were compared as they are, or in the leading k-dimensional row space.
     log_loss_of_vectors : float or None
         With space="leading" the logarithm of the loss of the columns as they are.
+    unit : str
+        The length that counts as 1, in words: "as given", "median length 3.21 = 1", "each column has length 1", ...
     pursuit : Pursuit or None
         The convex stage, for the two-stage method.
     search : Search
         The search that picked them, with its bound.
     matrix : ndarray, shape (D, k), or (n, D, k) for many points
-        The picked columns as they were compared: (k, k) with space="leading".
+        The picked columns as they were compared, in that unit: (k, k) with space="leading".
     choices : tuple of Choice
         For each picked column its length, its price and its best replacement.
     alternatives : tuple of Alternative
@@ -116,6 +118,16 @@ class Selection:
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
     reason: str = ""
+
+    @property
+    def unit_length(self) -> UnitLength:
+        """What lengths were divided by."""
+        return self.search.unit_length
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return self.search.unit
 
     @property
     def k(self) -> int:
@@ -174,8 +186,8 @@ class Selection:
         """What the loss is of, where it is not that of the columns as they are."""
         if self.log_loss_of_vectors is None:
             return ""
-        vectors = to_loss(self.log_loss_of_vectors)
-        beside = f"{vectors:.6g}" if np.isfinite(vectors) else f"e^{self.log_loss_of_vectors:.4g}"
+        log_loss = self.log_loss_of_vectors
+        beside = f"{np.exp(log_loss):.6g}" if log_loss < np.log(LARGE) else f"e^{log_loss:.2f}"
         return f" in the leading {self.k} dimensions ({beside} of the vectors)"
 
     def take(self, X: Any) -> Any:
@@ -210,6 +222,7 @@ class Selection:
         ]
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
+        lines.append(f"  unit: {self.unit}")
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
         prices = [choice.price_text() for choice in self.choices]
@@ -229,7 +242,7 @@ class Selection:
         ]
         return views.result(
             f"{self.k} columns by {self.method}, loss {loss}{self._space} (ideal {self.ideal})",
-            self.verdict,
+            f"{self.verdict}; unit: {self.unit}",
             views.table(("column", "length", "price", "best replacement"), rows),
             *(f"<p>{views.escape(line)}</p>" for line in self.swap_lines),
             views.gram_table(self.gram, self.labels),

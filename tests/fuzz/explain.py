@@ -345,7 +345,8 @@ def weights_problem(rng: np.random.Generator) -> Outcome:
         "method": str(rng.choice(["exact", "exact", "two-stage"])),
         "c": float(rng.choice([0.3, 1.0, 2.0])),
         "standardize": bool(rng.random() < 0.5),
-        "unit": "median" if rng.random() < 0.6 else 1.0,
+        "unit": [None, "median", "each", 2.0][int(rng.integers(4))],
+        "space": str(rng.choice(["vectors", "leading"])),
         "k": int(rng.integers(1, 4)) if rng.random() < 0.7 else None,
     }
     scale = float(rng.choice([1.0, 1.0, 0.1, 1 / 3]))
@@ -359,7 +360,11 @@ def weights_problem(rng: np.random.Generator) -> Outcome:
         weight=weight.astype(float),
         options=options,
     )
-    if options["k"] is not None and not determined(table.repeat(weight, axis=0), options, kind):
+    if (
+        options["k"] is not None
+        and options["space"] == "leading"
+        and not determined(table.repeat(weight, axis=0), options, kind)
+    ):
         return Outcome("weights", "leading space not determined")
     outcome = compared("weights", text, weighted, repeated)
     if not isinstance(weighted, InputError) and not isinstance(repeated, InputError) and not outcome.failures:
@@ -371,9 +376,13 @@ def weights_problem(rng: np.random.Generator) -> Outcome:
 
 def determined(table: np.ndarray, options: dict[str, Any], kind: type) -> bool:
     """Whether the leading k dimensions are no matter of rounding."""
-    if options["standardize"]:
+    samples = kind is IsometrySampleSelector
+    if options["standardize"] or (options["unit"] == "each" and not samples):
         spread = table.std(axis=0)
         table = (table - table.mean(axis=0)) / np.where(spread > 1e-12, spread, np.inf)
+    if options["unit"] == "each" and samples:
+        lengths = np.linalg.norm(table, axis=1, keepdims=True)
+        table = table / np.where(lengths > 0, lengths, 1.0)
     s = np.linalg.svd(table, compute_uv=False)
     k = options["k"]
     return k >= len(s) or s[k - 1] - s[k] > 1e-3 * s[0]
@@ -387,7 +396,13 @@ def exclude_problem(rng: np.random.Generator) -> Outcome:
     X = table.T if samples else table / np.sqrt(n)
     k = int(rng.integers(1, max(2, min(n, p) - 1)))
     out = sorted(rng.choice(X.shape[1], int(rng.integers(1, 3)), replace=False).tolist())
-    options: dict[str, Any] = {"k": k, "method": str(rng.choice(["exact", "two-stage", "greedy"])), "exclude": out}
+    options: dict[str, Any] = {
+        "k": k,
+        "method": str(rng.choice(["exact", "two-stage", "greedy"])),
+        "exclude": out,
+        "unit": [None, "median", 2.0][int(rng.integers(3))],
+        "space": str(rng.choice(["vectors", "leading"])),
+    }
     kind = IsometrySampleSelector if samples else IsometryFeatureSelector
     text = script(
         f"from isopursuit.estimators import {kind.__name__} as Kind\n"

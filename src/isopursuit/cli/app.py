@@ -36,6 +36,16 @@ Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, 
 DropColumns = Annotated[str, typer.Option("--drop-columns", help="Columns to leave out, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
 Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
+UnitText = Annotated[
+    str | None,
+    typer.Option(
+        "--unit",
+        metavar="[median|each|none|NUMBER]",
+        help="The length that counts as 1; 'none': as in the file. If not given, 'median' for rows, and for columns "
+        "'each', which also centres them.",
+        show_default=False,
+    ),
+]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
 Header = Annotated[
     bool | None,
@@ -76,6 +86,7 @@ def select(
     drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     must_include: Included = None,
@@ -95,7 +106,7 @@ def select(
         from isopursuit.cli.inputs import Input
 
         table = Input(
-            file, samples, k, columns, label, standardize, drop_missing, header, scheduler, drop_columns=drop_columns
+            file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler, drop_columns
         )
         search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
         commands.select(table, search, commands.Outputs(as_json, output, report, plot, noun))
@@ -111,6 +122,7 @@ def pursue(
     drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     as_json: AsJson = False,
@@ -124,7 +136,7 @@ def pursue(
         from isopursuit.cli.inputs import Input
 
         table = Input(
-            file, samples, k, columns, label, standardize, drop_missing, header, scheduler, drop_columns=drop_columns
+            file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler, drop_columns
         )
         commands.pursue(table, c, state, commands.Outputs(as_json, output))
 
@@ -143,6 +155,7 @@ def audit(
     use: Annotated[str | None, typer.Option("--use", help="Columns of the table to use, separated by commas.")] = None,
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     must_include: Included = None,
@@ -152,13 +165,26 @@ def audit(
     output: Output = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     scheduler: Scheduler = None,
+    drop_columns: DropColumns = "",
 ) -> None:
     """Judge given rows (or columns): loss, a proved bound, the best swap, the best subset found."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples is not False, None, use, label, standardize, drop_missing, header, scheduler)
+        table = Input(
+            file,
+            samples is not False,
+            None,
+            use,
+            label,
+            standardize,
+            unit,
+            drop_missing,
+            header,
+            scheduler,
+            drop_columns,
+        )
         search = commands.SearchOptions(c, "exact", must_include or [], must_exclude or [], time_limit, 0.0)
         commands.audit(table, columns, search, commands.Outputs(as_json, output, report), guess=samples is None)
 
@@ -173,6 +199,7 @@ def compare(
     drop_columns: DropColumns = "",
     label: LabelColumn = None,
     standardize: Standardize = False,
+    unit: UnitText = None,
     drop_missing: DropMissing = False,
     header: Header = None,
     time_limit: TimeLimit = 60.0,
@@ -183,7 +210,9 @@ def compare(
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
 
-        table = Input(file, samples, k, columns, label, standardize, drop_missing, header, drop_columns=drop_columns)
+        table = Input(
+            file, samples, k, columns, label, standardize, unit, drop_missing, header, drop_columns=drop_columns
+        )
         commands.compare(table, c, time_limit, as_json)
 
 

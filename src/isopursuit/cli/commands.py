@@ -15,18 +15,19 @@ from isopursuit._types import Method
 from isopursuit.cli.inputs import Candidates, Input, row_numbers
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
+from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.clock import as_time_limit
 from isopursuit.compare import HEADS, OURS, of_selection, other_methods
 from isopursuit.datasets import DATASETS
 from isopursuit.errors import ParameterError, printable
-from isopursuit.matrix import as_points, in_row_space
+from isopursuit.loss.lengths import table_notes
+from isopursuit.matrix import as_points, in_unit
 from isopursuit.outputs import check_writable
 from isopursuit.problems import MatrixProblem
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
 DRAWS = 100  # random subsets of a comparison
-FAR_FROM_IDEAL = 100  # a loss above this multiple of the ideal one gets a note about the lengths (a guess)
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,15 @@ def _select_streamed(table: Input, search: SearchOptions, outputs: Outputs) -> N
             table.k,
             search.c,
             method=search.method,
+            unit=table.unit,
             include=row_numbers(search.include, "--must-include"),
             exclude=row_numbers(search.exclude, "--must-exclude"),
             time_limit=search.time_limit,
             gap=search.gap,
             callback=watch,
         )
-    _give_selection(picked, {**table.origin, **picked.as_dict()}, outputs)
+    notes, unit = [of_rows(on_command_line(note)) for note in picked.notes], of_rows(picked.unit)
+    _give_selection(picked, {**table.origin, **picked.as_dict(), "notes": notes, "unit": unit}, outputs)
 
 
 def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> None:
@@ -89,6 +92,7 @@ def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> 
             table.k,
             search.c,
             method=search.method,
+            unit=table.unit,
             include=include,
             exclude=exclude,
             time_limit=search.time_limit,
@@ -96,8 +100,8 @@ def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> 
             callback=watch,
         )
     answer = candidates.answer(picked.as_dict())
-    if not table.standardize and picked.loss > FAR_FROM_IDEAL * picked.k:
-        answer["notes"].append("the loss is far from ideal because lengths are far from 1; try --standardize.")
+    if table.samples and not table.standardize:
+        answer["notes"] += table_notes(picked.log_loss, picked.ideal, "--standardize")
     report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch, outputs.noun)
     _give_selection(picked, answer, outputs, draft, report)
 
@@ -121,19 +125,20 @@ def _give_selection(
         files[outputs.plot] = partial(_picture, picked, outputs.plot.suffix.lower().removeprefix("."))
     if outputs.report is not None and report is not None:
         files[outputs.report] = report
-    give(answer, partial(_show_selection, picked, answer["notes"]), files, as_json=outputs.as_json)
+    give(answer, partial(_show_selection, picked, answer), files, as_json=outputs.as_json)
 
 
-def _show_selection(picked: ip.Selection, notes: list[str]) -> None:
+def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
     """The table of picked columns, the verdict, improving swaps and close losers."""
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     title = f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
+    say(f"unit: {answer['unit']}")
     if picked.pursuit is not None:
         say(f"the convex stage's own objective: {picked.pursuit.certificate}")
     for line in picked.swap_lines:
         say(line)
-    show_notes(notes)
+    show_notes(answer["notes"])
 
 
 def _picture(picked: ip.Selection, kind: str) -> bytes:
@@ -191,17 +196,17 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
     """Solve the convex program alone, over a table in memory or over files that are streamed."""
     check_outputs(table.file, output=outputs.output, state=state)
     if table.is_streamed() or state is not None:
-        with table.stream() as source, interrupts.polled():
-            found = ip.isometry_pursuit(ip.as_source(source, leading=table.k), c, state=state, callback=PursuitWatch())
-        answer = {**table.origin, "c": c, **found.as_dict()}
+        with replace(table, k=None).stream() as source, interrupts.polled():
+            columns = ip.as_source(source, unit=table.unit)
+            found = ip.isometry_pursuit(columns, c, k=table.k, state=state, callback=PursuitWatch())
+        answer = {**table.origin, "c": c, **found.as_dict(), "unit": of_rows(str(columns.unit_length))}
     else:
         candidates = table.read()
-        matrix, k = candidates.matrix, table.k
+        given = replace(candidates.matrix, notes=())
         with candidates.rows_in_errors(), interrupts.polled():
-            reduced = matrix if k is None or k >= len(matrix.values) else in_row_space(matrix, k)
-            new = reduced.notes[len(matrix.notes) :]
-            found = ip.isometry_pursuit(replace(reduced, notes=new), c, callback=PursuitWatch())
-        answer = candidates.answer({"c": c, **found.as_dict()})
+            given = in_unit([given], table.unit)[0]
+            found = ip.isometry_pursuit(given, c, k=table.k, callback=PursuitWatch())
+        answer = candidates.answer({"c": c, **found.as_dict(), "unit": str(given.unit_length)})
     files = {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
     give(answer, partial(_show_pursuit, found, answer), files, as_json=outputs.as_json)
 
@@ -211,6 +216,7 @@ def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any]) -> None:
     kind = "row" if answer["picks"] == "samples" else "column"
     rows = [[str(row["label"]), f"{row['weight']:.4f}"] for row in answer["columns"]]
     show_table([kind, "weight"], rows, f"{len(rows)} of {len(found.weights)} {kind}s; {found.certificate}")
+    say(f"unit: {answer['unit']}")
     if found.effort is not None:
         say(str(found.effort))
     show_notes(answer["notes"])
@@ -251,7 +257,7 @@ def _audit_in_memory(
     include, exclude = candidates.labels(search.include, search.exclude)
     with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates.matrix.labels) as watch:
         found = ip.audit(
-            replace(candidates.matrix, notes=()),
+            in_unit([replace(candidates.matrix, notes=())], table.unit)[0],
             judged,
             search.c,
             include=include,
@@ -304,7 +310,7 @@ def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
     """Our methods but brute force, and others, on the same table, one after the other."""
     as_time_limit(time_limit)  # refused before any file is read
     candidates = table.read()
-    given = replace(candidates.matrix, notes=())
+    given = in_unit([replace(candidates.matrix, notes=())], table.unit)[0]
     rows: list[ip.Compared] = []
     for method in OURS:
         began = time.perf_counter()
@@ -321,13 +327,14 @@ def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
             points = as_points(given, wide=False)[0]
             rows += other_methods(MatrixProblem(points, k), c, DRAWS, time_limit)
     found = ip.Comparison(tuple(rows), k, c, k)
-    answer = candidates.answer(found.as_dict())
-    give(answer, partial(_show_comparison, found, answer["notes"]), {}, as_json=as_json)
+    unit = str(given.unit_length)
+    answer = candidates.answer({**found.as_dict(), "unit": unit})
+    give(answer, partial(_show_comparison, found, unit, answer["notes"]), {}, as_json=as_json)
 
 
-def _show_comparison(found: ip.Comparison, notes: list[str]) -> None:
+def _show_comparison(found: ip.Comparison, unit: str, notes: list[str]) -> None:
     cells = [[*row.cells, ", ".join(map(str, row.labels))] for row in found.rows]
-    show_table([*HEADS, "picked"], cells, f"the ideal loss is {found.ideal}")
+    show_table([*HEADS, "picked"], cells, f"the ideal loss is {found.ideal}; unit: {unit}")
     show_notes(notes)
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
 from isopursuit.files import read_table
 from isopursuit.files.paths import is_there, one_line
 from isopursuit.matrix import with_fewer_rows
+from isopursuit.scale import as_unit
 from isopursuit.sources.columns import as_source, open_source
 
 if TYPE_CHECKING:
-    from isopursuit._types import Label
+    from isopursuit._types import Label, Unit
     from isopursuit.files import Table
     from isopursuit.matrix import Matrix
     from isopursuit.sources.columns import Columns
@@ -31,6 +33,7 @@ class Input:
     columns: str | None = None
     label: str | None = None
     standardize: bool = False
+    unit_text: str | None = None
     drop_missing: bool = False
     header: bool | None = None
     scheduler: str | None = None
@@ -41,13 +44,34 @@ class Input:
         """What every answer begins with: the file, and whether rows or columns are picked."""
         return {"file": str(self.file), "picks": "samples" if self.samples else "features"}
 
+    @property
+    def unit(self) -> Unit:
+        """The length that counts as 1: if not given the median row, and for columns each one's own length."""
+        text = self.unit_text
+        if text is None:
+            return "median" if self.samples else "each"
+        if text in ("median", "each"):
+            return text
+        if text == "none":
+            return None
+        try:
+            return as_unit(float(text))
+        except (ValueError, ParameterError):
+            raise ParameterError(
+                f"--unit {text} is not a positive length. Pass a number, median, each, or none for lengths as they "
+                "are in the file."
+            ) from None
+
     def is_streamed(self) -> bool:
         """Whether files are streamed over: a pattern that is not the name of a file, or files for a cluster."""
         pattern = any(sign in str(self.file) for sign in "*?[")
         return self.scheduler is not None or (pattern and not is_there(self.file))
 
     def read(self) -> Candidates:
-        """The file's rows or columns as candidates."""
+        """The file's rows or columns as candidates.
+
+        Columns are compared by correlation if each has length 1: they are centred then, as --standardize does.
+        """
         raw = read_table(
             self.file,
             columns=self.columns,
@@ -56,7 +80,8 @@ class Input:
             header=self.header,
             drop_columns=self.drop_columns or (),
         )
-        table = raw.standardized() if self.standardize else raw
+        centred = self.standardize or (self.unit == "each" and not self.samples)
+        table = raw.standardized() if centred else raw
         self._check_size(*table.values.shape)
         matrix = table.samples() if self.samples else table.features()
         if self.samples and len(table.rows) < len(table.columns):
@@ -201,9 +226,10 @@ class Candidates:
 
     def answer(self, result: dict[str, Any]) -> dict[str, Any]:
         """A result with where it comes from, the file's notes before its own, and numbers as they are in the file."""
-        notes = result["notes"]
+        notes = [on_command_line(note) for note in result["notes"]]
         if self.input.samples:
-            notes = [_of_rows(note) for note in notes]
+            notes = [of_rows(note) for note in notes]
+            result = {**result, "unit": of_rows(result["unit"])}
         return {**self.input.origin, **self._numbered(result), "notes": [*self.matrix.notes, *notes]}
 
     def _numbered(self, result: dict[str, Any]) -> dict[str, Any]:
@@ -218,9 +244,3 @@ class Candidates:
         if "rows" in moved:
             moved["rows"] = [self._numbered(one) for one in moved["rows"]]
         return moved
-
-
-def _of_rows(note: str) -> str:
-    """A note of the library, which speaks of columns, where those are the table's rows; labels follow a colon."""
-    words, colon, labels = note.partition(":")
-    return words.replace("column", "row") + colon + labels

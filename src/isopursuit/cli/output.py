@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from isopursuit.cli.words import on_command_line
 from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optional, printable
 from isopursuit.outputs import check_writable, discard_drafts, write_whole
 from isopursuit_command import interrupts
@@ -38,7 +39,7 @@ def exit_status() -> Generator[None]:
 
 def _message(error: IsoPursuitError | OSError) -> str:
     if isinstance(error, RangeError):
-        return f"{error} On the command line: --standardize."
+        return f"{on_command_line(str(error))} On the command line also --standardize."
     if isinstance(error, IsoPursuitError):
         return str(error)
     where = "" if error.filename is None else f"{error.filename}: "

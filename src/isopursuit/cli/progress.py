@@ -66,8 +66,8 @@ class Draft:
 
 
 def progress_line(now: SearchProgress, time_limit: float) -> str:
-    """One line about a running search: its method, the best loss and the stage that found it, the bound where there is a useful
-    one, the speed of the tree once it has nodes, and the time left.
+    """One line about a running search: its method, the best loss and the stage that found it, the bound where there is
+    a useful one, the speed of the tree once it has nodes, and the time left.
     """
     method = f"{now.method}: " if now.method else ""
     parts = [f"{method}best {loss_text(now.incumbent)}"]

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Labels, Method
+from isopursuit._types import Array, Labels, Method, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators.relevance import Scoring
 from isopursuit.identifiers import identifier_note
+from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
 from isopursuit.normalize import Normalization
-from isopursuit.parameters import is_whole
-from isopursuit.rank import EPS, numerical_rank, singular_values
+from isopursuit.parameters import as_space, is_whole
+from isopursuit.problems import leading_note
+from isopursuit.rank import EPS, numerical_rank, singular_values, spectrum
 from isopursuit.results import Certificate
+from isopursuit.scale import UnitLength, as_unit
 from isopursuit.select import select
 from isopursuit.selection import Selection
 from isopursuit.threads import on_one_blas_thread
 
 CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (guess, a few times EPS)
-HALF = 1e-12  # relative rounding of half the sum of the weights (guess: sums of up to about 1e4 weights)
 
 
 class IsometrySelector(BaseEstimator):
@@ -36,6 +38,7 @@ class IsometrySelector(BaseEstimator):
     loss_: float
     lower_bound_: float
     optimal_: bool
+    unit_: str
     n_features_in_: int
     mean_: Array
     scale_: Array
@@ -46,8 +49,9 @@ class IsometrySelector(BaseEstimator):
         c: float = 1.0,
         *,
         method: Method = "auto",
+        space: Space = "vectors",
         standardize: bool = False,
-        unit: float | Literal["median"] = 1.0,
+        unit: Unit = "median",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         normalization: Normalization = "symmetric",
@@ -57,8 +61,9 @@ class IsometrySelector(BaseEstimator):
         self.k = k
         self.c = c
         self.method: Method = method
+        self.space: Space = space
         self.standardize = standardize
-        self.unit: float | Literal["median"] = unit
+        self.unit: Unit = unit
         self.include = include
         self.exclude = exclude
         self.normalization: Normalization = normalization
@@ -82,13 +87,12 @@ class IsometrySelector(BaseEstimator):
         p, names = table.shape[1], self._names()
         notes = () if names is None else identifier_note(table, names, "drop from X what only names rows")
         self.mean_, self.scale_ = np.zeros(p), np.ones(p)
-        if not self.standardize:
+        if not self._standardizes:
             return notes
         present = weight > 0
         if present.sum() == 1:
-            raise RankError(
-                "Only 1 sample has a weight, so every feature is constant. Pass more, or standardize=False."
-            )
+            option = "standardize=False" if self.standardize else "unit=None"
+            raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
         largest = np.abs(table[present]).max(axis=0)
         largest[largest == 0] = 1.0
         scaled = table[present] / largest  # so that no square overflows float64
@@ -104,7 +108,12 @@ class IsometrySelector(BaseEstimator):
         return (*notes, f"standardized, a constant feature is zero and takes no part: {same}.")
 
     def _standardized(self, table: Array) -> Array:
-        return (table - self.mean_) / self.scale_ if self.standardize else table
+        return (table - self.mean_) / self.scale_ if self._standardizes else table
+
+    @property
+    def _standardizes(self) -> bool:
+        """Whether features are compared with mean 0 and variance 1."""
+        return self.standardize
 
     def _names(self) -> Labels | None:
         names: Sequence[Any] | None = getattr(self, "feature_names_in_", None)
@@ -121,28 +130,30 @@ class IsometrySelector(BaseEstimator):
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
-        `weight` says how much a candidate counts in the leading space, and a zero excludes it; `scoring` says how much
-        it is worth having. `default` gives k for a rank, where the user did not.
+        `weight` says how often a candidate counts in the median length and in the leading space, and a zero excludes
+        it; `scoring` says how much it is worth having. `default` gives k for a rank, where the user did not.
         """
         scoring = Scoring() if scoring is None else scoring
-        clock = Clock.of(self.time_limit)
+        clock, space, unit = Clock.of(self.time_limit), as_space(self.space), as_unit(self.unit)
         P = matrix.values.shape[1]
         matrix = with_fewer_rows(matrix)
         include = as_indices(self.include if scoring.chosen is None else scoring.chosen, matrix, "include")
         absent = () if weight is None else np.flatnonzero(weight == 0).tolist()
         exclude = ColumnNumbers(sorted({*as_indices(self.exclude, matrix, "exclude"), *absent, *scoring.excluded}))
         root = np.ones(P) if weight is None else np.sqrt(weight / weight.max())
-        weighted = _scaled(matrix, root)
-        k = self._size(weighted, exclude, what, default, len(include))
-        if k < len(matrix.values):
-            matrix = _scaled(in_row_space(weighted, k, exclude), 1 / np.where(root > 0, root, 1.0))
-        counted = root**2
-        counted[exclude] = 0.0
-        lengths = np.linalg.norm(matrix.values, axis=0)
-        unit = self._unit_length(lengths, counted)
-        factor = (1.0 if scoring.factor_of is None else scoring.factor_of(lengths / unit)) / np.full(P, unit)
+        rank = _rank(matrix.times(root), exclude, what)
+        k = self._size(rank, what, default, len(include))
+        vectors = matrix if unit == "median" else matrix.in_unit(UnitLength.of(unit, matrix.lengths))
+        compared = _leading(vectors, root, k if space == "leading" else rank, exclude)
+        if unit == "median":
+            counted = root**2
+            counted[exclude] = 0.0
+            median = UnitLength.of("median", compared.lengths, counted)
+            vectors, compared = vectors.in_unit(median), compared.in_unit(median)
+        factor = np.ones(P) if scoring.factor_of is None else scoring.factor_of(compared.lengths)
         picked = select(
-            replace(_scaled(matrix, factor), notes=()),
+            replace(compared.times(factor), notes=()),
+            k,
             c=self.c,
             method=self.method,
             include=include,
@@ -151,21 +162,24 @@ class IsometrySelector(BaseEstimator):
             time_limit=clock.remaining_limit,
             gap=self.gap,
         )
-        self.selection_ = replace(picked, notes=matrix.notes + picked.notes)
+        notes = compared.notes + picked.notes
+        if space == "leading" and k < rank:
+            of_vectors = log_spectral_loss(spectrum(vectors.times(factor).values[:, picked.indices]), picked.c)
+            picked = replace(picked, space="leading", log_loss_of_vectors=float(of_vectors))
+            notes += (leading_note(k, len(vectors.values)),)
+        return self._keep(replace(picked, notes=notes))
+
+    def _keep(self, picked: Selection) -> Selection:
+        """The answer as fitted attributes."""
+        self.selection_ = picked
         self.certificate_ = None if picked.pursuit is None else picked.pursuit.certificate
         self.loss_ = picked.loss
         self.lower_bound_ = picked.search.lower_bound
         self.optimal_ = picked.search.optimal
-        return self.selection_
+        self.unit_ = picked.unit
+        return picked
 
-    def _size(
-        self, weighted: Matrix, exclude: list[int], what: str, default: Callable[[int], int], included: int
-    ) -> int:
-        open_to = np.delete(weighted.values, exclude, axis=1)
-        error = float(np.linalg.norm(np.delete(cast(Array, weighted.rounding), exclude)))
-        rank = numerical_rank(singular_values(open_to), open_to.shape[1], error) if open_to.size else 0
-        if rank == 0:
-            raise RankError(f"No {what} can be picked: all are zero, constant or excluded. Check X and the options.")
+    def _size(self, rank: int, what: str, default: Callable[[int], int], included: int) -> int:
         if self.k is None:
             return min(max(default(rank), included), rank)
         if not is_whole(self.k):
@@ -176,18 +190,25 @@ class IsometrySelector(BaseEstimator):
             )
         return int(self.k)
 
-    def _unit_length(self, lengths: Array, weight: Array) -> float:
-        """The length that counts as 1: a number, or the median of the lengths, each counted as its weight says."""
-        if self.unit == "median":
-            order = np.argsort(lengths)
-            total = np.cumsum(np.where(lengths > 0, weight, 0.0)[order])
-            half = total[-1] / 2
-            # two lengths where the weights below and above are equal, as between the middle two of an even number
-            middle = np.searchsorted(total, [half * (1 - HALF), half * (1 + HALF)])
-            return float(lengths[order[middle]].mean())
-        if isinstance(self.unit, str) or not 0 < self.unit < np.inf:
-            raise ParameterError(f"unit={self.unit!r} is not a positive length. Pass a number, or 'median'.")
-        return float(self.unit)
+
+def _rank(weighted: Matrix, exclude: list[int], what: str) -> int:
+    """The rank of the candidates that may be picked."""
+    open_to = np.delete(weighted.values, exclude, axis=1)
+    error = float(np.linalg.norm(np.delete(cast(Array, weighted.rounding), exclude)))
+    rank = numerical_rank(singular_values(open_to), open_to.shape[1], error) if open_to.size else 0
+    if rank == 0:
+        raise RankError(f"No {what} can be picked: all are zero, constant or excluded. Check X and the options.")
+    return rank
+
+
+def _leading(matrix: Matrix, root: Array, dimensions: int, exclude: list[int]) -> Matrix:
+    """The columns in so many leading dimensions, in which each counts by the square of its root weight.
+
+    In as many dimensions as the rank no column that may be picked changes, but for rounding.
+    """
+    if dimensions == len(matrix.values):
+        return matrix
+    return in_row_space(matrix.times(root), dimensions, exclude).times(1 / np.where(root > 0, root, 1.0))
 
 
 def as_weights(values: Any, n: int, what: str) -> Array:
@@ -202,9 +223,3 @@ def as_weights(values: Any, n: int, what: str) -> Array:
     if not weights.any():
         raise ParameterError(f"{what} is zero everywhere, so nothing is left to pick. Give a positive weight to some.")
     return weights
-
-
-def _scaled(matrix: Matrix, factor: Array) -> Matrix:
-    """Every column, and its rounding, times its factor."""
-    rounding = None if matrix.rounding is None else matrix.rounding * factor
-    return replace(matrix, values=matrix.values * factor, rounding=rounding)

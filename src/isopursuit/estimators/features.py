@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Mask, Method
+from isopursuit._types import Array, Mask, Method, Space, Unit
 from isopursuit.errors import ParameterError
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import Scoring, by_shares
 from isopursuit.matrix import Matrix
 from isopursuit.normalize import Normalization
 from isopursuit.rank import centring_rounding
+from isopursuit.scale import as_unit
 
 MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated, for a relevance function (guess)
 
 
 class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
-    """Pick k features that are as uncorrelated, and as close to unit length, as possible.
+    """Pick k features that are as uncorrelated as possible.
 
-    A feature is a vector with one entry for each sample, divided by √n_samples (with weights: by √Σw, each sample
-    times √w): its length is then its root mean square, 1 for a standardized feature however many samples there are,
-    and the inner product of two standardized features is their correlation. Features are compared by their coordinates
-    in the leading k-dimensional space, the first k principal components (uncentred unless standardized).
+    A feature is a vector with one entry for each sample, by default centred and of length 1, so that the inner product
+    of two is their correlation. With another unit its length is its root mean square: entries are divided by √n_samples
+    (with weights: by √Σw, each sample times √w), so that a feature of variance 1 has length 1 once it is centred,
+    however many samples there are.
 
     Parameters
     ----------
@@ -37,11 +38,16 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
+    space : {"vectors", "leading"}
+        Where features are compared if k is less than their rank: as they are, or by their coordinates in the leading
+        k-dimensional space, the first k principal components (uncentred unless standardized).
     standardize : bool
         Compare features with mean 0 and variance 1. Constant ones then cannot be picked. `transform` still returns
-        the features as they came.
-    unit : float or "median"
-        The length that counts as 1; "median" is that of the candidates, so that the table's unit does not matter.
+        the features as they came. unit="each" does so in any case.
+    unit : number, "median", "each" or None
+        The length that counts as 1. "each": every feature is centred and has length 1, so that correlations decide.
+        "median": the median length of the candidates becomes 1. A number: lengths are divided by it. None: lengths are
+        as they came, the paper's choice.
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
     relevance : callable or array_like (n_features,), optional
@@ -66,6 +72,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         The loss of the picked features (the ideal is k), and what none of the subsets searched can be below.
     optimal_ : bool
         Whether the search proved its answer: among the features that the pursuit left (two-stage), or all (exact).
+    unit_ : str
+        The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)
         What standardization subtracted and divided by (infinite for constant features).
     n_features_in_, feature_names_in_
@@ -75,7 +83,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     --------
     >>> from isopursuit.datasets import load_wine
     >>> wine = load_wine()
-    >>> selector = IsometryFeatureSelector(k=3, method="exact", standardize=True).fit(wine.values)
+    >>> selector = IsometryFeatureSelector(k=3, method="exact").fit(wine.values)
     >>> [wine.features[i] for i in selector.get_support(indices=True)]
     ['alcohol', 'ash', 'od280/od315_of_diluted_wines']
     >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.optimal_
@@ -88,8 +96,9 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         c: float = 1.0,
         *,
         method: Method = "auto",
+        space: Space = "vectors",
         standardize: bool = False,
-        unit: float | Literal["median"] = 1.0,
+        unit: Unit = "each",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         relevance: Callable[[Any, Any], Any] | Sequence[float] | Array | None = None,
@@ -101,6 +110,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             k,
             c,
             method=method,
+            space=space,
             standardize=standardize,
             unit=unit,
             include=include,
@@ -138,6 +148,11 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             scoring=self._scoring(table, y, weight if sample_weight is not None else None),
         )
         return self
+
+    @property
+    def _standardizes(self) -> bool:
+        """Unit length without a common mean is what correlation compares."""
+        return self.standardize or as_unit(self.unit) == "each"
 
     def _scoring(self, table: Array, y: Any, weight: Array | None) -> Scoring | None:
         relevance = self._relevance(table, y, weight)

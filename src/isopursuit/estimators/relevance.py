@@ -26,6 +26,7 @@ from isopursuit._types import Array
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import is_number
 
+LONGER = 1e-9  # relative: a length above 1 by less than this is 1, whatever rounding says (guess, many times EPS)
 LEAST = 1e-6  # the least relevance, as a share of the largest: with less, lengths would differ too much (guess)
 MOST_LOG_LENGTH = -float(np.log(LEAST))  # |log length| that irrelevance leads to, at most
 MOST_COST = (
@@ -50,7 +51,7 @@ def by_shares(relevance: Array) -> Scoring:
     share = np.maximum(relevance / relevance.max(), LEAST)
 
     def factor_of(lengths: Array) -> Array:
-        return share ** np.where(lengths > 1, -1.0, 1.0)
+        return share ** np.where(lengths > 1 + LONGER, -1.0, 1.0)
 
     return Scoring(factor_of, tuple(np.flatnonzero(relevance == 0).tolist()))
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Indices, Method
+from isopursuit._types import Array, Indices, Method, Space, Unit
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import (
     Scoring,
@@ -21,6 +22,7 @@ from isopursuit.estimators.relevance import (
     length_factor,
     most_relevant,
 )
+from isopursuit.loss.lengths import table_notes
 from isopursuit.matrix import Matrix, as_indices
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import is_whole
@@ -31,8 +33,8 @@ from isopursuit.renamed import renamed_keywords
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
     """Pick k samples that represent the table: as orthogonal, and as close to unit length, as possible.
 
-    This is the paper's diversification. A sample is a vector with one entry for each feature; samples are compared by
-    their coordinates in the leading k-dimensional space.
+    This is the paper's diversification. A sample is a vector with one entry for each feature. By default the median
+    length of the samples counts as 1, so that the most ordinary ones are preferred, whatever the table's unit.
 
     A scikit-learn transformer may not change the number of rows, so the picked rows are fitted attributes; `transform`
     gives every sample's distances to them, `predict` the nearest of them, and `score` how well they cover a table
@@ -46,10 +48,15 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
+    space : {"vectors", "leading"}
+        Where samples are compared if k is less than their rank: as they are, or by their coordinates in the leading
+        k-dimensional space.
     standardize : bool
         Compare samples by features with mean 0 and variance 1; constant ones then take no part.
-    unit : float or "median"
-        The length that counts as 1; "median" is that of the candidates, so that the most ordinary are preferred.
+    unit : number, "median", "each" or None
+        The length that counts as 1. "median": the median length of the samples that may be picked. "each": every sample
+        has length 1, so that angles alone decide. A number: lengths are divided by it. None: lengths are as they came,
+        the paper's choice.
     include, exclude : iterables of row numbers, optional
         Samples that must or must not be picked.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -80,6 +87,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The loss of the picked samples (the ideal is k), and what none of the subsets searched can be below.
     optimal_ : bool
         Whether the search proved its answer: among the samples that the pursuit left (two-stage), or all (exact).
+    unit_ : str
+        The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)
         What standardization subtracted and divided by (infinite for constant features).
     n_features_in_, feature_names_in_
@@ -104,9 +113,10 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         k: int | None = None,
         c: float = 1.0,
         *,
-        method: Method = "two-stage",
+        method: Method = "auto",
+        space: Space = "vectors",
         standardize: bool = False,
-        unit: float | Literal["median"] = 1.0,
+        unit: Unit = "median",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         normalization: Normalization = "symmetric",
@@ -118,6 +128,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             k,
             c,
             method=method,
+            space=space,
             standardize=standardize,
             unit=unit,
             include=include,
@@ -139,9 +150,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         y : ignored
             Only there for pipelines.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts, in the mean and variance of the features and in the leading space. As
-            everywhere in scikit-learn a weight of 2 is a row that stands there twice, and one of 0 a row that does
-            not; it does not make a row more worth having, for two equal rows are no better than one.
+            How many times each sample counts, in the mean and variance of the features, in the median length and in the
+            leading space. As everywhere in scikit-learn a weight of 2 is a row that stands there twice, and one of 0 a
+            row that does not; it does not make a row more worth having, for two equal rows are no better than one.
         scores : array_like (n_samples,), optional
             How much each sample is worth having, such as its similarity to a query. Only ratios to the largest, which
             must be positive, matter.
@@ -161,6 +172,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             weight=None if sample_weight is None else weight,
             scoring=None if scores is None else self._scoring(matrix, as_scores(scores, len(table)), trade_off, weight),
         )
+        if not self.standardize:
+            more = table_notes(picked.log_loss, picked.ideal, "standardize=True")
+            self.selection_ = replace(picked, notes=picked.notes + more)
         rows = table[picked.indices]
         order = np.lexsort(rows.T[::-1])
         self.sample_indices_ = picked.indices[order]

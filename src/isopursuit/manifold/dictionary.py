@@ -13,12 +13,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Label, Labels
+from isopursuit._types import Array, Label, Labels, Unit
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import as_matrix, name_columns
+from isopursuit.matrix import as_matrix, in_unit_stack, name_columns
 from isopursuit.normalize import log_lengths
 from isopursuit.parameters import as_exponent, as_numbers
+from isopursuit.scale import AS_GIVEN, UnitLength
 
 Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]
@@ -52,10 +53,14 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class Differentials:
-    """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels."""
+    """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels.
+
+    `unit_length` is what their lengths were divided by.
+    """
 
     matrices: Array
     labels: Labels
+    unit_length: UnitLength = AS_GIVEN
 
 
 def evaluate_dictionary(
@@ -140,6 +145,7 @@ def differentials(
     tangents: TangentSpaces,
     *,
     normalize: Normalize = "none",
+    unit: Unit = None,
     c: float = 1.0,
     labels: Sequence[Label] | None = None,
 ) -> Differentials:
@@ -164,6 +170,10 @@ def differentials(
         the manifold, so that units matter here too.
         "overall": one factor for each function, so that its projected gradients have mean square length 1. This
         changes its unit, not its shape.
+    unit : number, "median", "each" or None
+        The length that counts as 1, as in `select`, after projection. "median" is one number over all points and
+        functions, so that a function which changes faster at some points still does. "each" gives every differential
+        length 1 at every point.
     c : float
         The exponent of g for "symmetric".
     labels : sequence, optional
@@ -201,7 +211,8 @@ def differentials(
     elif normalize == "overall":
         sizes = np.sqrt(np.einsum("idp,idp->p", projected, projected) / n)
         projected /= np.where(sizes > 0, sizes, 1.0)
-    return Differentials(projected, dictionary.labels)
+    matrices, unit_length = in_unit_stack(projected, unit)
+    return Differentials(matrices, dictionary.labels, unit_length)
 
 
 def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Unit
 from isopursuit.errors import GeometryError, ShapeError
 from isopursuit.manifold.internal import (
     adjacency,
@@ -33,8 +33,10 @@ from isopursuit.manifold.internal import (
 )
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
+from isopursuit.matrix import in_unit_stack
 from isopursuit.normalize import Normalization, log_lengths
 from isopursuit.parameters import as_exponent, as_numbers
+from isopursuit.scale import AS_GIVEN, UnitLength
 
 RCOND = 1e-10  # singular values of J below this share of the largest belong to motions and scale, not to the shape
 UNEXPLAINED = 1e-10  # share of a torsion's squared gradient that rounding may leave unexplained by the angles
@@ -122,6 +124,7 @@ class TorsionMatrices:
     torsions: Indices
     labels: tuple[str, ...]
     frames: Indices
+    unit_length: UnitLength = AS_GIVEN
 
 
 def torsion_matrices(
@@ -133,6 +136,7 @@ def torsion_matrices(
     torsions: ArrayLike | None = None,
     normalization: Normalization | None = "symmetric",
     c: float = 1.0,
+    unit: Unit = None,
 ) -> TorsionMatrices:
     """The paper's Ethanol experiment, for any molecule: its torsions' gradients along the manifold of its shapes.
 
@@ -153,6 +157,10 @@ def torsion_matrices(
         The dictionary: `all_torsions` if not given.
     normalization : {"symmetric", "logarithmic"}, callable or None
         Of the gradients before projection, with exponent c; None leaves them.
+    unit : number, "median", "each" or None
+        The length that counts as 1, as in `select`, of the matrices' columns. "median" is one number over all frames
+        and torsions, so that the geometry of one frame stays comparable with that of another. "each" gives every column
+        length 1 at every frame.
 
     Examples
     --------
@@ -168,7 +176,8 @@ def torsion_matrices(
     tangents = tangent_spaces(angle_values(positions, all_angles(atoms)), at, D=D, neighbours=neighbours)
     found = shape_gradients(positions[at], tangents.bases, rows, frames=at)
     matrices = found.projected if normalization is None else found.normalized(c, normalization)
-    return TorsionMatrices(matrices, rows, labels(trajectory.symbols, rows), at)
+    matrices, unit_length = in_unit_stack(matrices, unit)
+    return TorsionMatrices(matrices, rows, labels(trajectory.symbols, rows), at, unit_length)
 
 
 def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

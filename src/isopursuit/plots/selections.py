@@ -47,14 +47,18 @@ IMAGE = 500  # columns of the picture of all inner products: about one pixel eac
 
 
 def compared_columns(X: Any, selection: Selection) -> Array:
-    """All columns of X as they were compared: in the leading k-dimensional row space where k < D.
+    """All columns of X as they were compared: in the selection's unit, and with space="leading" in that space.
 
     Refuses an X that the selection was not made from.
     """
-    values = as_matrix(X, wide=False).values
-    if selection.k < len(values):
-        values = row_space(values, selection.k, selection.excluded)
-    fits = len(values) == selection.k and selection.indices.max() < values.shape[1]
+    matrix, unit = as_matrix(X, wide=False), selection.unit_length
+    leading = selection.space == "leading" and selection.k < len(matrix.values)
+    if matrix.unit_length != unit and not (leading and unit.how == "median"):
+        matrix = matrix.in_unit(unit)
+    values = row_space(matrix.values, selection.k, selection.excluded) if leading else matrix.values
+    if leading and unit.how == "median":  # of the lengths there
+        values = values / unit.length
+    fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
     if not fits or not np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
         raise ShapeError(
             f"X {np.shape(X)} is not the matrix that these {selection.k} columns were selected from. "
@@ -183,7 +187,7 @@ def plot_lengths(
         bins = np.exp(np.linspace(ends[0], ends[1], 31))
         ax.set_xscale("log")
         plain_ticks(ax.xaxis)
-        ax.set_xlabel("length (units of X, log scale)")
+        ax.set_xlabel(f"length (unit: {selection.unit}; log scale)")
         ax.set_title("Lengths")
     zero = int((lengths == 0).sum())
     label = f"all {len(lengths)} {noun}s" + (f" ({zero} of length 0 not shown)" if zero and not normalized else "")
@@ -204,17 +208,21 @@ def plot_lengths(
 def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None, *, noun: str = "column") -> Axes:
     """For k = 2: all columns as points of the plane, the picked ones as arrows, and the unit circle.
 
-    `noun` is what a candidate is called.
+    In more than two dimensions the plane is that of the picked columns, on which the others are projected. `noun` is
+    what a candidate is called.
     """
     if selection.k != 2:
         raise ParameterError(f"Vectors can be drawn for k = 2; {selection.k} columns were picked.")
     ax = new_axes(ax)
-    values = compared_columns(X, selection)
+    values, picked = compared_columns(X, selection), selection.matrix
+    if len(values) > 2:
+        plane = np.linalg.qr(picked)[0]
+        values, picked = plane.T @ values, plane.T @ picked
     angle = np.linspace(0.0, 2 * np.pi, 200)
     ax.plot(np.cos(angle), np.sin(angle), "--", color=GREY, linewidth=1, label="length 1")
     ax.plot(values[0], values[1], ".", color=SKY, markersize=4, label=f"all {values.shape[1]} {noun}s")
     for name, (x, y), colour, line in zip(
-        short_names(selection.labels), selection.matrix.T, (BLUE, ORANGE), ("-", "--"), strict=True
+        short_names(selection.labels), picked.T, (BLUE, ORANGE), ("-", "--"), strict=True
     ):
         ax.plot([0, x], [0, y], line, color=colour, linewidth=2)
         ax.plot(x, y, "o", color=colour, label=name)

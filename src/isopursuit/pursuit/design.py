@@ -33,7 +33,14 @@ from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.progress import Watch
-from isopursuit.pursuit.settings import MANY_ROWS, MANY_ROWS_COLUMNS, NEAR_TIGHT, REFINED_RESIDUAL
+from isopursuit.pursuit.settings import (
+    FEWEST_JOINING,
+    KERNEL_COLUMNS,
+    MANY_ROWS,
+    MANY_ROWS_COLUMNS,
+    NEAR_TIGHT,
+    REFINED_RESIDUAL,
+)
 from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
 from isopursuit.rank import EPS, spectrum
 from isopursuit.results import Certificate
@@ -130,6 +137,17 @@ class Design:
         n, m, D = self.shape
         return n == 1 and m > MANY_ROWS_COLUMNS and D >= MANY_ROWS
 
+    @property
+    def kernel_columns(self) -> int:
+        """How many columns are solved at once at most."""
+        return KERNEL_COLUMNS
+
+    @property
+    def joining(self) -> int:
+        """How many columns join a cold working set: as many as x xᵀ has entries, or more."""
+        D = self.shape[2]
+        return max(FEWEST_JOINING, D * (D + 1) // 2)
+
     def descend(self, weights: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
         """Improve weights in place by the solver for many rows (truncated.py); the gap that it reached."""
         products = HostProducts(self.x[0]) if self.products is None else self.products
@@ -147,6 +165,21 @@ class Design:
     def slope(self, evaluation: Evaluation) -> Array:
         """M⁻¹Y (n, D, r), which is dual feasible as far as q ≤ 1."""
         return evaluation.inverse if self.aim is None else evaluation.inverse @ self.aim
+
+    def moments(self, evaluation: Evaluation, columns: Indices) -> Array:
+        """What fixes X B in the weights of some columns, (entries, m): x_p u_pᵀ with u_p = νᵀx_p, for every point.
+
+        Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ say the
+        same.
+        """
+        x = self.x[:, columns, :]
+        if self.aim is None:
+            i, j = np.triu_indices(self.shape[2])
+            products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+        else:
+            u = x @ self.slope(evaluation)
+            products = (x[:, :, :, None] * u[:, :, None, :]).reshape(*x.shape[:2], -1)
+        return products.transpose(0, 2, 1).reshape(-1, len(columns))
 
     def coefficients(self, evaluation: Evaluation, support: Indices) -> Array:
         """B on the support, (n, |S|, r): w_p Yᵀ M⁻¹ x_p."""

@@ -10,7 +10,7 @@ import numpy as np
 from isopursuit._types import Array
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.pursuit.answers import Caller
-from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.inputs import Goal, Options
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, MANY_ROWS, MOST_MEMORY, SOURCE_ENTRIES, WIDE
 from isopursuit.pursuit.starts import starting_columns
 from isopursuit.pursuit.strategies import solve_design
@@ -32,12 +32,13 @@ def with_room_for(X: Array, options: Options) -> Options:
     return options if options.memory is not None else replace(options, memory=max(8 * X.size, MOST_MEMORY))
 
 
-def pursue_source(columns: Columns, target: Array | None, penalty: float, options: Options) -> Pursuit:
+def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
     """Stream until every column that matters is resident, then solve those as any other matrix."""
-    if target is not None and not target.any():
+    penalty = goal.penalty
+    if goal.target is not None and not goal.target.any():
         raise ParameterError("Y is zero, so that no column is needed.")
     P = columns.shape[1]
-    resident = load_columns(columns, target, penalty, options)
+    resident = load_columns(columns, goal, options)
     if abs(resident.log_scale) > LARGEST_LOG_SCALE:
         raise RangeError(
             f"At c={columns.transform.c:g} the longest normalized column has length e^{resident.log_scale:.4g}, so "

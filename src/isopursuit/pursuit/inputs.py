@@ -35,6 +35,17 @@ class Options:
     memory: int | None = None
 
 
+@dataclass(frozen=True)
+class Goal:
+    """What the coefficients are to rebuild: a target (the identity where None), with a penalty λ; or, where `k` is
+    given, a projection of rank k.
+    """
+
+    target: Array | None = None
+    penalty: float = 0.0
+    k: int | None = None
+
+
 def as_options(tol: float, solution: Solution, time_limit: float | None, **others: Any) -> Options:
     """The options, refused where they are out of range; the time limit begins now."""
     if not isinstance(tol, Real) or not 0 < tol < 1:

@@ -15,6 +15,7 @@ from isopursuit.normalize import Normalization, length_range, normalize, workabl
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.inputs import Options, as_weights
+from isopursuit.pursuit.rectangular import RectangularDesign, largest_slope
 from isopursuit.pursuit.settings import (
     COPIES,
     COPY_RATE,
@@ -25,8 +26,8 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.whitening import build_design
-from isopursuit.rank import direction_rank
-from isopursuit.results import Pursuit
+from isopursuit.rank import EPS, direction_rank
+from isopursuit.results import Certificate, Pursuit
 
 HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, and about half the bits (splitmix64)
 
@@ -127,23 +128,81 @@ def normalized_problem(
     matrices: list[Matrix], many: bool, c: float, normalization: Normalization, penalty: float, clock: Clock
 ) -> tuple[Problem, float]:
     """The program on normalized columns times e^(−log_scale), one factor for all points."""
-    normalized = [normalize(m.values, c, normalization) for m in matrices]
-    log_scale = max(own for _, own in normalized) if penalty == 0 else 0.0
-    values = [v if own == log_scale else v * np.exp(own - log_scale) for v, own in normalized]
+    values, log_scale = _normalized(matrices, c, normalization, penalty)
     carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
     points = [replace(m, values=v) for m, v in zip(matrices, values, strict=True)]
     return Problem.of(points, many, None, penalty, clock, carried), log_scale
 
 
-def range_error(matrix: Matrix, normalization: Normalization, c: float) -> RangeError | None:
+def _normalized(
+    matrices: list[Matrix], c: float, normalization: Normalization, penalty: float
+) -> tuple[list[Array], float]:
+    """The normalized columns times e^(−log_scale), one factor for all points; 1 with a penalty."""
+    normalized = [normalize(m.values, c, normalization) for m in matrices]
+    log_scale = max(own for _, own in normalized) if penalty == 0 else 0.0
+    return [v if own == log_scale else v * np.exp(own - log_scale) for v, own in normalized], log_scale
+
+
+def rectangular_problem(
+    matrices: list[Matrix], many: bool, k: int, c: float, normalization: Normalization
+) -> tuple[RectangularProblem, float]:
+    """The program for k columns of more than k rows, as `normalized_problem` makes the square one.
+
+    Where rows outnumber columns, X = Q R, and the program is that of R: it depends on inner products alone.
+    """
+    values, log_scale = _normalized(matrices, c, normalization, 0.0)
+    order, copies = _canonical_order(values)
+    size = _power_of_two(values)
+    values = [_reordered(v, order, size) for v in values]
+    bases = [np.linalg.qr(v) for v in values] if len(values[0]) > len(order) else None
+    rows = values if bases is None else [R for _, R in bases]
+    x = np.stack([np.ascontiguousarray(v.T) for v in rows])
+    carried = log_scale if abs(log_scale) <= LARGEST_LOG_SCALE else 0.0
+    caller = Caller(matrices[0].labels, matrices[0].notes, many, math.exp(carried) * size, 1.0, order, copies)
+    problem = Problem(RectangularDesign(x, None, 0.0, k=k), caller)
+    return RectangularProblem(problem, None if bases is None else [Q for Q, _ in bases], values), log_scale
+
+
+@dataclass(frozen=True)
+class RectangularProblem:
+    """A program for k columns of more than k rows. Where these outnumber the columns, its rows are those of Qᵀ X, and
+    `bases` holds Q and `values` X for each point.
+    """
+
+    problem: Problem
+    bases: list[Array] | None
+    values: list[Array]
+
+    def pursue(self, options: Options) -> Pursuit:
+        """The answer, in the caller's order, units and rows."""
+        found = self.problem.pursue(options)
+        if self.bases is None:
+            return found
+        many, unit = self.problem.caller.many, self.problem.caller.columns
+        Q = np.stack(self.bases) if many else self.bases[0]
+        B, nu = found.support_coefficients @ np.swapaxes(Q, -1, -2), Q @ found.dual
+        # X = Q R but for rounding: the dual point is scaled again, and what X B misses by it is added to the residual
+        rows = np.stack([np.ascontiguousarray(v.T) for v in self.values])
+        rho = max(largest_slope(rows, (nu if many else nu[None]) * unit), 1.0)
+        sizes = float(np.sqrt(np.einsum("ipd,ipd->p", rows, rows)).max()) * unit * float(found.weights.sum())
+        proof = found.certificate
+        missed = math.sqrt(rows.shape[1]) * rows.shape[1] * EPS * sizes
+        primal, dual = proof.primal / max(1 - missed, EPS), proof.dual / rho
+        proof = Certificate(primal, min(dual, primal), proof.residual + missed)
+        status = "stalled" if found.status == "optimal" and proof.gap > options.tol else found.status
+        return replace(found, dual=nu / rho, support_coefficients=B, certificate=proof, status=status)
+
+
+def range_error(matrix: Matrix, normalization: Normalization, c: float, k: int | None = None) -> RangeError | None:
     """The error for lengths beyond float64, or None where the columns are dependent whatever their lengths."""
     values = matrix.values
+    needed = len(values) if k is None else k
     orders, fell = length_range(np.linalg.norm(values, axis=0), c, normalization)
-    if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < len(values):
+    if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < needed:
         return None
     which = f" {len(fell)} columns underflow to zero ({name_columns(fell, matrix.labels)})." if len(fell) else ""
     return RangeError(
         f"At c={c:g} the normalized lengths span {orders:.3g} orders of magnitude, more than float64 can hold, and the "
-        f"columns that remain do not span all {len(values)} dimensions.{which} "
+        f"columns that remain do not span {'all ' if k is None else ''}{needed} dimensions.{which} "
         f"What works: {workable(values, normalization, c)}."
     )

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Label
-from isopursuit.errors import RangeError, RankError
+from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.matrix import as_points
 from isopursuit.normalize import Normalization, workable
-from isopursuit.parameters import as_exponent
+from isopursuit.parameters import as_exponent, as_size
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
-from isopursuit.pursuit.inputs import Options, Solution, as_options, as_penalty, as_targets
-from isopursuit.pursuit.problems import Problem, normalized_problem, range_error
+from isopursuit.pursuit.inputs import Goal, Options, Solution, as_options, as_penalty, as_targets
+from isopursuit.pursuit.problems import Problem, normalized_problem, range_error, rectangular_problem
 from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
@@ -89,7 +89,7 @@ def basis_pursuit(
         refuse_labels(labels)
         columns = as_source(X)
         target = as_targets(Y, 1, False, columns.shape[0])
-        return pursue_source(columns, None if target is None else target[0], penalty, options)
+        return pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
     return Problem.of(matrices, many, targets, penalty, options.clock).pursue(options)
@@ -101,6 +101,7 @@ def isometry_pursuit(
     X: Any,
     c: float = 1.0,
     *,
+    k: int | None = None,
     normalization: Normalization = "symmetric",
     penalty: float = 0.0,
     tol: float = 1e-10,
@@ -118,6 +119,11 @@ def isometry_pursuit(
 
     c : float
         The paper's exponent in the normalization.
+    k : int, optional
+        How many columns are to be picked, where that is fewer than the rows. The identity is then replaced by the
+        cheapest projection of rank k: min Σ‖β_p‖ subject to X β = P, P symmetric with eigenvalues from 0 to 1 and
+        trace k. X may have more rows than columns then. k orthonormal columns that are present in X are always tied.
+        Not available with a penalty, in `basis_pursuit`, `lasso_path` and `batched_pursuit`.
     normalization : {"symmetric", "logarithmic"} or callable
         See `symmetric_normalize`.
 
@@ -134,40 +140,77 @@ def isometry_pursuit(
     >>> found = isometry_pursuit(X)
     >>> found.support.tolist(), found.certificate.gap < 1e-10
     ([0, 1], True)
+
+    Fewer columns than rows:
+
+    >>> X = np.hstack([np.eye(4)[:, :2], np.full((4, 3), 0.4) + 0.1 * np.eye(4)[:, :3]])
+    >>> found = isometry_pursuit(X, k=2)
+    >>> found.tied.tolist(), round(found.objective, 9)
+    ([0, 1], 2.0)
     """
     c = as_exponent(c)
     penalty = as_penalty(penalty)
     options = as_options(tol, solution, time_limit, weights=weights, callback=callback, state=state, memory=memory)
     if is_source(X):
         refuse_labels(labels)
-        return _normalized_source(as_source(X), c, normalization, penalty, options)
+        return _normalized_source(as_source(X), Goal(None, penalty, k), c, normalization, options)
     if isinstance(X, np.ndarray) and labels is None and pursued_as_source(X):
-        return _normalized_source(as_source(X), c, normalization, penalty, with_room_for(X, options))
-    matrices, many = as_points(X, labels)
+        return _normalized_source(as_source(X), Goal(None, penalty, k), c, normalization, with_room_for(X, options))
+    matrices, many = as_points(X, labels, wide=k is None)
+    rows = len(matrices[0].values)
+    k = _fewer_than(rows, k, min(one.rank for one in matrices), penalty) if k is not None else None
     if not many and pursued_as_source(matrices[0].values):
         values = matrices[0].values
-        found = _normalized_source(as_source(values), c, normalization, penalty, with_room_for(values, options))
+        goal = Goal(None, penalty, k)
+        found = _normalized_source(as_source(values), goal, c, normalization, with_room_for(values, options))
         return replace(found, labels=matrices[0].labels, notes=matrices[0].notes + found.notes)
     try:
-        problem, log_scale = normalized_problem(matrices, many, c, normalization, penalty, options.clock)
+        if k is None:
+            problem, log_scale = normalized_problem(matrices, many, c, normalization, penalty, options.clock)
+        else:
+            problem, log_scale = rectangular_problem(matrices, many, k, c, normalization)
+        if abs(log_scale) > LARGEST_LOG_SCALE:
+            raise RangeError(
+                f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective "
+                f"overflows float64. What works: {workable(matrices[0].values, normalization, c)}."
+            )
+        found = problem.pursue(options)
     except RankError as error:
-        raise (range_error(matrices[0], normalization, c) or error) from None
-    if abs(log_scale) > LARGEST_LOG_SCALE:
-        raise RangeError(
-            f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective overflows "
-            f"float64. What works: {workable(matrices[0].values, normalization, c)}."
-        )
-    found = problem.pursue(options)
+        raise (range_error(matrices[0], normalization, c, k) or error) from None
     if not np.isfinite(found.certificate.gap):
-        raise range_error(matrices[0], normalization, c) or RangeError(
+        raise range_error(matrices[0], normalization, c, k) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
-    return found
+    return _pursuit_of(k, found)
+
+
+def _fewer_than(rows: int, k: int, rank: int, penalty: float) -> int | None:
+    """How many columns the pursuit is for, where that is fewer than the rows; None for the paper's program."""
+    k = as_size(k, rows, rank)
+    if k == rows:
+        return None
+    if penalty > 0:
+        raise ParameterError(
+            f"penalty={penalty:g} with k={k} is not available: the lasso is defined for k={rows}, one column for each "
+            "row. Leave out k, and let the penalty decide how many columns are kept, or leave out the penalty."
+        )
+    return k
 
 
 def _normalized_source(
-    columns: Columns, c: float, normalization: Normalization, penalty: float, options: Options
+    columns: Columns, goal: Goal, c: float, normalization: Normalization, options: Options
 ) -> Pursuit:
+    rows = columns.shape[0]
+    k = None if goal.k is None else _fewer_than(rows, goal.k, rows, goal.penalty)
     transform = replace(columns.transform, c=c, normalization=normalization)
-    return pursue_source(replace(columns, transform=transform), None, penalty, options)
+    return _pursuit_of(k, pursue_source(replace(columns, transform=transform), replace(goal, k=k), options))
+
+
+def _pursuit_of(k: int | None, found: Pursuit) -> Pursuit:
+    """The answer with its k, and a note where it does not help a search."""
+    found = replace(found, k=k)
+    if k is None or found.prunes:
+        return found
+    note = f"the pursuit excludes too few columns to help a search: {len(found.tied)} of {len(found.weights)} are tied."
+    return replace(found, notes=(*found.notes, note))

@@ -101,3 +101,24 @@ INEXACT_PROX_GAP = 1e-9  # the gap of a proximal step above which no more are ta
 FULL_RANK = (
     1e-7  # least singular value of a target, relative to the largest, that leaves M regular: M has its square (guess)
 )
+
+# ------------------------------------------------------------------------------------------------ k below the rows
+
+FIRST_COMPLEMENT = 0.1  # 1 − q to which the barrier of a cold start corresponds (guess)
+PATH_FACTOR = 0.1  # factor of the barrier from one point of the path to the next (guess)
+CENTRED = 10.0  # decrease of the barrier function, in units of τ, below which a step reached the path (guess)
+TO_THE_BOUNDARY = 0.95  # share of the way to w = 0 or z = 0 that a step takes at most (customary: 0.9 to 0.995)
+HALVINGS = 25  # halvings of a step before rounding is taken to stop it (derived: 2^-25 is about √eps)
+STALE_STEPS = 40  # Newton steps that do not lower the gap before giving up; warm starts took up to 25 (measured)
+PATH_STEPS = 120  # Newton steps at most on one working set; 25 to 45 are usual (measured)
+# second derivatives below this share of the barrier's are left out (measured on digits: no more steps than with 1e-9)
+NEGLIGIBLE_CURVATURE = 1e-2
+FEWEST_AT_ONCE = 256  # columns that are solved at once at least (guess)
+MOST_AT_ONCE = 1024  # columns that are solved at once at most (guess)
+SUMMED_TERMS = 256  # columns whose products are summed at once in a certificate (derived: about √ of 100,000)
+AT_ONCE_PER_ROW = 8  # columns for each row that are solved at once (guess)
+PRUNED_GAP = 1.5  # factor by which the gap may grow where small weights are set to 0 (guess)
+RESOLVES = 3  # solutions of one working set at most: columns that were wrongly left out of one join again (guess)
+LENGTH_TIES = 1e-12  # squared lengths closer than this, relative to the largest, count as equal (guess: 5e3 eps)
+TOP_MARGIN = 1e-6  # λ/a − 1 below which an eigenvalue may be equal to a, given a gap of 1e-10 (guess)
+FEATURE_ENTRIES = 2**22  # entries of the matrix of second derivatives' features at most, 32 MB (guess)

@@ -2,8 +2,7 @@
 
 With an optimal ν every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1, so that the
 optimal weights are {w ≥ 0, Σ w_p x_p u_pᵀ = X B}: a polytope, described here by A w = b whose column p holds x_p u_pᵀ
-(for every point). Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ
-say the same.
+(for every point), or other numbers that say the same (`Design.moments`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from isopursuit.pursuit.settings import CHOICE_RATE, DETERMINED, MOST_POLYTOPE, 
 
 @dataclass(frozen=True)
 class Polytope:
-    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` holds the x_p u_pᵀ."""
+    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` the moments."""
 
     columns: Indices
     A: Array
@@ -44,17 +43,9 @@ def choice_seconds(design: Design, columns: int) -> float:
 def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
     """The optimal weights around converged ones, on these columns; None where those are none or too many."""
     weights = evaluation.weights
-    D = design.shape[2]
     if len(columns) == 0 or too_many(design, len(columns)):
         return None
-    x = design.x[:, columns, :]
-    if design.aim is None:
-        i, j = np.triu_indices(D)
-        products = x[:, :, i] * x[:, :, j] * np.where(i == j, 1.0, np.sqrt(2.0))
-    else:
-        u = x @ design.slope(evaluation)
-        products = (x[:, :, :, None] * u[:, :, None, :]).reshape(*x.shape[:2], -1)
-    raw = products.transpose(0, 2, 1).reshape(-1, len(columns))
+    raw = design.moments(evaluation, columns)
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
     rank = int((s > RANK_ROUNDING * s[0]).sum())
     A = vt[:rank]

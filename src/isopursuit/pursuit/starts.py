@@ -24,14 +24,13 @@ def quick_start(design: Design) -> Array | None:
 
 def plain_start(design: Design, weights: Array | None) -> Array:
     """The caller's weights where they make M regular, blended with the plain start where not."""
-    plain = design.start()
     if weights is None:
-        return plain
-    w = weights.copy()
-    if design.evaluate(w) is None:
-        total = float(w.sum())
-        w = 0.9 * w * (float(plain.sum()) / total if total > 0 else 0.0) + 0.1 * plain
-    return w
+        return design.start()
+    if design.evaluate(weights) is not None:
+        return weights.copy()
+    plain = design.start()
+    total = float(weights.sum())
+    return 0.9 * weights * (float(plain.sum()) / total if total > 0 else 0.0) + 0.1 * plain
 
 
 def starting_columns(D: int, P: int, room: int | None = None) -> int:

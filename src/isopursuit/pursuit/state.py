@@ -16,6 +16,7 @@ from isopursuit.outputs import write_whole
 from isopursuit.sources.settings import FINGERPRINT
 
 if TYPE_CHECKING:
+    from isopursuit.pursuit.inputs import Goal
     from isopursuit.pursuit.streamed import StreamedColumns
 
 VERSION = 1  # of the state file
@@ -44,9 +45,14 @@ def belongs(stream: StreamedColumns) -> dict[str, Any]:
         "standardization": np.linalg.norm(transform.apply(few), axis=0),  # and projection, but for rotations
         "c": np.array("none" if transform.c is None else repr(transform.c)),
         "normalization": curve,
-        "target": np.eye(columns.shape[0]) if stream.target is None else stream.target,
-        "penalty": np.array(stream.penalty),
+        "target": _aim(stream.goal, columns.shape[0]),
+        "penalty": np.array(stream.goal.penalty),
     }
+
+
+def _aim(goal: Goal, D: int) -> NDArray[Any]:
+    """The target; for a projection of rank k the average of all such projections."""
+    return np.eye(D) * (1.0 if goal.k is None else goal.k / D) if goal.target is None else goal.target
 
 
 def save_state(path: Path, stream: StreamedColumns) -> str:

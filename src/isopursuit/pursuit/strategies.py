@@ -9,6 +9,7 @@ from isopursuit.errors import RankError
 from isopursuit.pursuit.answers import Caller, judged, nothing
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.inputs import Options
+from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
     FIRST_PROX,
     FULL_RANK,
@@ -25,6 +26,8 @@ from isopursuit.results import Pursuit
 
 def solve_design(design: Design, weights: Array | None, caller: Caller, options: Options) -> Pursuit:
     """Solve the design, pick the solution asked for, and let the certificate judge; weights are in its units."""
+    if isinstance(design, RectangularDesign):
+        return judged(design, pursue(design, options.tol, weights, options), caller, options)
     if design.idle:
         return nothing(design, caller)
     deficient = design.deficient(FULL_RANK) and design.penalty < FIRST_PROX * design.largest_pull

@@ -21,8 +21,9 @@ from isopursuit.matrix import length_notes
 from isopursuit.outputs import check_writable
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
-from isopursuit.pursuit.inputs import Options, as_weights
+from isopursuit.pursuit.inputs import Goal, Options, as_weights
 from isopursuit.pursuit.progress import Watch
+from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
     LARGEST_LOG_LENGTH,
     MEMORY,
@@ -81,14 +82,13 @@ class StreamedColumns:
     def __init__(
         self,
         columns: Columns,
-        target: Array | None,
-        penalty: float,
+        goal: Goal,
         memory: int | None,
         watch: Watch,
         state: Path | None,
         weights: Array | None,
     ) -> None:
-        self.columns, self.target, self.penalty, self.watch = columns, target, penalty, watch
+        self.columns, self.goal, self.watch = columns, goal, watch
         self.state = state
         D = columns.shape[0]
         # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
@@ -121,11 +121,15 @@ class StreamedColumns:
 
         Where columns outnumber D² by far and the target is the identity, a pass finds the longest normalized columns of
         all: as far as columns point everywhere, M is a multiple of the identity and length is all that matters. They
-        are solved as if they were equally long (`solve_as_if_equally_long` says why).
+        are solved as if they were equally long (`solve_as_if_equally_long` says why). For a projection of rank k they
+        are what matters wherever no direction is too long.
         """
         D = self.columns.shape[0]
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
-        many = starting_columns(D, self.columns.shape[1], 2 * self.room) if self.target is None else 0
+        P = self.columns.shape[1]
+        many = starting_columns(D, P, 2 * self.room) if self.goal.target is None else 0
+        if self.goal.k is not None:
+            many = self.room if 2 * self.room < P else 0
         self.hold(np.union1d(self.columns.sample(many or 2 * self.room), given))
         self.scale()
         if many:
@@ -136,7 +140,7 @@ class StreamedColumns:
             self.weights = weights[self.indices] * np.exp(self.columns.transform.log_scale)
             if self.design.evaluate(self.weights) is not None:
                 return
-        if many:
+        if many and self.goal.k is None:
             self.weights = solve_as_if_equally_long(self.design, self.watch, self.on_device)
             self.band = 100 * START_GAP
         else:
@@ -159,7 +163,11 @@ class StreamedColumns:
     def build(self) -> None:
         """The program on the resident columns."""
         self.values = self.columns.transform.columns(self.stored)
-        design = build_design([self.values], None if self.target is None else [self.target], self.penalty)
+        target, penalty, k = self.goal.target, self.goal.penalty, self.goal.k
+        if k is None:
+            design = build_design([self.values], None if target is None else [target], penalty)
+        else:
+            design = RectangularDesign(np.ascontiguousarray(self.values.T)[None], None, 0.0, k=k)
         self.design = self.on_device(design)
 
     def on_device(self, design: Design) -> Design:
@@ -172,14 +180,14 @@ class StreamedColumns:
         transform = self.columns.transform
         z = transform.apply(self.stored)
         longest = transform.factors(np.sqrt(np.einsum("dp,dp->p", z, z)))[1]
-        if transform.c is not None and 5.0 < abs(longest) < np.inf and self.penalty == 0:
+        if transform.c is not None and 5.0 < abs(longest) < np.inf and self.goal.penalty == 0:
             self.columns = replace(self.columns, transform=replace(transform, log_scale=longest))
 
     def span(self) -> None:
-        """Load columns until the resident ones span all dimensions; raise RankError where none do."""
+        """Load columns until the resident ones span all dimensions, or k; raise RankError where none do."""
         for _ in range(SPAN_PASSES):
             try:
-                self.build()
+                self.build_regular()
             except RankError:
                 # with a small multiple of the identity in M, columns outside the span have the largest σ
                 z = self.values
@@ -191,7 +199,14 @@ class StreamedColumns:
                     break
             else:
                 return
+        self.build_regular()
+
+    def build_regular(self) -> None:
+        """`build`, and RankError where the resident columns have rank below k."""
         self.build()
+        k = self.goal.k
+        if k is not None and self.design.evaluate(self.design.start()) is None:
+            raise RankError(f"No {k} columns are independent. Pass a smaller k, or drop dependent rows.")
 
     # ------------------------------------------------------------------------------------------------ the loop
 
@@ -336,12 +351,12 @@ class StreamedColumns:
         return np.concatenate(found)
 
 
-def load_columns(columns: Columns, target: Array | None, penalty: float, options: Options) -> Resident:
+def load_columns(columns: Columns, goal: Goal, options: Options) -> Resident:
     """Minimize f over a source to the relative gap asked for, or until every column that matters is resident."""
     watch = Watch(options.callback, options.clock)
     weights = as_weights(options.weights, columns.shape[1])
     state = None if options.state is None else Path(options.state)
-    stream = StreamedColumns(columns, target, penalty, options.memory, watch, state, weights)
+    stream = StreamedColumns(columns, goal, options.memory, watch, state, weights)
     solve_by_parts(stream, options.tol, watch)
     watch.check()
     return stream.resident()

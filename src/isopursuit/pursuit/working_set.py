@@ -19,9 +19,7 @@ from isopursuit.pursuit.evaluation import Evaluation
 from isopursuit.pursuit.inputs import Options
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import (
-    FEWEST_JOINING,
     INTERRUPTIBLE,
-    KERNEL_COLUMNS,
     KERNEL_ROUNDS,
     REDUCED,
     SCREENINGS,
@@ -95,7 +93,7 @@ def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bo
         warm = True
     if watch is not None and watch.stopped:
         return False
-    if len(w) > KERNEL_COLUMNS:
+    if len(w) > design.kernel_columns:
         resident = ResidentColumns(design, w, warm=warm)
         independent = solve_by_parts(resident, tol, watch, nested=nested)
         w[:] = 0.0
@@ -169,8 +167,7 @@ class ResidentColumns:
         self.design: Design = design
         self.w: Array = w.copy()
         self.warm = warm
-        D = design.shape[2]
-        self.room = max(FEWEST_JOINING, D * (D + 1) // 2)
+        self.room = design.joining
         self.remaining: Indices = np.arange(len(w))
         self.evaluation: Evaluation | None = None
         self.columns = np.arange(0)

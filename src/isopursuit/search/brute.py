@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Label
+from isopursuit._types import Array, Label, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.loss.penalty import STATED
 from isopursuit.parameters import as_exponent
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
-from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.inputs import Given, as_array_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.settings import TIE
@@ -33,6 +33,7 @@ def brute_search(
     c: float = 1.0,
     *,
     k: int | None = None,
+    unit: Unit = None,
     objective: str | Callable[[Array], float] = "isometry",
     budget: int = 2_000_000,
     include: Iterable[Any] | None = None,
@@ -44,7 +45,7 @@ def brute_search(
 
     Parameters
     ----------
-    X, c, k, objective, include, exclude, labels
+    X, c, k, unit, objective, include, exclude, labels
         As in `greedy_search`.
     budget : int
         The most subsets to try; more are refused with the count.
@@ -69,7 +70,11 @@ def brute_search(
             "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which "
             "proves the same answer where it can."
         )
-    pool, goal = as_array_pool(X, as_exponent(c), include, exclude, labels, k), as_objective(objective, c)
+    given = Given(X, exclude, labels).in_unit(unit, k, in_memory=True)
+    pool, goal = (
+        as_array_pool(given.X, as_exponent(c), include, given.exclude, given.labels, k),
+        as_objective(objective, c),
+    )
     count = comb(pool.count - len(pool.include), pool.missing)
     if count > budget:
         raise BudgetError(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Indices, Label
+from isopursuit._types import Indices, Label, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
@@ -26,7 +26,7 @@ from isopursuit.search.brute import brute
 from isopursuit.search.driver import Stage, run
 from isopursuit.search.exchange import Effort, in_callers_columns, offer_start, point_stages, search_stages
 from isopursuit.search.incumbent import Callback, Incumbent, StopReason
-from isopursuit.search.inputs import as_pool
+from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.proof.joint import JointTree
@@ -76,6 +76,7 @@ def exact_search(
     c: float = 1.0,
     *,
     k: int | None = None,
+    unit: Unit = None,
     time_limit: float | None = None,
     gap: float = 0.0,
     node_limit: int | None = None,
@@ -98,7 +99,7 @@ def exact_search(
 
     Parameters
     ----------
-    X, c, k, include, exclude, labels
+    X, c, k, unit, include, exclude, labels
         As in `greedy_search`.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with its bound and status "time".
@@ -142,7 +143,8 @@ def exact_search(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
             "Use exchange_search beyond that."
         )
-    return exact(as_pool(X, c, include, exclude, labels, clock, k), settings, clock)
+    given = Given(X, exclude, labels).in_unit(unit, k)
+    return exact(as_pool(given.X, c, include, given.exclude, given.labels, clock, k), settings, clock)
 
 
 def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -> Search:
@@ -207,9 +209,9 @@ class _Retry(LocalSearch):
 def _check_range(pool: ArrayPool | SourcePool, incumbent: Incumbent) -> None:
     if incumbent.log_loss < LARGEST_LOG:
         return
-    scale = "rescale the columns to a median length of 1"
+    scale = "unit='median', which makes the median length 1"
     if pool.X is not None:
-        scale = f"divide X by its median length {float(np.median(np.linalg.norm(pool.X, axis=1))):.4g}"
+        scale += f" (it is {float(np.median(np.linalg.norm(pool.X, axis=1))):.4g})"
     raise RangeError(
         f"The best loss known is e^{incumbent.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
         f"exchange_search, which compares logarithms, a smaller c, or {scale}."

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Indices, Label
+from isopursuit._types import Indices, Label, Unit
 from isopursuit.clock import Clock
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.pursuit.settings import MEMORY
@@ -19,7 +19,7 @@ from isopursuit.results import Search
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.driver import Stage, run
 from isopursuit.search.incumbent import Callback, Incumbent
-from isopursuit.search.inputs import as_pool
+from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.prover import Prove, TreeSearch
@@ -70,6 +70,7 @@ def exchange_search(
     c: float = 1.0,
     *,
     k: int | None = None,
+    unit: Unit = None,
     starts: int = 6,
     kicks: int = 300,
     time_limit: float | None = None,
@@ -89,7 +90,7 @@ def exchange_search(
 
     Parameters
     ----------
-    X, c, k, include, exclude, labels
+    X, c, k, unit, include, exclude, labels
         As in `greedy_search`.
     starts : int
         Starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs, then maxvol),
@@ -119,7 +120,8 @@ def exchange_search(
     """
     starts, kicks = as_count(starts, 1, "starts"), as_count(kicks, 0, "kicks")
     clock, c = Clock.of(time_limit), as_exponent(c)
-    pool = as_pool(X, c, include, exclude, labels, clock, k)
+    given = Given(X, exclude, labels).in_unit(unit, k)
+    pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
     rng = np.random.default_rng(0 if rng is None else rng)
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
     effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory, bound=True)

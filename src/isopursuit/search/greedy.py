@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Status
+from isopursuit._types import Array, Indices, Label, Status, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
-from isopursuit.search.inputs import as_array_pool, as_source_pool
+from isopursuit.search.inputs import Given, as_array_pool, as_source_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.stages.source import greedy_passes
@@ -31,6 +31,7 @@ def greedy_search(
     c: float = 1.0,
     *,
     k: int | None = None,
+    unit: Unit = None,
     objective: str | Callable[[Array], float] = "isometry",
     starts: int = 1,
     include: Iterable[Any] | None = None,
@@ -49,6 +50,8 @@ def greedy_search(
         The paper's exponent.
     k : int, optional
         How many columns to pick: D if not given. The loss is that of the D × k matrix of the columns themselves.
+    unit : number, "median", "each" or None
+        The length that counts as 1, as in `select`.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         What to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ, −Σ log σ,
         or a function of a D × k matrix.
@@ -73,14 +76,17 @@ def greedy_search(
     [0, 1]
     """
     starts, clock, c = as_count(starts, 1, "starts"), Clock.of(time_limit), as_exponent(c)
-    if is_source(X):
+    given = Given(X, exclude, labels).in_unit(unit, k)
+    if is_source(given.X):
         if objective != "isometry" or starts > 1:
             raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
-        pool = as_source_pool(X, c, include, exclude, labels, clock, k)
+        pool = as_source_pool(given.X, c, include, given.exclude, given.labels, clock, k)
         subset, seen, finished = greedy_passes(pool, clock)
         found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
         return pool.answer(found, as_objective("isometry", c), "greedy")
-    return greedy(as_array_pool(X, c, include, exclude, labels, k), as_objective(objective, c), starts, clock)
+    return greedy(
+        as_array_pool(given.X, c, include, given.exclude, given.labels, k), as_objective(objective, c), starts, clock
+    )
 
 
 def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:

@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Indices, Label
+from isopursuit._types import Indices, Label, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RankError, ShapeError
-from isopursuit.matrix import Matrix, as_indices, as_points, name_columns
+from isopursuit.matrix import Matrix, as_indices, as_points, in_unit, name_columns
 from isopursuit.parameters import as_numbers, as_size
 from isopursuit.rank import direction_rank
+from isopursuit.scale import as_unit
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.sources.columns import as_candidates, is_source, refuse_labels
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a search is given, with lengths in the unit asked for.
+
+    In a unit X is validated points, which have their labels, or a source, and `exclude` has numbers.
+    """
+
+    X: Any
+    exclude: Iterable[Any] | None
+    labels: Sequence[Label] | None
+
+    def in_unit(self, unit: Unit, k: int | None, *, in_memory: bool = False) -> Given:
+        """The same in a unit: see `select`. With `in_memory` a memory map is loaded as an array."""
+        if as_unit(unit) is None:
+            return self
+        if is_source(self.X) and not in_memory:
+            refuse_labels(self.labels)
+            columns = as_candidates(self.X, k)
+            excluded = as_column_numbers(self.exclude, columns.shape[1], "exclude")
+            return Given(columns.in_unit(unit, excluded), excluded, None)
+        points = as_points(self.X, self.labels, wide=k is None)[0]
+        numbers = as_indices(self.exclude, points[0], "exclude")
+        return Given(in_unit(points, unit, numbers), numbers, None)
 
 
 def as_pool(

@@ -44,7 +44,7 @@ def pieces(block: Any, transform: Transform) -> Iterator[tuple[int, Any]]:
             a, b, A = (
                 None if one is None else on_same_device(one, values) for one in (transform.a, transform.b, transform.A)
             )
-            yield start, Transform(a, b, A).apply(values)
+            yield start, replace(transform, a=a, b=b, A=A).apply(values)
 
 
 def on_same_device(values: NDArray[Any], z: Any) -> Any:

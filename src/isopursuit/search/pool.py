@@ -19,6 +19,7 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError, RankError
+from isopursuit.loss.lengths import scale_notes
 from isopursuit.loss.penalty import STATED
 from isopursuit.matrix import Matrix
 from isopursuit.rank import direction_rank, rotated, side_by_side, spectrum
@@ -159,8 +160,8 @@ class Pool(ABC):
         if score == np.inf and objective.name == "isometry":
             self._refuse_dependent(subset)
             raise RangeError(
-                "Every subset tried has a loss whose logarithm overflows float64. Use a smaller c, or rescale X: the "
-                f"median length of the picked columns is {float(np.median(np.linalg.norm(subset, axis=1))):.4g}."
+                "Every subset tried has a loss whose logarithm overflows float64. Use a smaller c, or unit='median': "
+                f"the median length of the picked columns is {float(np.median(np.linalg.norm(subset, axis=1))):.4g}."
             )
         loss = objective.loss(score)
         status, notes = found.status, self.matrix.notes + found.notes
@@ -172,6 +173,8 @@ class Pool(ABC):
             if status == "precision" or not score - least <= known:
                 status, bound = "precision", min(bound, objective.loss(least))
                 notes += (_precision_note(subset),)
+        if objective.name == "isometry":
+            notes += scale_notes(np.linalg.norm(subset, axis=1), score, self.c, self.matrix.unit_length)
         log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
         return Search(
             indices=numbers[order],
@@ -186,6 +189,7 @@ class Pool(ABC):
             seconds=time.perf_counter() - self.started,
             labels=self.matrix.labels,
             notes=notes,
+            unit_length=self.matrix.unit_length,
         )
 
     def _refuse_dependent(self, subset: Array) -> None:

@@ -201,7 +201,7 @@ def rounding_after(transform: Transform, centred: Array) -> Array | None:
     """The rounding of columns after a source's transform, as in `Matrix`, given them before its projection."""
     if transform.b is None and transform.A is None:
         return None
-    shift = 0.0 if transform.b is None else 2 * float(np.linalg.norm(transform.b))
+    shift = 0.0 if transform.b is None else 2 * transform.scale * float(np.linalg.norm(transform.b))
     angle = EPS if transform.A is None else max(min(64 * len(centred) * EPS, LOOSE), 4 * len(centred) * transform.angle)
     return EPS * shift + angle * np.linalg.norm(centred, axis=0)
 

@@ -41,7 +41,7 @@ class SourcePool(Pool):
         self.rows, self.count = columns.shape
         self.include = include
         self.excluded = np.union1d(excluded, include)
-        self.matrix = Matrix(np.zeros((self.rows, 0)), None, columns.notes)
+        self.matrix = Matrix(np.zeros((self.rows, 0)), None, columns.notes, unit_length=columns.unit_length)
         self._residents = include, self.taken(include)
         self._first_pass(np.setdiff1d(excluded, include))
 

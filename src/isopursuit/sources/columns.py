@@ -11,12 +11,13 @@ from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Unit
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
 from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, LOOSE, fix_signs, row_triangle
 from isopursuit.renamed import renamed_keywords
-from isopursuit.sources.moments import Moments, Summed
+from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
+from isopursuit.sources.moments import Lengths, Moments, Summed
 from isopursuit.sources.settings import DEPENDENT, LOADED_BYTES, RUN, SHOWN
 from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
 from isopursuit.threads import on_one_blas_thread
@@ -48,7 +49,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """A source and what is done to its columns on the fly: x ↦ A (a∘x − b). Made by `as_source`.
+    """A source and what is done to its columns on the fly: standardized, in a unit, projected. Made by `as_source`.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class Columns:
     source: Source
     transform: Transform = field(default_factory=Transform)
     notes: tuple[str, ...] = ()
+    unit_length: UnitLength = AS_GIVEN
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,8 +103,10 @@ class Columns:
     @on_one_blas_thread
     def standardized(self) -> Columns:
         """Rows of mean 0 and variance 1, at the cost of one pass; constant rows are left out with a note."""
-        if self.transform.A is not None:
-            raise ParameterError("Standardize before projecting: as_source(x).standardized().projected(k).")
+        if self.transform.A is not None or self.unit_length != AS_GIVEN:
+            raise ParameterError(
+                "Standardize before choosing a unit and before projecting: as_source(x).standardized().projected(k)."
+            )
         summed, origin, scale = self._moments()
         mean = summed.total / summed.columns
         variance = np.diag(summed.gram) / summed.columns - mean**2
@@ -120,17 +124,8 @@ class Columns:
 
         The space is that of the leading eigenvectors of Σ z zᵀ, summed up in float64 over all columns.
         """
-        summed, origin, scale = self._moments()
-        D = self.shape[0]
-        mean = (origin + summed.total / summed.columns / scale)[:, None]
-        t = self.transform
-        gram = summed.gram / summed.columns - np.outer(summed.total, summed.total) / summed.columns**2
-        unit = 1 / scale if t.a is None else t.a / scale
-        spread = unit[:, None] * gram * unit
-        centre = t.apply(mean)
-        if t.A is not None:
-            spread = t.A @ spread @ t.A.T
-        e, U = np.linalg.eigh(spread + centre @ centre.T)
+        D, t = self.shape[0], self.transform
+        e, U = np.linalg.eigh(self._second_moment())
         rank = int((e > DEPENDENT * e[-1]).sum())
         if not isinstance(k, int | np.integer) or not 1 <= k <= D:
             raise ParameterError(f"k={k!r} is out of range: there are {D} rows, so project on 1 to {rank} dimensions.")
@@ -142,6 +137,55 @@ class Columns:
         gap = float(e[-k] - e[-k - 1]) if k < D else float(e[-k])
         angle = EPS * float(e[-1] / max(gap, EPS / LOOSE * e[-1]))
         return replace(self, transform=replace(t, A=np.ascontiguousarray(A), angle=angle))
+
+    @on_one_blas_thread
+    def in_unit(self, unit: Unit, excluded: Indices | tuple[int, ...] = ()) -> Columns:
+        """Lengths divided by a unit: a number, "median" or "each", as in `select`.
+
+        The median takes one pass; it is that of the columns that are not zero and whose numbers are not `excluded`.
+        """
+        unit = as_unit(unit)
+        if unit is None:
+            return self
+        t = self.transform
+        if unit == "each":
+            if t.A is not None and len(t.A) < t.A.shape[1] and t.angle > 0:
+                raise ParameterError(
+                    "Give each column length 1 before projecting: as_source(x, unit='each', leading=k)."
+                )
+            return replace(self, transform=replace(t, each=True, scale=1.0), unit_length=UnitLength("each"))
+        lengths = without(self._lengths(), excluded) if unit == "median" else np.zeros(0)
+        resolved = UnitLength.of(unit, lengths[lengths > 1 / LARGEST])
+        return replace(self, transform=replace(t, scale=t.scale / resolved.length), unit_length=resolved)
+
+    def _lengths(self) -> Array:
+        """The lengths of all columns, by one pass; refuses entries that are not finite."""
+        lengths = np.concatenate(self.source.fold(Lengths(self.transform)))
+        wrong = np.flatnonzero(~(lengths <= LARGEST))
+        if len(wrong):
+            values = self.take(wrong[:1])
+            i = int(np.abs(values[:, 0]).argmax())
+            _refuse(((i, int(wrong[0]), float(values[i, 0])),), len(wrong))
+        return lengths
+
+    def _second_moment(self) -> Array:
+        """The mean of z zᵀ over all columns z, after the transform."""
+        t = self.transform
+        if t.each:
+            D = self.shape[0]
+            unit_sums: Summed = self.source.fold(Moments(np.zeros(D), np.ones(D), t))
+            if unit_sums.bad:
+                _refuse(unit_sums.bad, None)
+            return unit_sums.gram / unit_sums.columns
+        summed, origin, scale = self._moments()
+        mean = (origin + summed.total / summed.columns / scale)[:, None]
+        gram = summed.gram / summed.columns - np.outer(summed.total, summed.total) / summed.columns**2
+        unit = t.scale / scale if t.a is None else t.scale * t.a / scale
+        spread = unit[:, None] * gram * unit
+        centre = t.apply(mean)
+        if t.A is not None:
+            spread = t.A @ spread @ t.A.T
+        return spread + centre @ centre.T
 
     def _moments(self) -> tuple[Summed, Array, Array]:
         """The moments of each row times a power of two that brings it to size 1, where squares stay in float64."""
@@ -161,6 +205,7 @@ def as_source(
     *,
     vectors: Vectors = "columns",
     standardize: bool = False,
+    unit: Unit = None,
     leading: int | None = None,
     workers: int | None = None,
 ) -> Columns:
@@ -176,6 +221,9 @@ def as_source(
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
         Mean 0 and variance 1 in every dimension, computed on the fly after one pass for the moments.
+    unit : number, "median", "each" or None
+        The length that counts as 1, after standardization, as in `select`. The median takes one pass and eight bytes
+        for each column; "each" is computed on the fly, before a projection on the leading space.
     leading : int, optional
         Work in the leading row space of so many dimensions, computed on the fly after one pass for Σ x xᵀ.
     workers : int, optional
@@ -204,10 +252,15 @@ def as_source(
         columns, standardize = _loaded_tall(columns, standardize), False
     if standardize:
         columns = columns.standardized()
+    unit = as_unit(unit)
+    if unit != "median":
+        columns = columns.in_unit(unit)
     if leading is None:
         _check_tall(*columns.shape, None, vectors)
     elif leading != columns.shape[0]:
         columns = columns.projected(leading)
+    if unit == "median":  # of the lengths that are compared
+        columns = columns.in_unit(unit)
     return columns
 
 

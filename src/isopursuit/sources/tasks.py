@@ -52,9 +52,10 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Transform:
-    """z = A (a∘x − b) for a column x, and s = the normalized length over the length of z times e^(−log_scale).
+    """z = A u for a column x, and s = the normalized length over the length of z times e^(−log_scale).
 
-    `angle` is how far the space on which A projects may be off by rounding, as a sine.
+    u = scale · (a∘x − b), and where `each` column has length 1, u = scale · (a∘x − b) / ‖a∘x − b‖. `angle` is how far
+    the space on which A projects may be off by rounding, as a sine.
     """
 
     a: Array | None = None
@@ -64,12 +65,33 @@ class Transform:
     normalization: Normalization = "symmetric"
     log_scale: float = 0.0
     angle: float = 0.0
+    each: bool = False
+    scale: float = 1.0
 
-    def apply(self, values: Array) -> Array:
-        """A (a∘x − b), (D, m), for columns (D₀, m)."""
+    def apply(self, values: Any) -> Any:
+        """A u, (D, m), for columns (D₀, m) of an array or a tensor."""
         if self.a is not None and self.b is not None:
             values = values * self.a[:, None] - self.b[:, None]
+        if self.each:
+            # summed row by row, so that equal columns in blocks of any layout stay equal to the last digit
+            values = values if namespace(values) is not np else np.ascontiguousarray(values)
+            values = values * namespace(values).sqrt(self._factors((values * values).sum(0)))
+        elif self.scale != 1:
+            values = values * self.scale
         return values if self.A is None else self.A @ values
+
+    def squares(self, block: Any) -> Any:
+        """‖u‖² · scale⁻² before each column gets length 1, (m,): ‖a∘x − b‖²."""
+        return measure(block, self.a, self.b, None, None, None)[0]
+
+    def rescaled(self, found: Any, block: Any) -> Any:
+        """Squares (…, m) of A (a∘x − b), measured over a block, as squares of A u."""
+        return found * self._factors(self.squares(block)) if self.each else found * self.scale**2
+
+    def _factors(self, squares: Any) -> Any:
+        """‖u‖² / ‖a∘x − b‖² where each column has length 1; columns too short to be squared keep their length."""
+        xp = namespace(squares)
+        return self.scale**2 / xp.where(squares > LARGEST**-2, squares, xp.ones_like(squares))
 
     def factors(self, lengths: Any) -> tuple[Any, float]:
         """S for every length (0 for no length at all), and the largest logarithm of a new length."""
@@ -211,15 +233,23 @@ class Screen:
 
     def measured(self, block: Any) -> Any:
         """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m)."""
+        found, t = self._measured_as_stored(block), self.transform
+        if not t.each and t.scale == 1:
+            return found
+        if np.finfo(block.dtype).bits < 64:  # `judged` sees lengths in the unit, and these are what float32 must hold
+            odd = true((found[0] > LARGEST_SINGLE**2) | ((found[0] < LARGEST_SINGLE**-2) & (found[0] > 0)))
+            if len(odd):
+                found[:, odd] = self._measured_as_stored(doubled(block, odd))
+        return t.rescaled(found, block)
+
+    def _measured_as_stored(self, block: Any) -> Any:
+        """The same for z = A (a∘x − b)."""
         scale = float(np.abs(self.K).max())
         other = scale if self.F is None else float(np.abs(self.F).max()) or 1.0
         K = np.ascontiguousarray(self.K / scale, dtype=block.dtype)
         F = None if self.F is None else np.ascontiguousarray(self.F / other, dtype=block.dtype)
         t = self.transform
-        if isinstance(block, np.ndarray):
-            found = _screen.measure(block, t.a, t.b, t.A, F, K)
-        else:
-            found = block.measure(t.a, t.b, t.A, F, K)
+        found = measure(block, t.a, t.b, t.A, F, K)
         found[1] *= other * other
         found[2] *= scale
         return found
@@ -275,6 +305,13 @@ class Listed:
 def _absolute_norm(F: Array) -> float:
     """An upper bound of ‖|F|‖₂: the root of the largest row sum times the largest column sum."""
     return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
+
+
+def measure(block: Any, a: Array | None, b: Array | None, A: Array | None, F: Any, K: Any) -> Any:
+    """‖z‖², ‖F z‖² and zᵀK z for z = A (a∘x − b), (3, m): see `_screen.measure`."""
+    if isinstance(block, np.ndarray):
+        return _screen.measure(block, a, b, A, F, K)
+    return block.measure(a, b, A, F, K)
 
 
 def doubled(block: Any, columns: Any) -> Any:

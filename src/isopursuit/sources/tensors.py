@@ -39,8 +39,11 @@ class Block:
         """Some columns in float64, where they are."""
         return Block(self.tensor[:, columns].double(), np.dtype(np.float64))
 
-    def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any) -> Any:
-        """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision; a tensor."""
+    def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any | None) -> Any:
+        """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision; a tensor.
+
+        Where K is None only the first is wanted, and stands for all three.
+        """
         import torch
 
         x, device = self.tensor, self.tensor.device
@@ -54,6 +57,8 @@ class Block:
             x = there(A) @ x.double()
         norm = cast("Any", torch.linalg.vector_norm)
         squares = norm(x, dim=0, dtype=torch.float64) ** 2
+        if K is None:
+            return torch.stack([squares, squares, squares])
         z = x.to(torch.float32 if self.dtype == np.float32 else torch.float64)
         Kz = there(K) @ z
         leverage = torch.einsum("dp,dp->p", Kz, z) if self.dtype == np.float64 else (Kz * z).sum(0, dtype=torch.float64)

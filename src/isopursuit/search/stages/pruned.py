@@ -36,9 +36,11 @@ class PursuitPruned:
         assert isinstance(pool, ArrayPool)
         X = pool.X[0]
         try:
-            pursuit = isometry_pursuit(X, pool.c, time_limit=clock.part(PRUNED_SHARE).remaining_limit)
+            pursuit = isometry_pursuit(X, pool.c, k=pool.k, time_limit=clock.part(PRUNED_SHARE).remaining_limit)
         except RangeError:
             return None  # normalized lengths overflow float64
+        if pool.k < pool.rows and not pursuit.prunes:
+            return None
         most = pool.k * (pool.k + 1) // 2
         support = pursuit.tied if len(pursuit.tied) <= most else pursuit.support
         some = np.union1d(support, pool.include).astype(np.intp)

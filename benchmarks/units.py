@@ -1,0 +1,124 @@
+"""What the unit of length does to what is picked, and what "vectors" and "leading" answer differently.
+
+    python benchmarks/units.py
+
+Writes the two tables of docs/explanation/scale.md and the picture docs/explanation/spaces.svg. It needs scikit-learn
+for the data and matplotlib for the picture, and takes about two minutes. Every answer is that of `method="exchange"`,
+which is deterministic where it ends before its time limit.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from scipy.linalg import qr
+from sklearn.datasets import load_breast_cancer, load_digits
+
+import isopursuit as ip
+from isopursuit.datasets import load_wine
+
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "scale.md"
+TIME_LIMIT = 60.0  # seconds for each answer; none of them takes so long on two idle cores
+KS = range(2, 16)  # of the picture
+SHOWN_KS = (5, 7, 11)  # of the table
+GREY = "#7a7a7a"  # legible on white and on black
+STYLES = {"vectors": ("#2f8fd0", "o-"), "leading": ("#d55e00", "s--"), "pivoted QR": ("#2a9d6f", "^:")}
+
+
+def standardized(table):
+    """Features of mean 0 and variance 1, without constant ones."""
+    table = table[:, np.ptp(table, axis=0) > 0]
+    return (table - table.mean(axis=0)) / table.std(axis=0)
+
+
+def features():
+    """Breast-cancer features, centred and of length 1: columns of a matrix 569 × 30."""
+    X = standardized(load_breast_cancer().data)
+    return X / np.sqrt(len(X))
+
+
+def problems():
+    """Name, columns to pick from, how many, and the default unit of the doors that are made for it."""
+    cancer = load_breast_cancer().data
+    yield "breast-cancer patients, standardized", standardized(cancer).T, 10, "median"
+    yield "breast-cancer features, as measured", cancer / np.sqrt(len(cancer)), 5, "each"
+    yield "Wine rows, standardized", standardized(load_wine().values).T, 6, "median"
+    yield "digits, standardized pixels", standardized(load_digits().data).T, 10, "median"
+
+
+def unit_rows():
+    """One line of the first table for each data set and unit."""
+    for name, X, k, default in problems():
+        for unit in (None, "median", "each"):
+            # features of length 1 are centred, as the estimator and the command do
+            compared = X - X.mean(axis=0) if unit == default == "each" else X
+            picked = ip.select(compared, k, unit=unit, method="exchange", time_limit=TIME_LIMIT)
+            lengths = np.linalg.norm(X, axis=0)
+            places = [100 * float((lengths < lengths[i]).mean()) for i in picked.indices]
+            unit_columns = picked.matrix / np.linalg.norm(picked.matrix, axis=0)
+            cosines = np.abs(unit_columns.T @ unit_columns - np.eye(k))
+            mark = " (default)" if unit == default else ""
+            ends = f"{min(places):.0f} to {max(places):.0f}"
+            loss = f"{picked.loss:.4g}" if picked.loss < 1e6 else f"e^{picked.log_loss:.4g}"
+            yield [f"{name}, k = {k}", f"`{unit}`{mark}", ends, f"{cosines.max():.2f}", loss]
+
+
+def loss(X, columns):
+    """The loss of the columns themselves."""
+    return ip.isometry_loss(X[:, columns])
+
+
+def answers(X, k):
+    """The loss of the vectors for the answer of each of the three."""
+    found = {
+        space: ip.select(X, k, space=space, method="exchange", time_limit=TIME_LIMIT).indices
+        for space in ("vectors", "leading")
+    }
+    found["pivoted QR"] = qr(X, mode="r", pivoting=True)[1][:k]
+    return {name: loss(X, columns) for name, columns in found.items()}
+
+
+def draw(results, path):
+    """How far each answer's loss is above that of "vectors"; transparent, and in colours that both themes can show."""
+    from matplotlib import pyplot, rc_context
+
+    colours = {f"{part}.color": GREY for part in ("text", "xtick", "ytick")}
+    settings = {"svg.hashsalt": "isopursuit", "svg.fonttype": "none", "font.size": 10, "legend.labelcolor": GREY}
+    with rc_context({**settings, **colours, "axes.labelcolor": GREY, "axes.edgecolor": GREY}):
+        figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+        for name, (colour, style) in STYLES.items():
+            y = [100 * (losses[name] / losses["vectors"] - 1) for losses in results.values()]
+            axes.plot(list(results), y, style, color=colour, label=name, markersize=5, linewidth=1.8)
+        axes.set_xticks(list(results))
+        axes.set(xlabel="k, features picked of 30", ylabel="loss of the picked vectors, % above “vectors”")
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.savefig(path, metadata={"Date": None}, transparent=True)
+        pyplot.close(figure)
+
+
+def table(heads, rows):
+    """A Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def main():
+    X = features()
+    results = {k: answers(X, k) for k in KS}
+    draw(results, PAGE.with_name("spaces.svg"))
+    spaces = [[str(k), *(f"{results[k][name]:.4g}" for name in STYLES)] for k in SHOWN_KS]
+    made = {
+        "units": table(["picked from", "unit", "percentiles of length", "largest cosine", "loss"], unit_rows()),
+        "spaces": table(["k", *(f"{name}" for name in STYLES)], spaces),
+    }
+    text = PAGE.read_text(encoding="utf-8")
+    for name, block in made.items():
+        marks = f"<!-- {name}: written by `python benchmarks/units.py` -->", f"<!-- /{name} -->"
+        pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
+        text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

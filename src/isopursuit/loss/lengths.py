@@ -1,0 +1,56 @@
+"""The note that an answer carries where the scale of the data, and not the angles, decided what was picked."""
+
+from __future__ import annotations
+
+import math
+
+from isopursuit._types import Array
+from isopursuit.loss.penalty import log_penalty, log_sum
+from isopursuit.scale import UnitLength
+
+# All picked lengths beyond 1 by this share, on one side: one common factor would bring every one of them closer to 1.
+# A search that could choose lengths around 1 would have, so none were there (guess; 10 % of length costs 1 % of loss).
+ONE_SIDED = 0.1
+FAR_FROM_IDEAL = 100  # times the ideal: a loss beyond this has a cause that should be named (guess)
+FAR_BY_LENGTHS = (
+    10  # times the ideal: the loss that these lengths have at right angles, where they are the cause (guess)
+)
+
+
+def is_far(log_loss: float, ideal: int) -> bool:
+    """Whether a loss with this logarithm is more than `FAR_FROM_IDEAL` times the ideal one."""
+    return log_loss > math.log(FAR_FROM_IDEAL * ideal)
+
+
+def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
+    """What to say where picked rows of a table, not standardized, are far from ideal; `option` standardizes."""
+    if not is_far(log_loss, ideal):
+        return ()
+    return (
+        "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than others. "
+        f"{option} gives all features the same scale.",
+    )
+
+
+def scale_notes(lengths: Array, log_loss: float, c: float, unit: UnitLength) -> tuple[str, ...]:
+    """What to say about the lengths (n, k) of the picked columns at n points, whose loss has this logarithm.
+
+    The note comes if all lengths (their means over the points) are on one side of 1 by more than `ONE_SIDED`, or if the
+    loss is far from ideal and orthogonal columns of these lengths are far from it as well. It names the unit to try
+    next. Columns of unit length get no note: if their loss is large, they are nearly dependent.
+    """
+    if unit.how == "each":
+        return ()
+    mean = lengths.mean(axis=0)
+    span = f"{mean.min():.3g} to {mean.max():.3g}"
+    remedy = "unit='median' makes the median length 1, unit='each' every length"
+    if unit.how == "median":
+        remedy = "unit='each' compares angles alone"
+    side = "longer" if mean.min() > 1 + ONE_SIDED else "shorter" if mean.max() < 1 - ONE_SIDED else ""
+    if side:
+        return (f"all picked columns are {side} than 1 ({span}), so scale decides what is picked; {remedy}.",)
+    ideal = math.log(lengths.size)
+    by_lengths = float(log_sum(log_penalty(lengths, c).ravel()))
+    if is_far(log_loss, lengths.size) and by_lengths > ideal + math.log(FAR_BY_LENGTHS):
+        return (f"the loss is far from ideal because picked lengths, {span}, are far from 1; {remedy}.",)
+    return ()

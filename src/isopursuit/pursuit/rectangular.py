@@ -1,0 +1,264 @@
+"""Isometry pursuit for k columns in more than k dimensions: the program, its certificate and what it excludes.
+
+With as many rows as columns to pick, the pursuit rebuilds the identity. With fewer columns, k < D, it rebuilds a
+projection of rank k, whichever is cheapest; relaxed to the convex hull of such projections this is
+
+    min Σ ‖B_p‖   subject to   X B = P,   P symmetric, 0 ⪯ P ⪯ I, tr P = k.
+
+As in design.py it equals ½ min f(w) over w ≥ 0, now with
+
+    f(w) = Σ w_p + Γ_k(M(w)),   Γ_k(M) = min tr(P M⁻¹ P) = Σ_{i≤ι} 1/λ_i + (k − ι)²/Σ_{i>ι} λ_i,
+
+where the best P has the eigenvectors V of M and p_i = min(1, λ_i/a), and ι and a are those of loss/majorant.py for
+h = 1/λ. Write ν = V diag(1/λ_1, …, 1/λ_ι, 1/a, …, 1/a) Vᵀ. Then P = Mν, the gradient of Γ_k is −ν², and with
+q_p = ‖ν x_p‖² Euler's identity is Σ w_p q_p = Γ_k = the sum of the k smallest eigenvalues of ν.
+
+**Certificate.** For *any* w with Γ_k finite
+
+    B = W Xᵀ ν         is feasible,          primal = Σ w_p √q_p ≤ √(Σ w · Γ_k),
+    ν / √max q         is dual feasible,     dual   = S_k(ν)/√max q,
+
+S_k being the sum of the k smallest eigenvalues, because for every feasible B and every symmetric ν ⪰ 0 with
+‖ν x_p‖ ≤ 1, Σ ‖B_p‖ ≥ tr(ν X B) = tr(ν P) ≥ S_k(ν). At k = D, ν = M⁻¹ and both are the values of design.py. Many points
+that share one selection add their Γ_k and their S_k.
+
+**Rounding.** The certificate is computed again from B and ν as they are returned. ν is divided by an upper bound of
+the largest ‖ν x_p‖ (`largest_slope`), and its eigenvalues are known to D eps ‖ν‖. X B differs from a feasible
+P by some R, of which ‖R‖_* is bounded: by the part of the eigenvalues of X B outside [0, 1], what their sum misses of
+k, the part that is not symmetric, and rounding. At an optimal ν*, whose eigenvalues may be taken to be at most its k-th
+smallest, and so at most S_k(ν*) = optimum, tr(ν* X B) ≥ S_k(ν*) − ‖ν*‖ ‖R‖_*. Hence optimum ≤ Σ ‖B_p‖ / (1 − ‖R‖_*).
+
+**Which columns may have weight.** As for k = D, tr (ν* − ν) M (ν* − ν) ≤ f(w) − dual =: δ: expand, and use
+tr(P ν*) ≥ S_k(ν*). M may be singular here. Split x = x₊ + s by the eigenvalues of M above and below ℓ = a/2D; at least
+k are above. The k-th smallest eigenvalue of ν* is at most that of its compression to the space of x₊, which is at most
+1/a + √(δ/ℓ), and it bounds ν* on s. So
+
+    √q*_p ≤ √q_p + 3√(δ x₊ᵀM⁻¹x₊) + √(δ/ℓ) ‖s‖ ≤ √q_p + √(δ · leverage),   leverage = 10 xᵀ V diag(1/max(λ, ℓ)) Vᵀ x,
+
+and without s the leverage is xᵀM⁻¹x as for k = D. A column with less than 1 on the right is in no optimal solution.
+
+**Which solutions are optimal.** ν is the same at every optimal w (the gradient of a differentiable convex function is
+constant on its minimizers), M is not: only its action on the first ι eigenvectors and its trace are. On the other
+eigenvectors M may be any matrix of that trace with eigenvalues up to a. Only where the tied columns span no more than k
+dimensions, the program is that of design.py in these dimensions, and M is unique.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.loss.majorant import least_majorant, spread
+from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.evaluation import Certified, Evaluation
+from isopursuit.pursuit.interior import follow_path, spectrum_of
+from isopursuit.pursuit.settings import (
+    AT_ONCE_PER_ROW,
+    FEWEST_AT_ONCE,
+    LENGTH_TIES,
+    MOST_AT_ONCE,
+    PATH_STEPS,
+    PRUNED_GAP,
+    RANK_ROUNDING,
+    RESOLVES,
+    SUMMED_TERMS,
+    TOP_MARGIN,
+)
+from isopursuit.rank import EPS
+from isopursuit.results import Certificate
+
+
+@dataclass(frozen=True)
+class RectangularDesign(Design):
+    """The program for k columns of more than k rows. `Evaluation.inverse` holds ν, (n, D, D)."""
+
+    k: int = 0
+
+    def evaluate(self, weights: Array) -> Evaluation | None:
+        """Everything that weights say about the program, over all columns; None where some M has rank below k."""
+        n, P, D = self.shape
+        q, leverage, nu = np.zeros(P), np.zeros(P), np.empty((n, D, D))
+        traces = 0.0
+        for i, x in enumerate(self.x):
+            found = self._spectrum(x, weights)
+            if found is None:
+                return None
+            eigenvalues, V, roots = found
+            y = x @ V
+            q += (y * roots) ** 2 @ np.ones(D)
+            leverage = np.maximum(leverage, y**2 @ self._inverse(eigenvalues, roots))
+            nu[i] = V * roots @ V.T
+            traces += float(roots[: self.k].sum())
+        primal, rho = 2 * float(weights @ np.sqrt(q)), float(np.sqrt(q.max()))
+        return Evaluation(weights, nu, q, leverage, primal, 2 * traces / rho, float(weights.sum()) + traces)
+
+    def _spectrum(self, x: Array, weights: Array) -> tuple[Array, Array, Array] | None:
+        """Eigenvalues and eigenvectors of M, and the eigenvalues of ν."""
+        eigenvalues, V = spectrum_of(x, weights, self.k)
+        if not least_majorant(eigenvalues, self.k).average > (len(V) * EPS) ** 2 * eigenvalues[0]:
+            return None
+        return eigenvalues, V, 1 / spread(eigenvalues, self.k)
+
+    @staticmethod
+    def _inverse(eigenvalues: Array, roots: Array) -> Array:
+        """The eigenvalues of the matrix whose form is the leverage."""
+        least = 1 / (2 * len(roots) * roots[-1])
+        regular = bool(eigenvalues[-1] >= least)
+        return (1.0 if regular else 10.0) / np.maximum(eigenvalues, least)
+
+    def start(self) -> Array:
+        """Equal weights on the longest columns where those are optimal, on all columns otherwise.
+
+        If M of the longest columns has no eigenvalue above tr M/k, ι = 0: q depends on lengths alone.
+        """
+        squares = np.einsum("ipd,ipd->p", self.x, self.x)
+        longest = np.where(squares >= (1 - LENGTH_TIES) * squares.max(), 1.0, 0.0)
+        found = self._scaled(longest)
+        if found is None or found.gap > 1e-12:
+            found = self._scaled(np.where(squares > 0, 1.0, 0.0)) or found
+        return np.where(squares > 0, 1.0, 0.0) if found is None else found.weights
+
+    def _scaled(self, weights: Array) -> Evaluation | None:
+        """The evaluation of a multiple of the weights: f(tw) = tΣw + Γ/t is least where both terms are equal."""
+        found = self.evaluate(weights)
+        if found is None:
+            return None
+        total = float(weights.sum())
+        t = np.sqrt((found.value - total) / total)
+        return replace(
+            found, weights=t * weights, inverse=found.inverse / t, q=found.q / t**2, leverage=found.leverage / t,
+            value=2 * t * total,
+        )  # fmt: skip
+
+    def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
+        """Improve weights in place; nothing is known of whether the columns with weight determine them."""
+        best = self._scaled(weights)
+        tol *= 0.5  # the certificate adds its bound on rounding
+        for _ in range(RESOLVES):
+            if best is None or best.gap <= tol:
+                break
+            w = follow_path(self.x, self.k, best.weights, tol, min(rounds, PATH_STEPS), watch)
+            found = self._pruned(w)
+            if found is None or found.gap >= best.gap:
+                break
+            best = found
+        if best is not None:
+            weights[:] = best.weights
+        return False
+
+    def _pruned(self, weights: Array) -> Evaluation | None:
+        """The evaluation without the weights that only the barrier holds up: those below 1 − q, both relative."""
+        found = self._scaled(weights)
+        if found is None:
+            return None
+        mean = float(found.weights.sum()) / np.count_nonzero(weights)
+        less = self._scaled(np.where(found.weights < mean * (1 - found.q), 0.0, found.weights))
+        return found if less is None or less.gap > PRUNED_GAP * found.gap else less
+
+    @property
+    def many_rows(self) -> bool:
+        """The solver for many rows solves the square program only."""
+        return False
+
+    @property
+    def unit_target(self) -> bool:
+        """The target is no identity, and no start of the square program applies."""
+        return False
+
+    @property
+    def kernel_columns(self) -> int:
+        """Steps cost the square of the number of columns, so fewer are solved at once than for k = D."""
+        return int(np.clip(AT_ONCE_PER_ROW * self.shape[2], FEWEST_AT_ONCE, MOST_AT_ONCE))
+
+    @property
+    def joining(self) -> int:
+        """Half of what is solved at once: the others have weight."""
+        return self.kernel_columns // 2
+
+    def take(self, columns: Indices) -> Design:
+        """The program on some of its columns."""
+        return RectangularDesign(np.ascontiguousarray(self.x[:, columns, :]), None, 0.0, k=self.k)
+
+    def screening(self, evaluation: Evaluation) -> tuple[Array, Array | None]:
+        """The matrices of leverage and of √q. One point only."""
+        found = self._spectrum(self.x[0], evaluation.weights)
+        assert found is not None
+        eigenvalues, V, roots = found
+        return V * self._inverse(eigenvalues, roots) @ V.T, evaluation.inverse[0]
+
+    def dual_value(self, evaluation: Evaluation, rho: float) -> float:
+        """A lower bound on min f from the point ν/ρ, where no column has ‖ν x_p‖ above ρ."""
+        return 2 * sum(self._smallest(nu) for nu in evaluation.inverse) / rho
+
+    def _smallest(self, nu: Array) -> float:
+        """A lower bound of the sum of the k smallest eigenvalues of ν."""
+        values = np.linalg.eigvalsh(nu)
+        return float(values[: self.k].sum()) - self.k * len(nu) * EPS * float(values[-1])
+
+    def certified(self, evaluation: Evaluation, support: Indices) -> Certified:
+        """Coefficients of the weights on the support, a dual point, and what they prove by themselves."""
+        w = evaluation.weights[support]
+        part = self.take(support)
+        found = part.evaluate(w)
+        nu = (evaluation.inverse + np.swapaxes(evaluation.inverse, 1, 2)) / 2
+        B = np.zeros_like(part.x) if found is None else part.x @ found.inverse
+        B *= w[:, None]
+        norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
+        residual = np.inf if found is None else max(self._misfit(x, b) for x, b in zip(part.x, B, strict=True))
+        primal = float(norms.sum()) / (1 - residual) if residual < 1 else np.inf
+        rho = largest_slope(self.x, nu)
+        dual = sum(self._smallest(one) for one in nu) / rho
+        certificate = Certificate(primal, dual, residual)
+        above = (dual - primal) / primal if primal > 0 else 0.0
+        return Certified(support, B, norms, nu / rho, certificate, max(certificate.gap, above))
+
+    def _misfit(self, x: Array, B: Array) -> float:
+        """An upper bound of ‖X B − P‖_* for some feasible P; x has the columns of X as rows."""
+        D, terms = x.shape[1], SUMMED_TERMS
+        # sums of sums: rounding grows with the terms in each, not with all
+        parts = [x[i : i + terms].T @ B[i : i + terms] for i in range(0, len(x), terms)]
+        product = np.sum(parts, axis=0)
+        values = np.linalg.eigvalsh((product + product.T) / 2)
+        inside = np.clip(values, 0.0, 1.0)
+        outside = float(np.abs(values - inside).sum()) + abs(self.k - float(inside.sum()))
+        sizes = float(np.linalg.norm(x, axis=1) @ np.linalg.norm(B, axis=1))
+        depth = 0.5 * min(len(x), terms) + len(parts) + 2
+        rounding = depth * EPS * sizes + D * EPS * float(np.linalg.norm(product))
+        return outside + math.sqrt(D) * (float(np.linalg.norm(product - product.T)) / 2 + rounding)
+
+    def moments(self, evaluation: Evaluation, columns: Indices) -> Array:
+        """What M of all optimal weights has in common, (entries, m): V_ιᵀM and tr M, for each column alone."""
+        parts: list[Array] = []
+        for x in self.x:
+            found = self._spectrum(x, evaluation.weights)
+            assert found is not None
+            eigenvalues, V, roots = found
+            # an eigenvalue that may be equal to a counts as one of the others: that asks less of M
+            top = int((eigenvalues * roots[-1] > 1 + TOP_MARGIN).sum())
+            y = x[columns] @ V
+            outside = float(np.abs(y[:, self.k :]).max(initial=0.0))
+            if outside <= RANK_ROUNDING * float(np.abs(y).max()):  # the columns span k dimensions: there M is unique
+                top = self.k
+            i, j = np.triu_indices(len(V))
+            i, j = i[i < top], j[i < top]
+            parts.append((y[:, i] * y[:, j] * np.where(i == j, 1.0, np.sqrt(2.0))).T)
+            parts.append((y[:, top:] ** 2).sum(axis=1)[None])
+        return np.concatenate(parts)
+
+
+def largest_slope(x: Array, nu: Array) -> float:
+    """An upper bound of the largest ‖νᵀx_p‖; x is (n, P, D), ν is (n, D, r).
+
+    A sum of D products is known to D eps/2 of their sizes, so νᵀx to D eps/2 ‖|ν|‖₂ ‖x‖.
+    """
+    squares, errors = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for one, own in zip(x, nu, strict=True):
+        slopes = one @ own
+        squares += np.einsum("pr,pr->p", slopes, slopes)
+        size = np.linalg.norm(own, 1) * np.linalg.norm(own, np.inf)  # at least ‖|ν|‖₂²
+        errors += size * np.einsum("pd,pd->p", one, one)
+    return float((np.sqrt(squares) + (0.5 * x.shape[2] + 2) * EPS * np.sqrt(errors)).max()) * (1 + 4 * EPS)

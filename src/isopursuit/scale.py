@@ -1,0 +1,88 @@
+"""The length that counts as 1: as the columns are, a number, the median length, or the length of each column.
+
+Length 1 is what the loss prefers, so a change of unit changes what is picked. Every function that takes `unit` resolves
+it here, and every answer says which unit was used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from isopursuit._types import Array, Indices, Unit
+from isopursuit.errors import ParameterError
+from isopursuit.parameters import is_number
+
+HALF = 1e-12  # relative rounding of half the sum of the weights (guess: sums of up to about 1e4 weights)
+# the largest length that may count as 1, and the inverse of the smallest: as the largest entry in `matrix` (derived)
+LARGEST_UNIT = 1e140
+
+
+@dataclass(frozen=True)
+class UnitLength:
+    """What lengths were divided by: `length` for all columns, or with how="each" each column's own length."""
+
+    how: Literal["given", "number", "median", "each"] = "given"
+    length: float = 1.0
+
+    @classmethod
+    def of(cls, unit: Unit, lengths: Array, weights: Array | None = None) -> UnitLength:
+        """The unit for columns of these lengths, of which the zero ones do not count in the median.
+
+        With weights, of the same shape as the lengths, a length counts as often as its weight says.
+        """
+        unit = as_unit(unit)
+        if unit is None:
+            return AS_GIVEN
+        if unit == "each":
+            return cls("each")
+        if unit == "median":
+            positive = lengths > 0
+            weights = None if weights is None else weights[positive]
+            return cls("median", _median(lengths[positive], weights)) if positive.any() else AS_GIVEN
+        return cls("number", unit) if unit != 1 else AS_GIVEN
+
+    def factors(self, lengths: Array) -> Array:
+        """What columns of these lengths are multiplied by; 1 for zero columns, which stay zero."""
+        if self.how == "each":
+            return 1 / np.where(lengths > 0, lengths, 1.0)
+        return np.full(lengths.shape, 1 / self.length)
+
+    def __str__(self) -> str:
+        length = f"length {self.length:.4g} = 1"
+        texts = {"given": "as given", "number": length, "median": f"median {length}"}
+        return texts.get(self.how, "each column has length 1")
+
+
+AS_GIVEN = UnitLength()
+
+
+def as_unit(unit: Any) -> Unit:
+    """A unit as the caller passes it: a positive length, "median", "each", or None for lengths as they are."""
+    if unit is None or (isinstance(unit, str) and unit in ("median", "each")):
+        return unit
+    if not is_number(unit) or not 1 / LARGEST_UNIT < unit < LARGEST_UNIT:
+        raise ParameterError(
+            f"unit={unit!r} is not a positive length. Pass a number, 'median', 'each', or None for lengths as they are."
+        )
+    return float(unit)
+
+
+def _median(lengths: Array, weights: Array | None) -> float:
+    """The median of the lengths, each counted as its weight says."""
+    if weights is None or not weights.any():
+        return float(np.median(lengths))
+    order = np.argsort(lengths)
+    total = np.cumsum(weights[order])
+    half = total[-1] / 2
+    # two lengths where the weights below and above are equal, as between the middle two of an even number
+    middle = np.searchsorted(total, [half * (1 - HALF), half * (1 + HALF)])
+    return float(lengths[order[middle]].mean())
+
+
+def without(lengths: Array, excluded: Sequence[int] | Indices) -> Array:
+    """The lengths (…, P) of the columns that are not excluded, which are numbers."""
+    return np.delete(lengths, excluded, axis=-1) if len(excluded) else lengths
