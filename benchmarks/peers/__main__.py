@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", help="these data sets only")
     parser.add_argument("--record", type=Path, default=record.RECORD)
     parser.add_argument("--resume", action="store_true", help="keep the rows that are in the record")
+    parser.add_argument("--again", nargs="*", default=[], help="with --resume: these methods' rows are made again")
     parser.add_argument("--page", action="store_true", help="write the page from the record as it is")
     parser.add_argument(
         "--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))), help="one library each, of ours one method"
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> None:
     if not options.resume or not options.record.exists():
         options.record.unlink(missing_ok=True)
         record.write(options.record, "environment", machine(options.jobs))
+    record.drop(options.record, options.again, options.data or ())
     done = record.read(options.record)
     for name in LIBRARIES:
         if name not in done.libraries:

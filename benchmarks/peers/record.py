@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -114,6 +114,16 @@ def write(file: Path, kind: str, content: dict[str, Any] | Row) -> None:
     with file.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"kind": kind, **content}) + "\n")
         stream.flush()
+
+
+def drop(file: Path, methods: Collection[str], data: Collection[str]) -> None:
+    """Remove the rows of these methods on these data sets (all if none is named)."""
+    kept = [
+        line
+        for line in _lines(file)
+        if line["kind"] != "row" or line["method"] not in methods or (data and line["data"] not in data)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
 
 
 def read(file: Path = RECORD) -> Record:

@@ -8,7 +8,7 @@ import pytest
 from peers import page
 from peers.methods import METHODS, OURS
 from peers.problems import Problem, write_problems
-from peers.record import RECORD, Row, judge, read, row, write
+from peers.record import RECORD, Row, drop, judge, read, row, write
 
 from isopursuit.datasets import load_wine
 
@@ -71,6 +71,19 @@ def test_of_random_runs_the_median_counts_and_wrong_answers_are_no_answers(tmp_p
     assert row(problem, "k-DPP", {**answer, "runs": [[[1, 1], "none"]]}, X).error == "gave 1 columns"
     write(tmp_path / "record.jsonl", "row", found)
     assert read(tmp_path / "record.jsonl").rows == (found,)
+
+
+def test_rows_can_be_dropped_to_make_them_again(tmp_path):
+    file = tmp_path / "record.jsonl"
+    for data in ("iris", "wine"):
+        for method in ("exact", "maxvol"):
+            write(file, "row", Row(data=data, rows=4, k=4, P=150, scaling="unit", method=method, error="none"))
+    drop(file, ["exact"], ["wine"])
+    assert [(one.data, one.method) for one in read(file).rows] == [
+        ("iris", "exact"),
+        ("iris", "maxvol"),
+        ("wine", "maxvol"),
+    ]
 
 
 def test_the_problems_are_the_columns_themselves_whatever_k(tmp_path):
