@@ -20,6 +20,7 @@ from isopursuit.sources.columns import Columns
 
 EXPLAINING_SHARE = 0.25  # of the remaining time, the most that is reserved for prices (guess)
 EXPLAINING_START = 0.1  # seconds reserved for prices of any matrix, however small (guess)
+PRODUCT_SPEED = 2e9  # multiplications per second of products with all columns, a low estimate (guess)
 SPEED = 2e8  # multiplications per second, a low estimate of the kernel's speed; a column's price needs k³ (guess)
 COPYING = 1e9  # bytes per second, a low estimate of how fast columns are copied (guess)
 COPIES = 4  # of all columns, that prices in memory need: two here, two in `Replacements.among` (counted)
@@ -36,12 +37,14 @@ class Outcome:
     reason: str = ""
 
 
-def before_explaining(clock: Clock, n: int, k: int, P: int) -> Clock:
-    """The clock of everything before the prices of k columns among P at n points.
+def before_explaining(clock: Clock, n: int, k: int, P: int, rows: int) -> Clock:
+    """The clock of everything before the prices of k columns among P at n points, of so many rows.
 
     It leaves them the time that they are estimated to take, at most `EXPLAINING_SHARE` of what remains.
     """
     needed = EXPLAINING_START + n * P * float(k) ** 3 / SPEED
+    if n == 1 and k < rows:  # one product for all places
+        needed = EXPLAINING_START + P * float(k) * (rows + 4 * k) / PRODUCT_SPEED
     return clock.reserve(min(EXPLAINING_SHARE * clock.remaining, needed))
 
 

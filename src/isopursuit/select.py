@@ -30,7 +30,7 @@ from isopursuit.search.exact import ExactSettings, exact, exact_search
 from isopursuit.search.exchange import default_effort, exchange, exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import Callback, SearchProgress
-from isopursuit.search.inputs import as_array_pool, as_pool
+from isopursuit.search.inputs import as_array_pool, as_pool, searched_as_source
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.settings import MANY_COLUMNS
 from isopursuit.search.source_pool import SourcePool
@@ -140,9 +140,11 @@ def select(
     if method not in get_args(Method):
         raise unknown(method, Method)
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
+    if space == "vectors" and method != "brute":
+        streamed = streamed or searched_as_source(X, k, labels)
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, callback)
-    outcome = _run(problem, options, before_explaining(clock, *problem.size))
+    outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
     values, found = problem.replacements(outcome.search, options.c, clock)
     outcome = replace(outcome, notes=problem.notes + outcome.notes)
     ran = outcome.method or method

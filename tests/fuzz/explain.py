@@ -46,6 +46,7 @@ def select_problem(rng: np.random.Generator) -> Outcome:
         options["exclude"] = sorted(rng.choice(free, min(int(rng.integers(1, 3)), len(free)), replace=False).tolist())
     if D > 1 and rng.random() < 0.2 and n * P > D and len(options.get("include", [])) < D:
         options["k"] = D - 1
+        options["space"] = str(rng.choice(["vectors", "leading"]))
     source = n == 1 and method != "brute" and rng.random() < 0.4
     family = f"{'source, ' if source else ''}{family}"
     given = X[0] if n == 1 else X
@@ -94,7 +95,7 @@ def candidates(rng: np.random.Generator) -> tuple[str, np.ndarray]:
 def in_leading_space(X: np.ndarray, options: dict[str, Any], source: bool) -> np.ndarray | None:
     """The columns' coordinates in the leading k dimensions at each point, or None where ties leave that space open."""
     k = options.get("k")
-    if k is None:
+    if k is None or options["space"] == "vectors":
         return X
     kept = np.arange(X.shape[2]) if source else np.setdiff1d(np.arange(X.shape[2]), options.get("exclude", []))
     reduced = []
@@ -108,9 +109,9 @@ def in_leading_space(X: np.ndarray, options: dict[str, Any], source: bool) -> np
 
 
 def dependent(columns: np.ndarray) -> bool:
-    """Whether a square matrix of floats is singular, exactly (Gaussian elimination in fractions)."""
+    """Whether columns of floats, no more than rows, are dependent, exactly (Gaussian elimination in fractions)."""
     rows = [[Fraction(float(entry)) for entry in row] for row in columns]
-    for j in range(len(rows)):
+    for j in range(columns.shape[1]):
         pivot = next((i for i in range(j, len(rows)) if rows[i][j] != 0), None)
         if pivot is None:
             return True
@@ -128,9 +129,9 @@ class Table:
 
     def __init__(self, X: np.ndarray, c: float, options: dict[str, Any], longest: float) -> None:
         self.X, self.c = X, c
-        self.exact = "k" not in options  # a projection's rounding makes dependent columns independent
+        self.exact = options.get("space") != "leading"  # a projection's rounding makes dependent columns independent
         self.include, self.exclude = options.get("include", []), options.get("exclude", [])
-        self.k, self.longest = X.shape[1], longest
+        self.k, self.longest = options.get("k", X.shape[1]), longest
         alive = (np.linalg.norm(X, axis=1) > 1e-13 * np.linalg.norm(X, axis=1).max()).all(axis=0)
         self.possible = [p for p in np.flatnonzero(alive).tolist() if p not in self.exclude]
         self.known: dict[tuple[int, ...], tuple[float, float]] = {}
@@ -407,12 +408,12 @@ def exclude_problem(rng: np.random.Generator) -> Outcome:
     text = script(
         f"from isopursuit.estimators import {kind.__name__} as Kind\n"
         f"print(Kind(**options).fit(table).loss_, ip.select({'table.T' if samples else 'table / len(table) ** 0.5'}, "
-        "**options).loss)",
+        "**options, space='leading').loss)",
         table=table,
         options=options,
     )
     try:
-        direct: Any = ip.select(X, **options)
+        direct: Any = ip.select(X, **options, space="leading")
     except InputError as error:
         direct = error
     return compared("exclude", text, fitted(kind(**options), table), direct)

@@ -38,6 +38,7 @@ class Problem:
     include: list[int] = field(default_factory=list)
     exclude: list[int] = field(default_factory=list)
     k: int | None = None
+    space: str = "vectors"
     limits: dict[str, Any] = field(default_factory=dict)
     optimum: float | None = None
 
@@ -46,9 +47,9 @@ class Problem:
         """As source text."""
         kind, _, rest = self.mode.partition(" ")
         of = "ip.as_source(X)" if rest == "source" else "X"
-        named = {"c": self.c, "include": self.include, "exclude": self.exclude, **self.limits}
+        named = {"c": self.c, "k": self.k, "include": self.include, "exclude": self.exclude, **self.limits}
         if kind == "select":
-            named = {"k": self.k, "method": "exact", **named}
+            named = {"method": "exact", "space": self.space, **named}
         given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value != [] and value is not None)
         return f"{'select' if kind == 'select' else kind + '_search'}({of}, {given})"
 
@@ -90,7 +91,12 @@ def draw(rng: np.random.Generator) -> Problem:
         some = rng.permutation(P)
         include = sorted(some[: rng.integers(0, max(D - 1, 1))].tolist())
         exclude = sorted(some[D : D + rng.integers(0, P - D)].tolist())
-    k = _size(X[0], exclude, rng) if mode == "select" else None
+    k, space = None, "vectors"
+    if mode == "select" and rng.random() < 0.5:
+        k, space = _size(X[0], exclude, rng), "leading"
+    elif rng.random() < 0.5:
+        k = int(rng.integers(1, D + 1))
+        X = _in_more_rows(X, rng) if rng.random() < 0.5 else X
     include = include[:k] if k is not None else include
     limits: dict[str, Any] = {
         "exact nodes": {"node_limit": int(rng.integers(1, 30)), "workers": 1},
@@ -98,7 +104,16 @@ def draw(rng: np.random.Generator) -> Problem:
         "exact gap": {"gap": float(rng.choice([0.5, 0.1, 1e-3]))},
         "exact": {"workers": 1},
     }.get(mode, {})
-    return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, limits)
+    return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, space, limits)
+
+
+def _in_more_rows(X: Array, rng: np.random.Generator) -> Array:
+    """The same columns in up to three times as many rows, often more than there are columns: rotated or not."""
+    more = int(rng.integers(1, 2 * X.shape[1] + 8))
+    taller = np.concatenate([X, np.zeros((len(X), more, X.shape[2]))], axis=1)
+    if rng.random() < 0.5:
+        return taller[:, rng.permutation(taller.shape[1])]
+    return np.linalg.qr(rng.standard_normal((taller.shape[1], taller.shape[1])))[0] @ taller
 
 
 def _size(X: Array, exclude: list[int], rng: np.random.Generator) -> int:
@@ -153,14 +168,14 @@ def answer(problem: Problem, X: Any, **changed: Any) -> ip.Search:
     data = ip.as_source(X) if rest == "source" else X
     named = {"include": problem.include, "exclude": problem.exclude, **problem.limits, **changed}
     if kind == "select":
-        return ip.select(data, problem.k, problem.c, method="exact", **named).search
+        return ip.select(data, problem.k, problem.c, method="exact", space=problem.space, **named).search
     search = {"exact": ip.exact_search, "exchange": ip.exchange_search, "brute": ip.brute_search}[kind]
-    return search(data, problem.c, **named)
+    return search(data, problem.c, k=problem.k, **named)
 
 
 def points(problem: Problem) -> Array:
-    """The matrices on which the loss is taken: with k < D the coordinates in the leading k-dimensional row space."""
-    if problem.k is None or problem.k == problem.X.shape[1]:
+    """The matrices on which the loss is taken: the columns, or their coordinates in the leading k-dimensional space."""
+    if problem.space == "vectors" or problem.k == problem.X.shape[1]:
         return problem.X
     X = problem.X[0]
     u, _, _ = np.linalg.svd(np.delete(X, problem.exclude, axis=1), full_matrices=False)
@@ -170,20 +185,26 @@ def points(problem: Problem) -> Array:
 def best_subset(problem: Problem) -> tuple[float, NDArray[np.intp]]:
     """The least log-loss and where it is, by brute force."""
     X = points(problem)
-    return brute_force(X, all_subsets(X.shape[2], X.shape[1], problem.include, problem.exclude), problem.c)
+    return brute_force(X, all_subsets(X.shape[2], size_of(problem), problem.include, problem.exclude), problem.c)
+
+
+def size_of(problem: Problem) -> int:
+    """How many columns are picked."""
+    return problem.k or problem.X.shape[1]
 
 
 def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
     """What is wrong with an answer."""
     X = points(problem)
     picked = found.indices.tolist()
-    if len(set(picked)) != X.shape[1] or not set(problem.include) <= set(picked) or set(picked) & set(problem.exclude):
-        yield f"{picked} are not {X.shape[1]} columns with {problem.include} and without {problem.exclude}"
+    k = size_of(problem)
+    if len(set(picked)) != k or not set(problem.include) <= set(picked) or set(picked) & set(problem.exclude):
+        yield f"{picked} are not {k} columns with {problem.include} and without {problem.exclude}"
         return
     best = best_subset(problem)[0] if problem.optimum is None else problem.optimum
     own = float(joint_log_loss(X, found.indices[None], problem.c)[0])
     # singular vectors of a row space are known to rounding only, relative to the gap in the spectrum
-    stated = STATED if problem.k in (None, problem.X.shape[1]) else 1e-6
+    stated = STATED if problem.space == "vectors" or k == problem.X.shape[1] else 1e-6
     if found.optimal:
         if own > best + stated:
             yield f"called {found.status} at log-loss {own!r}, brute force has {best!r}"
@@ -195,7 +216,7 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
         yield f"{found.status}: lower bound e^{bound!r} is above the optimum e^{best!r}"
     if found.status == "gap" and own > best - np.log1p(-problem.limits["gap"]) + stated:
         yield f"says within {problem.limits['gap']}, is e^{own!r} against e^{best!r}"
-    if found.optimal and problem.k in (None, problem.X.shape[1]):
+    if found.optimal and stated == STATED:
         for p in set(picked) - set(problem.include):
             twins = [q for q in range(p) if q not in picked and q not in problem.exclude and same(X, p, q)]
             if twins:
@@ -215,7 +236,7 @@ def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
     """
     X = points(problem)
     allowed = [p for p in range(X.shape[2]) if p not in problem.exclude and all(x[:, p].any() for x in X)]
-    if len(allowed) < X.shape[1] or not set(problem.include) <= set(allowed):
+    if len(allowed) < size_of(problem) or not set(problem.include) <= set(allowed):
         return ()
     best, subset = best_subset(problem)
     spectra = np.linalg.svd(X[:, :, subset], compute_uv=False)

@@ -1,9 +1,9 @@
 """What holds for every search, kind of input, restriction and limit.
 
 Each fact is checked for greedy, brute, exchange and exact search and for every method of `select`; on an array, on a
-source and on many points; with and without columns to include and to exclude; for k < D; and when a search is stopped
-by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force in extended precision, which shares no code
-with the library.
+source and on many points; with and without columns to include and to exclude; for k < D, by the vectors and in the
+leading space; and when a search is stopped by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force
+in extended precision, which shares no code with the library.
 """
 
 import itertools
@@ -20,11 +20,14 @@ from isopursuit.errors import ParameterError
 
 STATED = 1e-9  # the relative distance from the best loss that "optimal" allows
 REDUCED = 1e-6  # the same for k < D, where the row space is known to rounding only
-SIZES = {  # points, rows, columns and exponent of the small problems, which brute force solves in milliseconds
-    "one row": (3, 1, 9, 0.5),
-    "two rows": (7, 2, 12, 3.16),
-    "three rows": (3, 3, 14, 1.0),
-    "four rows": (3, 4, 12, 0.1),
+SIZES = {  # points, rows, columns, exponent and k of the small problems, which brute force solves in milliseconds
+    "one row": (3, 1, 9, 0.5, None),
+    "two rows": (7, 2, 12, 3.16, None),
+    "three rows": (3, 3, 14, 1.0, None),
+    "four rows": (3, 4, 12, 0.1, None),
+    "two of five rows": (2, 5, 12, 1.0, 2),
+    "three of six rows": (2, 6, 12, 2.0, 3),
+    "three of twenty rows": (2, 20, 12, 0.4, 3),
 }
 KINDS = ("array", "source", "points")
 RESTRICTIONS = ("plain", "include", "exclude", "both", "all included")
@@ -59,6 +62,12 @@ class Problem:
     c: float
     include: tuple[int, ...] = ()
     exclude: tuple[int, ...] = ()
+    k: int | None = None
+
+    @property
+    def size(self):
+        """How many columns are picked."""
+        return self.k or self.X.shape[1]
 
     @property
     def given(self):
@@ -68,7 +77,7 @@ class Problem:
 
     @property
     def options(self):
-        return {"c": self.c, "include": list(self.include), "exclude": list(self.exclude)}
+        return {"c": self.c, "k": self.k, "include": list(self.include), "exclude": list(self.exclude)}
 
     def search(self, name, **options):
         return SEARCHES[name](self.given, **self.options, **options)
@@ -80,30 +89,29 @@ class Problem:
         """The problem in the leading k-dimensional row space of the columns that may be picked."""
         allowed = np.delete(self.X, self.exclude, axis=2)
         bases = np.linalg.svd(allowed, full_matrices=False)[0][:, :, :k]
-        return replace(self, X=np.swapaxes(bases, 1, 2) @ self.X)
+        return replace(self, X=np.swapaxes(bases, 1, 2) @ self.X, k=None)
 
     def best(self):
         """The least log-loss and its columns, by brute force."""
-        _, D, P = self.X.shape
-        return brute_force(self.X, all_subsets(P, D, list(self.include), list(self.exclude)), self.c)
+        P = self.X.shape[2]
+        return brute_force(self.X, all_subsets(P, self.size, list(self.include), list(self.exclude)), self.c)
 
 
 @cache
 def problem(size, kind, restriction):
     """A restriction takes effect: what is included is not in the best subset, what is excluded is."""
-    n, D, P, c = SIZES[size]
+    n, D, P, c, k = SIZES[size]
     rng = np.random.default_rng([D, P])
     columns = rng.normal(size=(D, P)) / np.sqrt(D) * np.exp(0.5 * rng.uniform(-1, 1, P))
     n = n if kind == "points" else 1
-    plain = Problem(columns + 0.2 * (n > 1) * rng.normal(size=(n, D, P)), kind, c)
+    plain = Problem(columns + 0.2 * (n > 1) * rng.normal(size=(n, D, P)), kind, c, k=k)
     plain.X.flags.writeable = False
     return restricted(plain, restriction, plain.best()[1].tolist())
 
 
 def restricted(plain, restriction, best):
-    _, D, P = plain.X.shape
-    others = [p for p in range(P) if p not in best]
-    include = {"include": others[-1:], "both": others[-1:], "all included": others[:D]}.get(restriction, [])
+    others = [p for p in range(plain.X.shape[2]) if p not in best]
+    include = {"include": others[-1:], "both": others[-1:], "all included": others[: plain.size]}.get(restriction, [])
     exclude = {"exclude": best[:1], "both": best[-1:]}.get(restriction, [])
     return replace(plain, include=tuple(include), exclude=tuple(exclude))
 
@@ -115,17 +123,17 @@ def solved(size, kind, restriction):
 
 def check(found, given, best, statuses, tolerance=STATED):
     """The picked columns, their loss, the bound and the status, against the least log-loss there is."""
-    n, D, P = given.X.shape
+    n, k, P = len(given.X), given.size, given.X.shape[2]
     picked = found.indices.tolist()
     assert picked == sorted(set(picked))
-    assert len(picked) == D
+    assert len(picked) == k
     assert set(picked) <= set(range(P)) - set(given.exclude)
     assert set(given.include) <= set(picked)
     own = float(joint_log_loss(given.X, found.indices[None], given.c)[0])
     assert found.log_loss == pytest.approx(own, rel=tolerance, abs=tolerance)
     assert found.loss == pytest.approx(np.exp(own), rel=10 * tolerance)
     assert best <= own + tolerance
-    assert n * D * (1 - STATED) <= found.lower_bound <= found.loss
+    assert n * k * (1 - STATED) <= found.lower_bound <= found.loss
     assert np.log(found.lower_bound) <= best + tolerance
     assert found.status in statuses
     assert found.optimal == (found.status == "optimal")
@@ -168,7 +176,7 @@ def turned(given):
 
 @pytest.mark.parametrize("restriction", RESTRICTIONS)
 @pytest.mark.parametrize(("name", "kind"), every(SEARCHES))
-@pytest.mark.parametrize("size", ["two rows", "three rows"])
+@pytest.mark.parametrize("size", ["two rows", "three rows", "two of five rows"])
 def test_the_order_of_points_and_the_order_and_signs_of_columns_do_not_matter(size, name, kind, restriction):
     given = problem(size, kind, restriction)
     other, order = turned(given)
@@ -214,27 +222,31 @@ SELECTED = [
 ]
 
 
-@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize(("k", "space"), [(None, "vectors"), (2, "vectors"), (2, "leading")])
 @pytest.mark.parametrize(("method", "kind", "restriction"), SELECTED)
-def test_select_answers_as_its_search_does(method, kind, restriction, k):
-    given = problem("three rows", kind, restriction)
-    if k is None:
-        reduced, best, tolerance = given, solved("three rows", kind, restriction)[0], STATED
-    else:
+def test_select_answers_as_its_search_does(method, kind, restriction, k, space):
+    given = replace(problem("three rows", kind, restriction), k=k)
+    reduced, tolerance = given, STATED
+    best = given.best()[0]
+    if space == "leading":
         # over a source the row space is that of all columns
         reduced = replace(given, exclude=()).reduced(k) if kind == "source" else given.reduced(k)
         reduced, tolerance = replace(reduced, exclude=given.exclude), REDUCED
         best = reduced.best()[0]
     before = given.X.copy()
-    picked = given.select(method, k=k)
-    if method == "two-stage":  # best of the columns that the pursuit left, which need not be best of all
+    picked = given.select(method, space=space)
+    assert picked.space == space
+    if picked.pursuit is not None:  # best of the columns that the pursuit left, which need not be best of all
         left = {*picked.pursuit.tied.tolist(), *given.include} - set(given.exclude)
         reduced = replace(reduced, exclude=tuple(p for p in range(given.X.shape[2]) if p not in left))
         best = reduced.best()[0]
     check(picked.search, reduced, best, STATUSES[method], tolerance)
     assert picked.indices.tolist() == picked.search.indices.tolist()
     assert picked.labels == tuple(picked.indices.tolist())
-    assert picked.k == (k or 3)
+    assert picked.k == given.size
+    if space == "leading":
+        vectors = float(joint_log_loss(given.X, picked.indices[None], given.c)[0])
+        assert picked.log_loss_of_vectors == pytest.approx(vectors, rel=1e-9, abs=1e-9)
     assert not set(given.exclude) & {other.index for other in picked.alternatives}
     np.testing.assert_array_equal(given.X, before)
 

@@ -22,7 +22,7 @@ from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
-from isopursuit.sources.columns import Columns, as_source, is_source, refuse_labels
+from isopursuit.sources.columns import Columns, as_candidates, as_source, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
 
 
@@ -153,16 +153,20 @@ def isometry_pursuit(
     options = as_options(tol, solution, time_limit, weights=weights, callback=callback, state=state, memory=memory)
     if is_source(X):
         refuse_labels(labels)
-        return _normalized_source(as_source(X), Goal(None, penalty, k), c, normalization, options)
+        return _normalized_source(as_candidates(X, k), Goal(None, penalty, k), c, normalization, options)
     if isinstance(X, np.ndarray) and labels is None and pursued_as_source(X):
-        return _normalized_source(as_source(X), Goal(None, penalty, k), c, normalization, with_room_for(X, options))
+        return _normalized_source(
+            as_candidates(X, k), Goal(None, penalty, k), c, normalization, with_room_for(X, options)
+        )
     matrices, many = as_points(X, labels, wide=k is None)
     rows = len(matrices[0].values)
     k = _fewer_than(rows, k, min(one.rank for one in matrices), penalty) if k is not None else None
     if not many and pursued_as_source(matrices[0].values):
         values = matrices[0].values
         goal = Goal(None, penalty, k)
-        found = _normalized_source(as_source(values), goal, c, normalization, with_room_for(values, options))
+        found = _normalized_source(
+            as_candidates(values, goal.k), goal, c, normalization, with_room_for(values, options)
+        )
         return replace(found, labels=matrices[0].labels, notes=matrices[0].notes + found.notes)
     try:
         if k is None:

@@ -38,6 +38,7 @@ from isopursuit.search.settings import (
 )
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.local import LocalSearch
+from isopursuit.search.stages.pairs import PairPasses
 from isopursuit.search.stages.points import PointBounds
 from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.recombine import Recombine
@@ -187,7 +188,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     if pool.X is None:
         # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
         greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
-        return [greedy, SwapPasses(starts, kicks, rng, effort.memory), *root]
+        return [PairPasses(effort.memory), greedy, SwapPasses(starts, kicks, rng, effort.memory), *root]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK

@@ -13,9 +13,10 @@ from isopursuit.errors import ParameterError
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
-from isopursuit.search.inputs import Given, as_array_pool, as_source_pool
+from isopursuit.search.inputs import Given, as_array_pool, as_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
 from isopursuit.search.pool import ArrayPool
+from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.source import greedy_passes
 from isopursuit.search.swaps import greedy_subset
 from isopursuit.search.volume import large_volume
@@ -77,16 +78,18 @@ def greedy_search(
     """
     starts, clock, c = as_count(starts, 1, "starts"), Clock.of(time_limit), as_exponent(c)
     given = Given(X, exclude, labels).in_unit(unit, k)
-    if is_source(given.X):
-        if objective != "isometry" or starts > 1:
-            raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
-        pool = as_source_pool(given.X, c, include, given.exclude, given.labels, clock, k)
+    one_start = objective == "isometry" and starts == 1
+    if is_source(given.X) and not one_start:
+        raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
+    if one_start:
+        pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
+    else:
+        pool = as_array_pool(given.X, c, include, given.exclude, given.labels, k)
+    if isinstance(pool, SourcePool):
         subset, seen, finished = greedy_passes(pool, clock)
         found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
         return pool.answer(found, as_objective("isometry", c), "greedy")
-    return greedy(
-        as_array_pool(given.X, c, include, given.exclude, given.labels, k), as_objective(objective, c), starts, clock
-    )
+    return greedy(pool, as_objective(objective, c), starts, clock)
 
 
 def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:

@@ -13,12 +13,14 @@ from isopursuit._types import Indices, Label, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.matrix import Matrix, as_indices, as_points, in_unit, name_columns
-from isopursuit.parameters import as_numbers, as_size
+from isopursuit.parameters import as_numbers, as_size, is_whole
 from isopursuit.rank import direction_rank
 from isopursuit.scale import as_unit
 from isopursuit.search.pool import ArrayPool
+from isopursuit.search.settings import SOURCE_ENTRIES
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.sources.columns import as_candidates, is_source, refuse_labels
+from isopursuit.sources.arrays import ArraySource
+from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse_labels
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,27 @@ def as_pool(
     clock: Clock,
     k: int | None = None,
 ) -> ArrayPool | SourcePool:
-    """The pool of a matrix, of many points, or of a source."""
-    if is_source(X):
+    """The pool of a matrix, of many points, or of a source.
+
+    A large matrix is searched in passes, as a source is, where fewer columns than rows are to be picked: few of its
+    columns are ever copied then.
+    """
+    if is_source(X) or searched_as_source(X, k, labels):
         return as_source_pool(X, c, include, exclude, labels, clock, k)
-    return as_array_pool(X, c, include, exclude, labels, k)
+    pool = as_array_pool(X, c, include, exclude, labels, k)
+    if pool.points > 1 or pool.k == pool.rows or pool.X.size < SOURCE_ENTRIES:
+        return pool
+    columns = Columns(ArraySource(pool.matrix.values, np.dtype(np.float64)))
+    included, excluded = pool.caller[pool.include], np.setdiff1d(np.arange(columns.shape[1]), pool.caller)
+    found = SourcePool(columns, included, excluded, k=pool.k, c=c, clock=clock)
+    found.matrix = pool.matrix
+    return found
+
+
+def searched_as_source(X: Any, k: int | None, labels: object = None) -> bool:
+    """Whether an array is searched in passes as it is, not even copied to float64: a large one without labels."""
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and labels is None
+    return plain and X.size >= SOURCE_ENTRIES and is_whole(k) and 1 <= k < len(X)
 
 
 def as_array_pool(

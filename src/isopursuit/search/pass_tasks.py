@@ -1,19 +1,22 @@
 """What a search asks of every column in one pass: which is best to add, which may improve a subset, which are equal.
 
-M_O = Σ x xᵀ over the columns O that stay, with eigenvalues e_1 ≤ … ≤ e_D; a column x comes to them. The eigenvalues μ
-of M_O + x xᵀ interlace, e_a ≤ μ_a ≤ e_(a+1), and with y the length of x off span O
+M_O = Σ x xᵀ over the columns O that stay, with eigenvalues e_1 ≤ e_2 ≤ … (e_1 = 0 and those that are not zero); a
+column x comes to them. The eigenvalues μ of M_O + x xᵀ interlace, e_a ≤ μ_a ≤ e_(a+1), and with y the length of x off
+span O
 
     μ_1 ≤ β = y² / (1 + ‖O⁺x‖²),        μ_max ≥ max(‖x‖², e_max)
 
 (the Rayleigh quotient of the inverse Gram matrix, and of the Gram matrix itself). So x leads below a loss only if β is
-above one threshold and ‖x‖² below another, both known before the pass. With B = X_S⁻¹ and b = Bx all D swaps into S
-need one product (2D × D), since with g = B Bᵀ, leaving out column i,
+above one threshold and ‖x‖² below another, both known before the pass. With B = X_S⁺ and b = Bx all k swaps into S need
+one product (2k × rows), since with g = B Bᵀ, ρ the length of x off span S, and column i left out,
 
-    y_i² = b_i²/g_ii,        ‖O_i⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
+    y_i² = b_i²/g_ii + ρ²,        ‖O_i⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
 
-Columns that pass are evaluated as in memory: where blocks are (greedy), or where they are loaded (swaps). A search
-picks as many columns as there are rows, so rows are few and products are not what a pass costs. Everything is computed
-in float64, whatever the precision of the columns, and there is no rounding to account for but that of float64.
+With as many columns as rows ρ = 0. With fewer, most columns are nearly as far from O as they are long and β excludes
+few, but `SwapBounds` exclude many (swap_bounds.py).
+
+Columns that pass are evaluated as in memory: where blocks are (greedy), or where they are loaded (swaps). Everything is
+computed in float64, whatever the precision of the columns, and there is no rounding to account for but that of float64.
 """
 
 from __future__ import annotations
@@ -25,12 +28,13 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.backend import namespace, on_host
-from isopursuit.loss.penalty import LARGEST_LOG, eigenvalue_of_loss, log_penalty, loss_above, loss_below
+from isopursuit.loss.penalty import LARGEST_LOG, eigenvalue_of_loss, log_penalty, loss_above, loss_below, to_loss
 from isopursuit.rank import spectrum
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import DeadlineTask, OutOfTimeError, on_same_device, pieces, usable
 from isopursuit.search.settings import TIE
-from isopursuit.sources.tasks import Transform
+from isopursuit.search.swap_bounds import ROUNDING, SwapBounds
+from isopursuit.sources.tasks import Screen, Transform
 from isopursuit.sources.topk import TopK
 
 TINY = 1e-300  # a threshold that everything passes
@@ -68,6 +72,17 @@ class FirstEqual:
     def after(self, answer: Indices) -> FirstEqual:
         """Nothing that was found shortens the rest."""
         return self
+
+
+@dataclass(frozen=True)
+class Lengths(Screen):
+    """The first pass where fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
+
+    def measured(self, block: Any) -> Any:
+        """‖z‖² of every column, three times, as the screen at K = I has it."""
+        parts = [namespace(z).einsum("dp,dp->p", z, z) for _, z in pieces(block, self.transform)]
+        squares = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else namespace(parts[0]).cat(parts)
+        return namespace(squares).stack([squares, squares, squares])
 
 
 # ------------------------------------------------------------------------------------------------------ one column more
@@ -113,8 +128,9 @@ class BestAddition(DeadlineTask):
         squares = on_host(xp.einsum("dp,dp->p", z, z))
         can = usable(squares, first, self.excluded) & (squares <= most)
         if least > 0:
-            y, leak = (xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in shares))
-            can &= on_host(y >= least * (1 + leak) * (1 - SLACK) - 1e-14 * squares.max(initial=0.0))
+            inside, leak = (xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in shares))
+            off = squares - on_host(inside)
+            can &= off >= least * (1 + on_host(leak)) * (1 - SLACK) - 1e-14 * squares.max(initial=0.0)
         where = np.flatnonzero(can)
         k = len(self.others)
         if len(where) == 0:
@@ -128,7 +144,7 @@ class BestAddition(DeadlineTask):
         few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, on_same_device(where, z)]).T
         columns = np.ascontiguousarray(np.concatenate([self.others, few]))
         chosen = np.arange(k, dtype=np.int32)
-        swaps = SwapKernel(columns, self.c, self.deadline)
+        swaps = SwapKernel(columns, self.c, self.deadline, k + 1)
         found, value = swaps.add(chosen, self.limit, -1)
         if swaps.late:
             raise OutOfTimeError
@@ -142,18 +158,23 @@ class BestAddition(DeadlineTask):
 
     @property
     def thresholds(self) -> tuple[float, tuple[Array, Array], float]:
-        """The least β, the matrices that give y and O⁺x, and the largest ‖x‖²."""
+        """The least β, the matrices that give x in span O and O⁺x, and the largest ‖x‖²."""
         k, D = self.others.shape
         nothing = np.zeros((0, D))
         if self.limit > LARGEST_LOG:
             return 0.0, (nothing, nothing), np.inf
-        u, s, vt = np.linalg.svd(self.others) if k else (nothing, np.zeros(0), np.eye(D))
+        if k == 0:
+            return (
+                0.0,
+                (nothing, nothing),
+                eigenvalue_of_loss(float(np.exp(self.limit)) * (1 + SLACK), self.c) * (1 + SLACK),
+            )
+        u, s, vt = np.linalg.svd(self.others, full_matrices=False)
         excess = float(np.exp(self.limit)) * (1 + SLACK) - (k + 1)
         middle = middle_excess(s[::-1] ** 2, self.c)
         least = 1 / eigenvalue_of_loss(1 + max(excess - middle, 0.0), self.c)
         most = eigenvalue_of_loss(1 + max(excess, 0.0), self.c) * (1 + SLACK)
-        inverse = (u / np.maximum(s, 1e-150)) @ vt[:k] if k else nothing
-        return least, (np.ascontiguousarray(vt[k:]), inverse), most
+        return least, (vt, (u / np.maximum(s, 1e-150)) @ vt), most
 
     def merge(self, one: BestColumn, other: BestColumn) -> BestColumn:
         """The better one; of equal ones the lower number."""
@@ -192,11 +213,13 @@ def middle_excess(e: Array, c: float) -> float:
 class SwapCandidates:
     """Which columns may improve a subset by taking the place of one of its columns.
 
-    `products` is (2D, D), B over g B; `diagonals` (2, D) the diagonals of g and g²; `least` (D,) the thresholds of β
-    for each place, infinite where nothing can improve. A column's key is its largest β/least: those above 1 may
-    improve, and at most `room` of them are loaded.
+    `basis` (k, rows) is an orthonormal one of span S; `products` (2k, k) on the coordinates in it gives b and g b;
+    `diagonals` (2, k) are those of g and g²; `least` (k,) are the thresholds of β for each place, infinite where
+    nothing can improve. A column's key is its largest β/least; with `bounds`, 1 + how far the least of them is below
+    `loss`, relative to that. Columns with keys above 1 may improve, and at most `room` of them are loaded.
     """
 
+    basis: Array
     products: Array
     diagonals: Array
     least: Array
@@ -204,29 +227,40 @@ class SwapCandidates:
     transform: Transform
     excluded: Indices
     room: int
+    loss: float = np.inf
+    bounds: SwapBounds | None = None
     bar: float = 1 - SLACK
 
     @classmethod
     def into(
         cls, subset: Array, free: range, c: float, log_loss: float, transform: Transform, excluded: Indices, room: int
     ) -> SwapCandidates:
-        """For the columns `subset` (D, D) of that log-loss, of which those at `free` may go."""
-        D = len(subset)
-        B: Array = np.asarray(np.linalg.inv(subset), dtype=np.float64)
-        g = B @ B.T
-        least = np.full(D, np.inf)
+        """For the columns `subset` (rows, k) of that log-loss, of which those at `free` may go."""
+        rows, k = subset.shape
+        U, s, Wt = np.linalg.svd(subset, full_matrices=False)
+        s = np.maximum(s, 1e-150)
+        B, g = Wt.T / s, (Wt.T / s**2) @ Wt
+        least = np.full(k, np.inf)
         most = np.inf
         if log_loss > LARGEST_LOG:
             least[free] = TINY
         else:
-            excess = float(np.exp(log_loss)) - D
+            excess = float(np.exp(log_loss)) - k
             most = eigenvalue_of_loss(1 + excess, c) * (1 + SLACK)
             for i in free:
                 e = spectrum(np.delete(subset, i, axis=1))[::-1] ** 2
                 if (left := excess - middle_excess(e, c)) > 0:
                     least[i] = 1 / eigenvalue_of_loss(1 + left, c)
         diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
-        return cls(np.concatenate([B, g @ B]), diagonals, least, most, transform, excluded, room)
+        bounds = SwapBounds.of(subset, c, log_loss) if k < rows else None
+        products = np.concatenate([B, g @ B])
+        return cls(U.T, products, diagonals, least, most, transform, excluded, room, to_loss(log_loss), bounds)
+
+    @property
+    def work(self) -> int:
+        """Multiplications for one column: coordinates, and two sets of products with them."""
+        k, rows = self.basis.shape
+        return rows**3 if k == rows else 2 * k * (rows + 3 * k)
 
     def __call__(self, block: Any, first: int) -> TopK:
         """Those of one block."""
@@ -235,20 +269,35 @@ class SwapCandidates:
         return TopK.pick(block, first, which, keys[which], self.room, self.bar)
 
     def keys(self, z: Any, first: int) -> Array:
-        """The largest β/least of every column, 0 for those too long or excluded."""
+        """The key of every column, 0 for those too long or excluded."""
         xp = namespace(z)
-        D = len(z)
-        both = on_same_device(self.products, z) @ z
-        b, gb = both[:D], both[D:]
+        squares = on_host(xp.einsum("dp,dp->p", z, z))
+        if self.bounds is not None:
+            places = np.flatnonzero(np.isfinite(self.least))
+            low = self.bounds(z)[on_same_device(places, z)]
+            key = 1 + (self.loss - on_host(xp.amin(low, 0))) / self.loss if len(places) else np.zeros(len(squares))
+        else:
+            key = self.ratios(z)
+        return np.where(usable(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
+
+    def ratios(self, z: Any) -> Array:
+        """The largest β/least of every column."""
+        xp = namespace(z)
+        k = len(self.basis)
+        q = on_same_device(self.basis, z) @ z
+        both = on_same_device(self.products, z) @ q
+        b, gb = both[:k], both[k:]
         diagonal, square = (on_same_device(row, z)[:, None] for row in self.diagonals)
         total = xp.einsum("dp,dp->p", b, b)
         share = b / diagonal
         reach = share * share * square
         leak = 1 + xp.clip(total * (1 - SLACK) - 2 * share * gb + reach * (1 - SLACK), 0.0, None)
+        off = b * share
+        if k < len(z):
+            squares = xp.einsum("dp,dp->p", z, z)
+            off = off + xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None) + ROUNDING * squares
         with np.errstate(over="ignore"):  # infinite is larger than 1 all the same
-            key = on_host(xp.amax(b * share / (leak * on_same_device(self.least, z)[:, None]), 0))
-        squares = on_host(xp.einsum("dp,dp->p", z, z))
-        return np.where(usable(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
+            return on_host(xp.amax(off / (leak * on_same_device(self.least, z)[:, None]), 0))
 
     def merge(self, one: TopK, other: TopK) -> TopK:
         """Both."""

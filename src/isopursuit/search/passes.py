@@ -14,7 +14,8 @@ from isopursuit._types import Array, Indices
 from isopursuit.sources.columns import Source
 from isopursuit.sources.tasks import LARGEST, Task, Transform
 
-WIDTH = 2**14  # columns at once, in memory (their products stay in cache)
+WIDTH = 2**14  # columns at once, in memory, at most (their products stay in cache)
+ENTRIES = 2**20  # entries of columns at once, in memory: fewer columns where rows are many (guess)
 WIDE = 2**18  # columns at once, in a tensor (kept)
 WORK = 2**28  # multiplications between two looks at the clock: some hundredths of a second
 
@@ -32,13 +33,17 @@ class DeadlineTask:
     deadline: float = field(default=np.inf, kw_only=True)
 
 
-def pieces(block: Any, transform: Transform) -> Iterator[tuple[int, Any]]:
-    """The block's columns after the transform, float64, a few at a time and where they are: (first, (D, m))."""
+def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[tuple[int, Any]]:
+    """The block's columns after the transform, a few at a time and where they are: (first, (D, m)).
+
+    They are float64, or if not `exact` what the block and the transform make them.
+    """
     tensor = None if isinstance(block, np.ndarray) else block.tensor
-    width = WIDTH if tensor is None else WIDE
+    width = min(WIDTH, max(ENTRIES // block.shape[0], 256)) if tensor is None else WIDE
     for start in range(0, block.shape[1], width):
         if tensor is None:
-            yield start, transform.apply(np.asarray(block[:, start : start + width], dtype=np.float64))
+            some = slice(start, start + width)
+            yield start, transform.apply(np.asarray(block[:, some], dtype=np.float64) if exact else block[:, some])
         else:
             values = tensor[:, start : start + width].double()
             a, b, A = (
@@ -73,7 +78,8 @@ class _WithDeadline:
 
     def __call__(self, block: Any, first: int) -> Any:
         """The task's answer for one block."""
-        width = int(np.clip(WORK // block.shape[0] ** 3, 128, 2**14))
+        work = getattr(self.task, "work", block.shape[0] ** 3)  # multiplications for a column
+        width = int(np.clip(WORK // work, 128, 2**14))
         answer: Any = None
         for start in range(0, block.shape[1], width):
             if time.perf_counter() > self.deadline:

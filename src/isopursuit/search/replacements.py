@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
 from isopursuit.backend import on_host
-from isopursuit.loss.penalty import log_spectral_loss, log_sum
+from isopursuit.loss.penalty import log_spectral_loss, log_sum, to_loss
 from isopursuit.rank import EPS, LOOSE, spectrum
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import DeadlineTask, pieces, usable
 from isopursuit.search.settings import TIE
+from isopursuit.search.swap_bounds import SwapBounds
 from isopursuit.sources.tasks import Transform
 
 NEAREST = 5  # replacements kept for each picked column
@@ -58,6 +60,12 @@ class Replacements(DeadlineTask):
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
 
+    @property
+    def work(self) -> int:
+        """Multiplications for one column."""
+        _, rows, k = self.picked.shape
+        return rows**3 if k == rows else k * (rows + 4 * k)
+
     def __call__(self, block: Any, first: int) -> ReplacementLists:
         """The best of one block."""
         found: ReplacementLists = ()
@@ -82,7 +90,9 @@ class Replacements(DeadlineTask):
         if not one or not other:
             return one or other
         both = enumerate(zip(one, other, strict=True))
-        return tuple(None if a is None or b is None else self._ranked(i, [*a, *b]) for i, (a, b) in both)
+        return tuple(
+            None if a is None or b is None else a if not b else self._ranked(i, [*a, *b]) for i, (a, b) in both
+        )
 
     def after(self, answer: ReplacementLists) -> Replacements:
         """With the cutoffs known so far."""
@@ -91,7 +101,10 @@ class Replacements(DeadlineTask):
 
     def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> ReplacementLists:
         """The best of the columns `others` (n, D, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
-        k = self.picked.shape[2]
+        _, rows, k = self.picked.shape
+        bounds = SwapBounds.of(self.picked[0], self.c, self.log_loss) if len(self.picked) == 1 and k < rows else None
+        if bounds is not None:
+            return self._among_by_bounds(bounds(others[0]), others, numbers, rounding)
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
         swaps = SwapKernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline, k)
@@ -115,6 +128,19 @@ class Replacements(DeadlineTask):
             found.append(self._best(position, others, numbers, rounding, which[order] - k, values[order]))
         return tuple(found)
 
+    def _among_by_bounds(
+        self, bounds: Array, others: Array, numbers: Indices, rounding: Array | None
+    ) -> ReplacementLists:
+        """As `among`, given a bound on the loss with each column in each place, (k, P)."""
+        found: list[tuple[Replacement, ...] | None] = []
+        for position, low in enumerate(bounds):
+            low = np.maximum(low, 0.5)  # every loss is at least 1
+            cutoff = self.cutoffs[position] if self.cutoffs else np.inf
+            which = np.flatnonzero(low <= to_loss(self._above(cutoff)))
+            which = which[np.argsort(low[which], kind="stable")].astype(np.int32)
+            found.append(self._best(position, others, numbers, rounding, which, np.log(low[which])))
+        return tuple(found)
+
     def _best(
         self,
         position: int,
@@ -123,17 +149,22 @@ class Replacements(DeadlineTask):
         rounding: Array | None,
         which: NDArray[np.int32],
         values: Array,
-    ) -> tuple[Replacement, ...]:
-        """The first few of the columns `which`, in the order of the kernel's losses `values`; theirs are the SVD's."""
+    ) -> tuple[Replacement, ...] | None:
+        """The first few of the columns `which`, by the losses that the SVD gives, or None where time is over.
+
+        `values` are the kernel's losses, or bounds on them, in ascending order.
+        """
         kept: list[Replacement] = []
         for first in range(0, len(which), BATCH):
+            if time.perf_counter() > self.deadline:
+                return None
             last = kept[NEAREST - 1].log_loss if len(kept) >= NEAREST else np.inf
             if values[first] > self._above(last):
                 break
             some = which[first : first + BATCH]
             losses = self._log_losses(position, others[:, :, some], _part(rounding, some))
             kept += [
-                Replacement(loss, int(numbers[p]), others[:, :, p])
+                Replacement(loss, int(numbers[p]), others[:, :, p].copy())
                 for loss, p in zip(losses.tolist(), some.tolist(), strict=True)
                 if loss < np.inf
             ]
@@ -143,10 +174,11 @@ class Replacements(DeadlineTask):
     def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
         """The log-losses with each of these columns (n, D, m) in one place, infinite where the subset is dependent."""
         k, m = self.picked.shape[2], columns.shape[2]
-        stack = np.repeat(self.picked[None], m, axis=0)
-        stack[..., position] = np.moveaxis(columns, 2, 0)
         if m == 0:
             return np.zeros(0)
+        picked, columns = self._fewer_rows(columns)
+        stack = np.repeat(picked[None], m, axis=0)
+        stack[..., position] = np.moveaxis(columns, 2, 0)
         # as in `direction_rank`
         size = np.linalg.norm(stack, axis=2)
         if self.rounding is not None and rounding is not None:
@@ -159,6 +191,27 @@ class Replacements(DeadlineTask):
             s = spectrum(stack[i] / np.where(size[i] > 0, size[i], 1.0)[:, None, :])
             losses[i] = losses[i] if (s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)).all() else np.inf
         return losses
+
+    @cached_property
+    def _span(self) -> tuple[Array, Array]:
+        """An orthonormal basis of the picked columns' span at each point, and their coordinates in it."""
+        basis, inside = np.linalg.qr(self.picked)
+        return basis, inside
+
+    def _fewer_rows(self, columns: Array) -> tuple[Array, Array]:
+        """The picked columns and others (n, D, m) in k + 1 rows, where there are more: each of the others alone has the
+        same products with the picked ones, and the same length.
+        """
+        n, rows, k = self.picked.shape
+        if rows <= k + 1:
+            return self.picked, columns
+        basis, inside = self._span
+        within, rest = np.zeros((n, k, columns.shape[2])), columns
+        for _ in range(2):  # twice, so that the rest is orthogonal to the basis to rounding
+            part = np.swapaxes(basis, 1, 2) @ rest
+            within, rest = within + part, rest - basis @ part
+        off = np.linalg.norm(rest, axis=1, keepdims=True)
+        return np.concatenate([inside, np.zeros((n, 1, k))], axis=1), np.concatenate([within, off], axis=1)
 
     def _above(self, log_loss: float) -> float:
         """What no log-loss of the kernel's exceeds where the SVD's is this one.

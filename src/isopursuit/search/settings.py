@@ -11,6 +11,7 @@ in select.py and explain.py. Without a time limit they have no effect.
 
 # ------------------------------------------------------------------------------------------------ shares of the time
 VOLUME_SHARE = 0.05  # for pivoted QRs, which give a first answer (guess: an answer must exist early)
+PAIR_SHARE = 0.4  # for starts by the pair cost over a source (guess)
 GREEDY_SHARE = 0.3  # for the greedy start; it is worth waiting for, but swaps improve other starts as well (guess)
 PRUNED_SHARE = 0.2  # for isometry pursuit, and again for the search among the columns it leaves (guess)
 SWAP_SHARE = 0.8  # for swaps and kicks, before pairs and recombination (kept)
@@ -39,8 +40,10 @@ DETOUR = 0.05  # by which the loss may rise from kick to kick, relative to its d
 SOURCE_ROUNDS = 4  # searches among resident columns, each followed by passes (guess)
 
 # ------------------------------------------------------------------------------------------------ memory
+SOURCE_ENTRIES = 2**22  # entries from which on an array is searched in passes if k < rows (guess)
 RESIDENT = 1024  # columns drawn at random that are loaded first (guess)
 MAX_KICK_COLUMNS = 2 * RESIDENT  # resident columns among which kicks are tried (guess)
+PAIR_ROOM = 8192  # columns of least pair cost that a pass loads (guess: 5 to 17 passes for 50 of 200,000 columns)
 MIN_ROOM = 2 * RESIDENT  # columns that may be loaded however little memory there is (guess)
 BYTES_PER_ENTRY = 96  # of a loaded column: a few float64 copies of it in the kernels (derived: 12 × 8)
 MAX_TREE_COLUMNS = 5_000  # columns of a source that the tree takes at once (guess: it copies them once a node)

@@ -16,7 +16,7 @@ from isopursuit.rank import unit_columns
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.objective import Objective
-from isopursuit.search.pass_tasks import FirstEqual
+from isopursuit.search.pass_tasks import FirstEqual, Lengths
 from isopursuit.search.passes import usable
 from isopursuit.search.pool import CallerNumbers, Pool
 from isopursuit.search.settings import RESIDENT
@@ -56,7 +56,10 @@ class SourcePool(Pool):
 
     def _first_pass(self, excluded: Indices) -> None:
         k = self.k
-        everything = Screen(np.eye(self.rows), None, self.columns.transform, RESIDENT, band=1.0)
+        transform = self.columns.transform
+        everything = Screen(np.eye(self.rows), None, transform, RESIDENT, band=1.0)
+        if k < self.rows:
+            everything = Lengths(np.eye(1), None, transform, RESIDENT, band=1.0)
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)

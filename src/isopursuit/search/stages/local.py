@@ -30,6 +30,7 @@ from isopursuit.search.settings import (
     PIVOTED,
     VOLUME_SHARE,
 )
+from isopursuit.search.stages.pairs import pair_subset
 from isopursuit.search.swaps import Subset, greedy_subset, include_first, swap_descent
 from isopursuit.search.volume import grow_volume, large_volume
 
@@ -117,6 +118,9 @@ class LocalSearchRun:
         if begin is None:
             greedy = greedy_subset(columns, self.c, self.include, self.k, greedy_clock)
             complete = [greedy] if len(greedy) == self.k else []
+            if self.k < self.rows:
+                pairs = pair_subset(self.X, self.include, self.k, greedy_clock)
+                complete += [pairs] if len(pairs) == self.k else []
             waiting = sorted([first[-1], *complete], key=self.kernel.loss)
         return self._descend_and_kick(waiting, starts, kicks, greedy_clock, visit)
 

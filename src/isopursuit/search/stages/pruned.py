@@ -27,8 +27,8 @@ class PursuitPruned:
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At one point in memory, where the pursuit does not take long."""
-        small = pool.count * pool.rows**2 <= PURSUIT_WORK and pool.rows <= PURSUIT_ROWS
+        """At one point in memory, for as many columns as rows, where the pursuit does not take long."""
+        small = pool.k == pool.rows and pool.count * pool.rows**2 <= PURSUIT_WORK and pool.rows <= PURSUIT_ROWS
         return isinstance(pool, ArrayPool) and pool.points == 1 and small and can_bound(pool, incumbent)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:

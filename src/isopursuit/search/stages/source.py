@@ -20,9 +20,17 @@ from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pass_tasks import BestAddition, BestColumn, SwapCandidates, limit_with_ties
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import BYTES_PER_ENTRY, GREEDY_SHARE, MAX_KICK_COLUMNS, RESIDENT, SOURCE_ROUNDS
+from isopursuit.search.settings import (
+    BYTES_PER_ENTRY,
+    GREEDY_SHARE,
+    MANY_COLUMNS,
+    MAX_KICK_COLUMNS,
+    RESIDENT,
+    SOURCE_ROUNDS,
+)
 from isopursuit.search.stages.local import LocalSearch
-from isopursuit.search.swaps import lower_than, swap_descent
+from isopursuit.search.swap_bounds import steepest_descent
+from isopursuit.search.swaps import Subset, lower_than, swap_descent
 from isopursuit.search.volume import large_volume
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK
@@ -35,8 +43,9 @@ class GreedyPasses:
     share: float = GREEDY_SHARE
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """For columns that are read in passes."""
-        return pool.X is None
+        """For columns that are read in passes; not if many are to be picked and a subset is known."""
+        known = incumbent.log_loss < np.inf and pool.k > MANY_COLUMNS
+        return pool.X is None and not (known and pool.missing > 1)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Offer the greedy subset; where at most one column was missing it is the best of all."""
@@ -69,11 +78,17 @@ class SwapPasses:
         return pool.X is None and pool.missing > 0
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Improve the incumbent until no single swap with any column does."""
+        """Improve the incumbent until no single swap with any column does.
+
+        With fewer columns than rows swaps with all columns come first: columns drawn at random are far from the best.
+        """
+        fewer = pool.k < pool.rows and len(incumbent.subset) == pool.k and incumbent.log_loss < np.inf
+        local = LocalSearch(0 if fewer else self.starts, self.kicks, self.rng, resume=fewer)
         for number in range(SOURCE_ROUNDS):
-            stop = LocalSearch(self.starts, self.kicks, self.rng).run(pool, incumbent, clock)
-            if stop is not None:
-                return stop
+            if number > 0 or not fewer:
+                stop = local.run(pool, incumbent, clock)
+                if stop is not None:
+                    return stop
             if number > 0 and incumbent.swap_optimal:  # the same subset, not one that is lower by rounding
                 break
             if not self._descend(pool, incumbent, clock):
@@ -82,7 +97,7 @@ class SwapPasses:
 
     def _descend(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
         """Swaps with all columns, a pass at a time; True if in the end none improves."""
-        room = max(RESIDENT, self.memory // (BYTES_PER_ENTRY * pool.k))
+        room = max(RESIDENT, self.memory // (BYTES_PER_ENTRY * pool.rows))
         free = range(len(pool.include), pool.k)
         while not clock.expired:
             subset = np.concatenate([pool.include, np.setdiff1d(incumbent.subset, pool.include)])
@@ -97,10 +112,10 @@ class SwapPasses:
             numbers, keys, _ = found.parts[0]
             few = np.flatnonzero(np.isin(positions, numbers[np.argsort(-keys, kind="stable")[:MAX_KICK_COLUMNS]]))
             pool.load(positions[few], values[:, few])
-            columns = np.ascontiguousarray(np.concatenate([here, values[:, few]], axis=1).T)
-            kernel = SwapKernel(columns, pool.c, clock.deadline, pool.k)
-            swapped, loss = swap_descent(kernel, np.arange(pool.k, dtype=np.int32), free, clock)
+            swapped, loss = _descent(np.concatenate([here, values[:, few]], axis=1), free, pool, clock)
             incumbent.evaluations += 1
+            if incumbent.report():
+                return False
             if incumbent.offer(np.concatenate([subset, positions[few]])[swapped], loss, "swaps over all columns"):
                 continue
             if not _swap_once(pool, incumbent, subset, (positions, values), clock):
@@ -109,9 +124,31 @@ class SwapPasses:
         return False
 
 
+def _descent(columns: Array, free: range, pool: Pool, clock: Clock) -> tuple[Subset, float]:
+    """Swaps among these columns (rows, m), the first k of which are the subset.
+
+    With fewer columns than rows the best swap of all comes each time, otherwise the best one for each place in turn.
+    """
+    subset = np.arange(pool.k, dtype=np.int32)
+    found = steepest_descent(columns, subset, free, pool.c, clock) if pool.k < pool.rows else None
+    if found is not None:
+        return found
+    kernel = SwapKernel(np.ascontiguousarray(columns.T), pool.c, clock.deadline, pool.k)
+    return swap_descent(kernel, subset, free, clock)
+
+
 def _swap_once(pool: Pool, incumbent: Incumbent, subset: Indices, others: tuple[Indices, Array], clock: Clock) -> bool:
     """Make the best swap with any of these columns (positions, values), if one improves the incumbent `subset`."""
     here, (positions, values) = pool.at_hand(subset), others
+    if pool.k < pool.rows:
+        all_columns = np.concatenate([here, values], axis=1)
+        free, start = range(len(pool.include), pool.k), np.arange(pool.k, dtype=np.int32)
+        found = steepest_descent(all_columns, start, free, pool.c, clock)
+        if found is not None:
+            swapped, loss = found
+            new = swapped[swapped >= pool.k] - pool.k
+            pool.load(positions[new], values[:, new])
+            return incumbent.offer(np.concatenate([subset, positions])[swapped], loss, "swaps over all columns")
     place, best = -1, BestColumn(lower_than(incumbent.log_loss))
     for i in range(len(pool.include), pool.k):
         if clock.expired:
@@ -158,8 +195,8 @@ def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
     rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
     if rank < pool.k:
         raise RankError(
-            f"The columns have {pool.k} rows but those that can be picked have rank {rank}, so every subset has "
-            f"infinite loss. Pass k={rank} to `select` for their {rank}-dimensional row space, or drop dependent rows."
+            f"The columns that can be picked have rank {rank}, so any {pool.k} of them are dependent and have infinite "
+            f"loss. Pass k={rank} or less."
         )
     return subset, seen, finished
 
@@ -179,10 +216,10 @@ def _next_column(pool: Pool, subset: Indices) -> BestAddition:
 def _farthest(pool: Pool, subset: Indices) -> int:
     """The resident column whose direction is farthest from the span of the subset; −1 where all lie in it."""
     unit = unit_columns(pool.resident_columns)
-    span, _ = np.linalg.qr(unit[:, pool.place(subset)]) if len(subset) else (np.zeros((pool.k, 0)), None)
+    span, _ = np.linalg.qr(unit[:, pool.place(subset)]) if len(subset) else (np.zeros((pool.rows, 0)), None)
     for _ in range(2):
         unit = unit - span @ (span.T @ unit)
     off = np.linalg.norm(unit, axis=0)
     off[np.isin(pool.resident_positions, np.union1d(subset, pool.include))] = 0.0
     best = int(off.argmax())
-    return int(pool.resident_positions[best]) if off[best] > pool.k * np.finfo(np.float64).eps else -1
+    return int(pool.resident_positions[best]) if off[best] > pool.rows * np.finfo(np.float64).eps else -1

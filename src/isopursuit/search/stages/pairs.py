@@ -1,0 +1,234 @@
+"""A start for fewer columns than rows: few pairs that are far from orthogonal, lengths near 1.
+
+The pair cost of a subset S with Gram matrix G is
+
+    ‖G − I‖² = Σ_i (‖x_i‖² − 1)² + 2 Σ_(i<j) (x_iᵀx_j)²,
+
+which the loss is close to c²/4 times of, above k, where G is close to I. A column p that joins S adds
+a_p = (‖x_p‖² − 1)² + 2 Σ_(j in S) (x_jᵀx_p)²: greedy search by this cost takes one product of all columns with a vector
+for each pick. a_p never falls while columns join. So a pass over a source loads the columns of least a_p, and picks are
+made among them for as long as the least of theirs is below that of all others at the time of the pass, and some more
+where that would take many passes. In the place of column i with cost a_i, column p changes the pair cost by
+a_p − 2 (x_iᵀx_p)² − a_i; a pass loads the columns that lower it most, until there are none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isopursuit._types import Array, Indices
+from isopursuit.backend import namespace, on_host
+from isopursuit.clock import Clock
+from isopursuit.loss.penalty import log_spectral_loss
+from isopursuit.rank import spectrum
+from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.passes import on_same_device, pieces, usable
+from isopursuit.search.pool import Pool
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_KICK_COLUMNS, PAIR_ROOM, PAIR_SHARE
+from isopursuit.search.swaps import Subset
+from isopursuit.sources.tasks import Transform
+from isopursuit.sources.topk import TopK
+
+MOST_PASSES = 10  # of a greedy search by the pair cost (guess: more hardly lower the cost)
+LEAST_GAIN = 1e-9  # by which a swap must lower the pair cost, relative to 1 + that cost (chosen: above rounding)
+
+
+@dataclass(frozen=True)
+class PairCandidates:
+    """The columns of the least pair cost with `others` (m, rows); with `costs` (m,), those that lower the cost most if
+    they replace one of the others, whose own costs these are (minus infinity: that one stays).
+
+    Computed in the precision of the columns: nothing is proved from it. Keys are costs, or how much they fall, where
+    more is better.
+    """
+
+    others: Array
+    costs: Array | None
+    transform: Transform
+    excluded: Indices
+    room: int
+    bar: float = -np.inf
+
+    @property
+    def work(self) -> int:
+        """Multiplications for one column."""
+        return self.others.size + self.others.shape[1]
+
+    def __call__(self, block: Any, first: int) -> TopK:
+        """Those of one block."""
+        parts = [self.keys(z, first + start) for start, z in pieces(block, self.transform, exact=False)]
+        return TopK.pick(block, first, None, np.concatenate(parts), self.room, self.bar)
+
+    def keys(self, z: Any, first: int) -> Array:
+        """How much adding, or swapping, each column lowers the cost; minus infinity for what cannot be picked."""
+        xp = namespace(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = xp.einsum("dp,dp->p", z, z)
+            alone = (on_host(squares).astype(np.float64) - 1) ** 2
+            v = on_same_device(self.others.astype(on_host(squares).dtype), z) @ z
+            v = v * v
+            keys = -alone - 2 * on_host(v.sum(0))
+            if self.costs is not None:
+                keys = keys + on_host((2 * v + on_same_device(self.costs, z)[:, None]).max(0) if len(z) else 0.0)
+        return np.where(usable(on_host(squares), first, self.excluded) & np.isfinite(keys), keys, -np.inf)
+
+    def merge(self, one: TopK, other: TopK) -> TopK:
+        """Both."""
+        return one.joined(other)
+
+    def after(self, answer: TopK) -> PairCandidates:
+        """Columns below all that fill the room need not come along."""
+        return replace(self, bar=max(self.bar, answer.bar))
+
+
+@dataclass(frozen=True)
+class PairPasses:
+    """Greedy search and swaps by the pair cost over all columns of a source, several picks for a pass."""
+
+    memory: int
+    share: float = PAIR_SHARE
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """For columns that are read in passes, if fewer than rows and more than one are to be picked."""
+        return pool.X is None and pool.k < pool.rows and pool.missing > 1
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Offer the subset that the swaps end in."""
+        room = max(min(PAIR_ROOM, self.memory // (BYTES_PER_ENTRY * pool.rows)), 2 * pool.k)
+        subset = self._greedy(pool, room, clock)
+        if subset is None:
+            return None
+        self._offer(pool, incumbent, subset)
+        while not clock.expired:
+            here = pool.at_hand(subset)
+            task = self._task(pool, here, subset, room, _own_costs(here, len(pool.include)))
+            found: TopK | None = pool.ask(task, clock)
+            if found is None:
+                break
+            positions, values, _ = _best_first(pool, found)
+            columns = np.concatenate([here, values], axis=1)
+            swapped = pair_swaps(columns[None], np.arange(pool.k, dtype=np.int32), len(pool.include), clock)
+            few = slice(0, MAX_KICK_COLUMNS)
+            new = np.union1d(np.arange(len(positions))[few], swapped[swapped >= pool.k] - pool.k)
+            pool.load(positions[new], values[:, new])
+            if (swapped < pool.k).all():
+                break
+            subset = np.concatenate([subset, positions])[swapped]
+            self._offer(pool, incumbent, subset)
+            if incumbent.report():
+                return StopReason.INTERRUPTED
+        return None
+
+    def _greedy(self, pool: Pool, room: int, clock: Clock) -> Indices | None:
+        """The included columns and those that greedy search by the pair cost adds; None where there is no time."""
+        subset, least = pool.include, -(-pool.missing // MOST_PASSES)
+        positions, values, left = np.zeros(0, np.intp), np.zeros((pool.rows, 0)), -np.inf
+        while len(subset) < pool.k:
+            here = pool.at_hand(subset)
+            found: TopK | None = pool.ask(self._task(pool, here, subset, room), clock)
+            if found is not None:
+                positions, values, left = _best_first(pool, found)
+            else:  # no time for a pass: the columns of the last one complete the subset
+                least = pool.k
+            fresh = ~np.isin(positions, subset)
+            positions, values = positions[fresh], values[:, fresh]
+            count = min(pool.k - len(subset), len(positions))
+            if count == 0:
+                return None
+            picks = _picks(values, here, count, least, -left)
+            pool.load(positions[picks], values[:, picks])
+            subset = np.concatenate([subset, positions[picks]])
+        return subset
+
+    def _task(self, pool: Pool, here: Array, subset: Indices, room: int, costs: Array | None = None) -> PairCandidates:
+        excluded = np.union1d(pool.excluded, subset)
+        bar = -np.inf if costs is None else 0.0
+        return PairCandidates(np.ascontiguousarray(here.T), costs, pool.columns.transform, excluded, room, bar)
+
+    def _offer(self, pool: Pool, incumbent: Incumbent, subset: Indices) -> None:
+        log_loss = float(log_spectral_loss(spectrum(pool.at_hand(subset)), pool.c))
+        if log_loss < np.inf:
+            incumbent.offer(subset, log_loss, "pairs near orthogonal")
+
+
+def _picks(columns: Array, others: Array, count: int, least: int, limit: float) -> list[int]:
+    """Which columns (rows, m) greedy search by the pair cost adds to the others: at most `count`, and beyond `least` of
+    them only those that add no more than the limit.
+    """
+    costs = _joining_costs(columns[None], others[None])
+    picks: list[int] = []
+    while len(picks) < count:
+        best = int(costs.argmin())
+        if len(picks) >= least and not costs[best] <= limit:
+            break
+        picks.append(best)
+        costs += 2 * (columns.T @ columns[:, best]) ** 2
+        costs[best] = np.inf
+    return picks
+
+
+def pair_subset(X: Array, include: Indices, k: int, clock: Clock) -> Subset:
+    """Greedy search by the pair cost, then swaps by it, among the columns X (n, rows, P).
+
+    At many points costs are summed. Fewer than k columns are returned where the time is over.
+    """
+    subset = include.tolist()
+    costs = _joining_costs(X, X[:, :, subset])
+    costs[subset] = np.inf
+    while len(subset) < k and not clock.expired:
+        best = int(costs.argmin())
+        subset.append(best)
+        costs += 2 * ((X[:, None, :, best] @ X)[:, 0] ** 2).sum(axis=0)
+        costs[best] = np.inf
+    found = np.array(subset, dtype=np.int32)
+    return pair_swaps(X, found, len(include), clock) if len(found) == k else found
+
+
+def pair_swaps(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:
+    """Make the best single swap by the pair cost among the columns X (n, rows, P), until none lowers it."""
+    subset = subset.copy()
+    free = range(fixed, len(subset))
+    products = np.swapaxes(X[:, :, subset], 1, 2) @ X
+    alone = ((np.einsum("idp,idp->ip", X, X) - 1) ** 2).sum(axis=0)
+    most = 10 * len(subset)  # swaps, at most (guess)
+    for _ in range(most if len(free) else 0):
+        if clock.expired:
+            break
+        squares = (products**2).sum(axis=0)
+        total = alone + 2 * squares.sum(axis=0)
+        own = alone[subset] + 2 * (squares[:, subset].sum(axis=0) - squares[np.arange(len(subset)), subset])
+        gains = (own[free, None] + 2 * squares[free]) - total
+        gains[:, subset] = -np.inf
+        place, column = np.unravel_index(int(gains.argmax()), gains.shape)
+        if not gains[place, column] > LEAST_GAIN * (1 + own.sum()):
+            break
+        subset[fixed + place] = column
+        products[:, fixed + place] = (X[:, None, :, column] @ X)[:, 0]
+    return subset
+
+
+def _joining_costs(columns: Array, others: Array) -> Array:
+    """What each of the columns (n, rows, m) adds to the pair cost of the others (n, rows, j)."""
+    alone = ((np.einsum("idp,idp->ip", columns, columns) - 1) ** 2).sum(axis=0)
+    return alone + 2 * ((np.swapaxes(others, 1, 2) @ columns) ** 2).sum(axis=(0, 1))
+
+
+def _own_costs(subset: Array, fixed: int) -> Array:
+    """What each column of the subset (rows, k) adds to the pair cost; minus infinity for those that stay."""
+    gram = subset.T @ subset
+    lengths = np.diag(gram)
+    costs = (lengths - 1) ** 2 + 2 * ((gram**2).sum(axis=0) - lengths**2)
+    costs[:fixed] = -np.inf
+    return costs
+
+
+def _best_first(pool: Pool, found: TopK) -> tuple[Indices, Array, float]:
+    """Positions and columns (rows, m) that a pass returned, the largest keys first, and the largest key left out."""
+    found = found.trimmed()
+    numbers, keys, _ = found.parts[0]
+    positions, values = pool.columns_of(found)
+    order = np.argsort(-keys[np.searchsorted(numbers, positions)], kind="stable")
+    return positions[order], values[:, order], found.left

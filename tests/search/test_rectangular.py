@@ -1,0 +1,211 @@
+"""Fewer columns than rows, against brute force that does not use the library: all subsets, NumPy's singular values."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import isopursuit as ip
+from isopursuit.errors import RankError, ShapeError
+from isopursuit.search import exact
+
+CLOSE = 1e-9  # relative: what "optimal" promises
+
+
+def loss_of(points, subset, c):
+    """The summed loss of these columns at all points, by the paper's formula."""
+    total = 0.0
+    for X in points:
+        s = np.linalg.svd(X[:, list(subset)], compute_uv=False)
+        if s[-1] < 1e-12 * s[0]:
+            return math.inf
+        u = s**c
+        with np.errstate(over="ignore"):
+            total += float(((np.exp(u) + np.exp(1 / u)) / (2 * math.e)).sum())
+    return total
+
+
+class Problem:
+    """A random problem: columns at one to three points, k of them, some included and some excluded."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.rows = int(rng.integers(2, 9))
+        self.k = int(rng.integers(1, min(self.rows - 1, 5) + 1))
+        P = int(rng.integers(self.k + 2, 17))
+        self.c = float(rng.choice([0.3, 1.0, 2.0]))
+        n = int(rng.choice([1, 1, 2, 3]))
+        lengths = np.exp(0.4 * rng.normal(size=(n, 1, P)))
+        X = rng.normal(size=(n, self.rows, P))
+        if rng.random() < 0.3:  # one direction dominates
+            X += 2 * rng.normal(size=(n, self.rows, 1))
+        X *= lengths / np.linalg.norm(X, axis=1, keepdims=True)
+        self.points = list(X)
+        self.include = rng.choice(P, int(rng.integers(0, min(self.k, 2) + 1)), replace=False)
+        others = np.setdiff1d(np.arange(P), self.include)
+        spare = P - self.k - 1
+        self.exclude = rng.choice(others, int(rng.integers(0, min(spare, 2) + 1)), replace=False)
+        self.free = np.setdiff1d(others, self.exclude)
+
+    @property
+    def X(self):
+        return self.points[0] if len(self.points) == 1 else self.points
+
+    @property
+    def given(self):
+        return {"k": self.k, "include": self.include.tolist(), "exclude": self.exclude.tolist()}
+
+    def loss(self, subset):
+        return loss_of(self.points, subset, self.c)
+
+    def subsets(self):
+        missing = self.k - len(self.include)
+        return (tuple(self.include) + some for some in combinations(self.free, missing))
+
+    def best(self):
+        return min(self.loss(subset) for subset in self.subsets())
+
+    def greedy(self):
+        subset = list(self.include)
+        while len(subset) < self.k:
+            rest = [p for p in self.free if p not in subset]
+            losses = [self.loss([*subset, p]) for p in rest]
+            subset.append(rest[int(np.argmin(losses))])
+        return subset
+
+    def check(self, found):
+        """What every answer must satisfy."""
+        subset = found.indices.tolist()
+        assert len(set(subset)) == self.k
+        assert set(self.include) <= set(subset)
+        assert not set(self.exclude) & set(subset)
+        assert found.loss == pytest.approx(self.loss(subset), rel=1e-9)
+        best = self.best()
+        assert found.lower_bound <= best * (1 + CLOSE)
+        assert found.loss >= best * (1 - CLOSE)
+        if found.status == "optimal":
+            assert found.loss == pytest.approx(best, rel=CLOSE)
+
+
+def check_arrays(seed):
+    problem = Problem(seed)
+    for search in (ip.exact_search, ip.brute_search, ip.exchange_search):
+        problem.check(search(problem.X, problem.c, **problem.given))
+    found = ip.brute_search(problem.X, problem.c, **problem.given)
+    assert found.status == "optimal"
+    found = ip.greedy_search(problem.X, problem.c, **problem.given)
+    problem.check(found)
+    assert found.loss == pytest.approx(problem.loss(problem.greedy()), rel=1e-9)
+    with mock.patch.object(exact, "FEW_SUBSETS", 0):  # without brute force inside
+        found = ip.exact_search(problem.X, problem.c, **problem.given)
+    problem.check(found)
+    assert found.status == "optimal"
+
+
+def check_sources(seed):
+    problem = Problem(seed)
+    problem.points = problem.points[:1]
+    for search in (ip.exact_search, ip.exchange_search):
+        found = search(ip.as_source(problem.points[0]), problem.c, **problem.given)
+        problem.check(found)
+        if any("proved" in note and "swap" in note for note in found.notes):
+            check_swaps(problem, found)
+    found = ip.greedy_search(ip.as_source(problem.points[0]), problem.c, **problem.given)
+    problem.check(found)
+    assert found.loss == pytest.approx(problem.loss(problem.greedy()), rel=1e-9)
+
+
+def check_swaps(problem, found):
+    """No single swap improves."""
+    for place in found.indices:
+        kept = [p for p in found.indices if p != place]
+        if place in problem.include:
+            continue
+        for p in problem.free:
+            if p not in kept:
+                assert problem.loss([*kept, p]) >= found.loss * (1 - CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_searches_of_arrays_equal_brute_force(seed):
+    check_arrays(seed)
+
+
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_searches_of_sources_equal_brute_force(seed):
+    check_sources(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1000, 2000, 50))
+def test_a_thousand_problems(seed):
+    for one in range(seed, seed + 50):
+        check_arrays(one)
+        if one % 2:
+            check_sources(one)
+
+
+@pytest.mark.parametrize("c", [0.65, 0.75, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_of_swaps_are_below_the_losses_and_tight_near_the_ideal(seed, c):
+    from isopursuit.search.swap_bounds import SwapBounds
+
+    rng = np.random.default_rng(seed)
+    rows, k = 40, 5
+    X = rng.normal(size=(rows, 60)) / math.sqrt(rows)
+    subset = X[:, :k]
+    loss = loss_of([subset], range(k), c)
+    bounds = SwapBounds.of(subset, c, math.log(loss))
+    assert bounds is not None
+    low = bounds(X[:, k:])
+    lost = []  # of the loss above the ideal, by the bound
+    for i in range(k):
+        for p in range(X.shape[1] - k):
+            swapped = subset.copy()
+            swapped[:, i] = X[:, k + p]
+            true = loss_of([swapped], range(k), c)
+            assert low[i, p] <= true * (1 + 1e-12)
+            lost.append((true - low[i, p]) / (true - k))
+    if 0.75 <= c <= 1:  # beyond, terms of fourth order count
+        assert np.median(lost) < 0.2
+    same = bounds(subset)
+    np.testing.assert_allclose(np.diag(same), loss, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["array", "source"])
+def test_a_large_array_is_searched_as_a_source(kind, monkeypatch):
+    from isopursuit.search import inputs
+
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(20, 600)) / math.sqrt(20)).astype(np.float32)
+    monkeypatch.setattr(inputs, "SOURCE_ENTRIES", 1000)
+    found = ip.exchange_search(X if kind == "array" else ip.as_source(X), k=4, include=[7], exclude=[3])
+    assert found.loss == pytest.approx(loss_of([X.astype(float)], found.indices, 1.0), rel=1e-9)
+    assert 7 in found.indices
+    assert any("passes" in note for note in found.notes)
+    assert ip.exchange_search(X.astype(float), k=4, include=[7], exclude=[3], labels=range(600)).loss == pytest.approx(
+        found.loss, rel=1e-6
+    )
+    picked = ip.select(X, 4, method="exchange")
+    assert picked.loss == pytest.approx(loss_of([X.astype(float)], picked.indices, 1.0), rel=1e-9)
+
+
+def test_more_columns_than_the_rank_are_refused_with_the_rank():
+    X = np.random.default_rng(0).normal(size=(8, 3)) @ np.random.default_rng(1).normal(size=(3, 50))
+    for given in (X, ip.as_source(X)):
+        with pytest.raises(RankError, match="rank 3"):
+            ip.exchange_search(given, k=5)
+        assert len(ip.exchange_search(given, k=3).indices) == 3
+
+
+def test_a_source_may_have_fewer_columns_than_rows():
+    X = np.random.default_rng(0).normal(size=(30, 12)) / math.sqrt(30)
+    for search in (ip.greedy_search, ip.exchange_search, ip.exact_search):
+        found = search(ip.as_source(X), k=4)
+        assert found.loss == pytest.approx(search(X, k=4).loss, rel=1e-9)
+    with pytest.raises(ShapeError, match="12 candidates of 30 dimensions"):
+        ip.exchange_search(ip.as_source(X))
