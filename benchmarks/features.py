@@ -23,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import isopursuit as ip
+from isopursuit.estimators import IsometryFeatureSelector
 
 LIMIT = 10.0  # seconds for one of our selections
 FOLDS = 5
@@ -33,14 +33,12 @@ MODELS = {"logistic": lambda: LogisticRegression(max_iter=2000), "k-NN": KNeighb
 MARKS = "<!-- accuracy: written by `python -m benchmarks.features` -->", "<!-- /accuracy -->"
 
 
-def exact(X, y, k):
-    return ip.exact_search(X, k=k, time_limit=LIMIT).indices
+def isopursuit(relevance=None):
+    def choose(X, y, k):
+        selector = IsometryFeatureSelector(k=k, method="exact", relevance=relevance, time_limit=LIMIT)
+        return selector.fit(X, y).get_support(indices=True)
 
-
-def exact_with_relevance(X, y, k):
-    """As `IsometryFeatureSelector(relevance=f_classif)`: lengths in proportion to the F statistic, at most 1."""
-    relevance = np.nan_to_num(f_classif(X, y)[0])
-    return ip.exact_search(X * (relevance / relevance.max()), k=k, time_limit=LIMIT).indices
+    return choose
 
 
 def pivoted_qr(X, y, k):
@@ -69,10 +67,10 @@ def mrmr(X, y, k):
 
 
 METHODS = {
-    "isopursuit": exact,
+    "isopursuit": isopursuit(),
     "pivoted QR": pivoted_qr,
     "correlation filter": correlation_filter,
-    "isopursuit, relevance": exact_with_relevance,
+    "isopursuit, relevance": isopursuit(f_classif),
     "mRMR": mrmr,
 }
 

@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> None:
     if not options.resume or not options.record.exists():
         options.record.unlink(missing_ok=True)
         record.write(options.record, "environment", machine(options.jobs))
-    record.drop(options.record, options.again, options.data or ())
+    if options.again:
+        record.drop(options.record, options.again, options.data or ())
     done = record.read(options.record)
     for name in LIBRARIES:
         if name not in done.libraries:
