@@ -33,7 +33,7 @@ def main(arguments):
     for name, axis in (("test_scaling_in_columns", "P, D = 8"), ("test_scaling_in_rows", "D, P = 2000")):
         print_scaling([row for row in rows if row["name"].startswith(name)], axis)
     print_wide([row for row in rows if row["name"].startswith("test_wide[")])
-    print_search([row for row in rows if "ladder" in row["name"]])
+    print_search([row for row in rows if "test_exact" in row["fullname"]])
     for row in rows:
         if "startup" in row["fullname"]:
             print(f"{row['name']}: {next(iter(row['extra_info'].values())):.3f}")
@@ -88,12 +88,12 @@ def print_wide(rows):
 
 
 def print_search(rows):
-    print(f"\n{'exact search':<30}{'loss':>14}{'seconds':>9}{'nodes':>9}{'nodes/s':>9}  status")
+    print(f"\n{'exact search':<45}{'loss':>14}{'bound':>14}{'seconds':>9}{'nodes':>9}{'nodes/s':>9}  status")
     for row in rows:
         info = row["extra_info"]
         rate = info["nodes"] / info["seconds"]
         print(
-            f"{row['name'].removeprefix('test_'):<30}{info['loss']:>14.9g}{info['seconds']:>9.2f}"
+            f"{row['name'].removeprefix('test_'):<45}{info['loss']:>14.9g}{info['bound']:>14.9g}{info['seconds']:>9.2f}"
             f"{info['nodes']:>9}{rate:>9.0f}  {info['status']}"
         )
 

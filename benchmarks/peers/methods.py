@@ -1,4 +1,4 @@
-"""How each peer is asked for k of the columns of Z (k, P): by its documented call, for diversity alone.
+"""How each peer is asked for k of the columns of X (rows, P): by its documented call, for diversity alone.
 
 Imports stand inside the functions: a worker imports one library.
 """
@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-LIMIT = 10.0  # seconds a peer may take for one selection
-ANYTIME = 5.0  # seconds for searches that stop when told to and keep the best so far
-PATIENT = 60.0  # the exact search where the issue asks for a proof: k ≤ 10
+LIMIT = 30.0  # seconds for one selection, ours or a peer's
+SECOND_STAGE = 5.0  # seconds after which our second stage on what a convex solver left ends, the solver's time included
 SMALL_LAMBDA = 1e-3  # of the smallest λ at which nothing is picked
 USED = 1e-6  # a column is in a solution's support if its row is longer than this share of the longest
 
@@ -32,7 +31,7 @@ class Method:
 
     library: str
     call: str
-    pick: Callable[[np.ndarray, int], Picked]
+    pick: Callable[[np.ndarray, int, int], Picked]  # of X, k and a seed
     seeds: int = 1
 
 
@@ -47,6 +46,7 @@ class Library:
 
 LIBRARIES = {
     "isopursuit": Library("isopursuit", ("isopursuit",), "as orthonormal as possible, with proofs"),
+    "NumPy": Library("numpy", ("numpy",), "a random draw"),
     "scipy": Library(
         "scipy.linalg.interpolative", ("scipy",), "pivoted QR and interpolative decomposition: large volume"
     ),
@@ -65,30 +65,30 @@ LIBRARIES = {
 # ------------------------------------------------------------------------------------------------------- isopursuit
 
 
-def greedy(Z: np.ndarray, seed: int) -> Picked:
+def greedy(X: np.ndarray, k: int, seed: int) -> Picked:
     import isopursuit as ip
 
-    return Picked(ip.greedy_search(Z).indices)
+    return Picked(ip.greedy_search(X, k=k).indices)
 
 
-def two_stage(Z: np.ndarray, seed: int) -> Picked:
+def two_stage(X: np.ndarray, k: int, seed: int) -> Picked:
     import isopursuit as ip
 
-    found = ip.select(Z, time_limit=ANYTIME)
-    return Picked(found.indices, _proof(found.search, len(found.pursuit.tied)))
+    found = ip.select(X, k, method="two-stage", time_limit=LIMIT)
+    return Picked(found.indices, _proof(found.search, None if found.pursuit is None else len(found.pursuit.tied)))
 
 
-def exchange(Z: np.ndarray, seed: int) -> Picked:
+def exchange(X: np.ndarray, k: int, seed: int) -> Picked:
     import isopursuit as ip
 
-    found = ip.exchange_search(Z, time_limit=ANYTIME)
+    found = ip.exchange_search(X, k=k, time_limit=LIMIT)
     return Picked(found.indices, "optimal" if found.optimal else "none")
 
 
-def exact(Z: np.ndarray, seed: int) -> Picked:
+def exact(X: np.ndarray, k: int, seed: int) -> Picked:
     import isopursuit as ip
 
-    found = ip.exact_search(Z, time_limit=PATIENT if len(Z) <= 10 else ANYTIME)
+    found = ip.exact_search(X, k=k, time_limit=LIMIT)
     return Picked(found.indices, _proof(found))
 
 
@@ -102,78 +102,82 @@ def _proof(search: Any, among: int | None = None) -> str:
 # ------------------------------------------------------------------------------------------------- volume and leverage
 
 
-def pivoted_qr(Z: np.ndarray, seed: int) -> Picked:
+def random_draw(X: np.ndarray, k: int, seed: int) -> Picked:
+    return Picked(np.random.default_rng(seed).choice(X.shape[1], k, replace=False))
+
+
+def pivoted_qr(X: np.ndarray, k: int, seed: int) -> Picked:
     from scipy.linalg import qr
 
-    return Picked(qr(Z, mode="r", pivoting=True)[1][: len(Z)])
+    return Picked(qr(X, mode="r", pivoting=True)[1][:k])
 
 
-def interpolative(Z: np.ndarray, seed: int) -> Picked:
+def interpolative(X: np.ndarray, k: int, seed: int) -> Picked:
     from scipy.linalg.interpolative import interp_decomp
 
-    return Picked(interp_decomp(Z, len(Z), rand=False)[0][: len(Z)])
+    return Picked(interp_decomp(X, k, rand=False)[0][:k])
 
 
-def random_interpolative(Z: np.ndarray, seed: int) -> Picked:
+def random_interpolative(X: np.ndarray, k: int, seed: int) -> Picked:
     from scipy.linalg.interpolative import interp_decomp
 
-    return Picked(interp_decomp(Z, len(Z), rand=True, rng=np.random.default_rng(seed))[0][: len(Z)])
+    return Picked(interp_decomp(X, k, rand=True, rng=np.random.default_rng(seed))[0][:k])
 
 
-def maxvol(Z: np.ndarray, seed: int) -> Picked:
+def maxvol(X: np.ndarray, k: int, seed: int) -> Picked:
     import teneva
 
-    return Picked(teneva.maxvol(Z.T, e=1.001, k=1000)[0])
+    return Picked(teneva.maxvol(_leading(X, k).T, e=1.001, k=1000)[0])
 
 
-def cur(Z: np.ndarray, seed: int) -> Picked:
+def cur(X: np.ndarray, k: int, seed: int) -> Picked:
     from skmatter.sample_selection import CUR
 
-    return Picked(CUR(n_to_select=len(Z)).fit(Z.T).selected_idx_)
+    return Picked(CUR(n_to_select=k).fit(X.T).selected_idx_)
 
 
-def farthest(Z: np.ndarray, seed: int) -> Picked:
+def farthest(X: np.ndarray, k: int, seed: int) -> Picked:
     from skmatter.sample_selection import FPS
 
-    return Picked(FPS(n_to_select=len(Z), initialize="random", random_state=seed).fit(Z.T).selected_idx_)
+    return Picked(FPS(n_to_select=k, initialize="random", random_state=seed).fit(X.T).selected_idx_)
 
 
-def k_dpp(Z: np.ndarray, seed: int) -> Picked:
+def k_dpp(X: np.ndarray, k: int, seed: int) -> Picked:
     from dppy.finite_dpps import FiniteDPP
 
-    process = FiniteDPP("likelihood", L_gram_factor=Z)
-    return Picked(process.sample_exact_k_dpp(size=len(Z), random_state=np.random.RandomState(seed)))
+    process = FiniteDPP("likelihood", L_gram_factor=X)
+    return Picked(process.sample_exact_k_dpp(size=k, random_state=np.random.RandomState(seed)))
 
 
 # ----------------------------------------------------------------------------------------------- diversify, represent
 
 
-def pyversity(strategy: str) -> Callable[[np.ndarray, int], Picked]:
-    def pick(Z: np.ndarray, seed: int) -> Picked:
+def pyversity(strategy: str) -> Callable[[np.ndarray, int, int], Picked]:
+    def pick(X: np.ndarray, k: int, seed: int) -> Picked:
         from pyversity import diversify
 
-        found = diversify(Z.T, np.ones(Z.shape[1]), len(Z), strategy=strategy, diversity=1.0)
+        found = diversify(X.T, np.ones(X.shape[1]), k, strategy=strategy, diversity=1.0)
         return Picked(found.indices)
 
     return pick
 
 
-def marginal_relevance(Z: np.ndarray, seed: int) -> Picked:
+def marginal_relevance(X: np.ndarray, k: int, seed: int) -> Picked:
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
-    return Picked(maximal_marginal_relevance(Z.mean(axis=1), Z.T, lambda_mult=0.0, k=len(Z)))
+    return Picked(maximal_marginal_relevance(X.mean(axis=1), X.T, lambda_mult=0.0, k=k))
 
 
-def facility_location(Z: np.ndarray, seed: int) -> Picked:
+def facility_location(X: np.ndarray, k: int, seed: int) -> Picked:
     from apricot import FacilityLocationSelection
 
-    return Picked(FacilityLocationSelection(len(Z), metric="cosine", random_state=seed).fit(Z.T).ranking)
+    return Picked(FacilityLocationSelection(k, metric="cosine", random_state=seed).fit(X.T).ranking)
 
 
 # ------------------------------------------------------- the paper's convex program, by others; then our second stage
 
 
-def lasso(library: str) -> Callable[[np.ndarray, int], Picked]:
+def lasso(library: str) -> Callable[[np.ndarray, int, int], Picked]:
     def solve(X: np.ndarray) -> np.ndarray:
         if library == "skglm":
             from skglm import MultiTaskLasso
@@ -184,10 +188,10 @@ def lasso(library: str) -> Callable[[np.ndarray, int], Picked]:
         model = MultiTaskLasso(SMALL_LAMBDA * largest, fit_intercept=False, tol=1e-6)
         return model.fit(X, np.eye(D)).coef_.T
 
-    return lambda Z, seed: _second_stage(Z, solve)
+    return lambda X, k, seed: _second_stage(X, k, solve)
 
 
-def cone(**options: Any) -> Callable[[np.ndarray, int], Picked]:
+def cone(**options: Any) -> Callable[[np.ndarray, int, int], Picked]:
     def solve(X: np.ndarray) -> np.ndarray:
         import cvxpy as cp
 
@@ -198,35 +202,48 @@ def cone(**options: Any) -> Callable[[np.ndarray, int], Picked]:
             raise ArithmeticError("the solver gave no solution")
         return B.value
 
-    return lambda Z, seed: _second_stage(Z, solve)
+    return lambda X, k, seed: _second_stage(X, k, solve)
 
 
-def _second_stage(Z: np.ndarray, solve: Callable[[np.ndarray], np.ndarray]) -> Picked:
-    """As the paper: normalize, solve, keep the columns with weight, and the best subset of those."""
+def _second_stage(X: np.ndarray, k: int, solve: Callable[[np.ndarray], np.ndarray]) -> Picked:
+    """As the paper: normalize, solve, keep the columns with weight, and the best subset of those.
+
+    The program has as many constraints as rows and no k: where k is below the rows it is solved in the leading space.
+    """
     import isopursuit as ip
 
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        B = solve(ip.symmetric_normalize(Z))
+        B = solve(ip.symmetric_normalize(_leading(X, k)))
     lengths = np.linalg.norm(B, axis=1)
     support = np.flatnonzero(lengths > USED * lengths.max())
-    if len(support) < len(Z):
+    if len(support) < k:
         return Picked(support)
-    left = max(ANYTIME - (time.perf_counter() - began), 1.0)
-    found = ip.exact_search(Z[:, support], time_limit=left)
+    left = max(SECOND_STAGE - (time.perf_counter() - began), 1.0)
+    found = ip.exact_search(X[:, support], k=k, time_limit=left)
     return Picked(support[found.indices], _proof(found, len(support)))
 
 
+def _leading(X: np.ndarray, k: int) -> np.ndarray:
+    """The columns' coordinates in the leading k-dimensional row space, for what needs a square answer."""
+    if k == len(X):
+        return X
+    from isopursuit.rank import row_space
+
+    return row_space(X, k)
+
+
 METHODS = {
-    "exact": Method("isopursuit", "exact_search(Z)", exact),
-    "exchange": Method("isopursuit", "exchange_search(Z)", exchange),
-    "two-stage": Method("isopursuit", "select(Z)", two_stage),
-    "greedy (the paper's)": Method("isopursuit", "greedy_search(Z)", greedy),
-    "pivoted QR": Method("scipy", "qr(Z, pivoting=True)", pivoted_qr),
-    "ID": Method("scipy", "interp_decomp(Z, k, rand=False)", interpolative),
-    "ID, randomized": Method("scipy", "interp_decomp(Z, k)", random_interpolative, 5),
-    "maxvol": Method("teneva", "maxvol(Z.T, e=1.001, k=1000)", maxvol),
+    "exact": Method("isopursuit", "exact_search(X, k=k)", exact),
+    "exchange": Method("isopursuit", "exchange_search(X, k=k)", exchange),
+    "two-stage": Method("isopursuit", 'select(X, k, method="two-stage")', two_stage),
+    "greedy (the paper's)": Method("isopursuit", "greedy_search(X, k=k)", greedy),
+    "random": Method("NumPy", "choice(P, k, replace=False)", random_draw, 5),
+    "pivoted QR": Method("scipy", "qr(X, pivoting=True)", pivoted_qr),
+    "ID": Method("scipy", "interp_decomp(X, k, rand=False)", interpolative),
+    "ID, randomized": Method("scipy", "interp_decomp(X, k)", random_interpolative, 5),
+    "maxvol": Method("teneva", "maxvol(X.T, e=1.001, k=1000)", maxvol),
     "CUR": Method("scikit-matter", "CUR(n_to_select=k)", cur),
     "FPS": Method("scikit-matter", 'FPS(n_to_select=k, initialize="random")', farthest, 5),
     "DPP, greedy": Method("pyversity", 'diversify(strategy="dpp", diversity=1)', pyversity("dpp")),

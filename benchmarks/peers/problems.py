@@ -1,5 +1,6 @@
-"""The matrices that everybody gets: k rows, P columns, of which k are to be picked."""
+"""The matrices that everybody gets: at least k rows, P columns, of which k are to be picked."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,10 +9,10 @@ import numpy as np
 from isopursuit.datasets import load_iris, load_wine, load_words
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
-from isopursuit.rank import row_space, unit_columns
+from isopursuit.rank import unit_columns
 
 SCALINGS = ("raw", "unit")
-SIZES = {  # data: k; where k is below the number of rows, the leading k-dimensional row space
+SIZES = {  # data: k, the last of them (but for tokens, 384) the number of rows
     "ethanol": (2,),
     "iris": (4,),
     "words": (4, 7),
@@ -27,16 +28,17 @@ SERIES_K = 16
 
 
 class Problem(NamedTuple):
-    """`k` of `P` columns of a data set, with their own lengths ("raw") or at length 1 ("unit")."""
+    """`k` of `P` columns of a data set with `rows` rows, at their own lengths ("raw") or at length 1 ("unit")."""
 
     data: str
+    rows: int
     k: int
     P: int
     scaling: str
 
     @property
     def file(self) -> str:
-        return f"{self.data.replace(', ', '-').replace(' ', '-')}-{self.k}x{self.P}-{self.scaling}.npy"
+        return f"{self.data.replace(', ', '-').replace(' ', '-')}-{self.rows}x{self.P}-{self.scaling}.npy"
 
 
 def write_problems(folder: Path, only: set[str] | None = None) -> list[Problem]:
@@ -46,14 +48,13 @@ def write_problems(folder: Path, only: set[str] | None = None) -> list[Problem]:
     for data, sizes in SIZES.items():
         if only and data not in only:
             continue
-        X = load(data)
-        for k in sizes:
-            Z = _scaled(data, row_space(X, k) if k < len(X) else X)
-            problems += [_save(folder, data, Z, scaling) for scaling in SCALINGS]
+        X = _scaled(data, load(data))
+        problems += [problem for scaling in SCALINGS for problem in _save(folder, data, X, scaling, sizes)]
         if data == "tokens":
-            Z, order = row_space(X, SERIES_K), np.random.default_rng(0).permutation(X.shape[1])
-            problems += [_save(folder, data, Z[:, np.sort(order[:P])], "unit") for P in SERIES]
-    return problems
+            order = np.random.default_rng(0).permutation(X.shape[1])
+            for P in SERIES:
+                problems += _save(folder, data, X[:, np.sort(order[:P])], "unit", (SERIES_K,))
+    return sorted(problems, key=lambda one: (list(SIZES).index(one.data), one.k, one.P))
 
 
 def load(data: str) -> np.ndarray:
@@ -75,15 +76,15 @@ def load(data: str) -> np.ndarray:
     return ((values - values.mean(axis=0)) / values.std(axis=0)).T
 
 
-def _scaled(data: str, Z: np.ndarray) -> np.ndarray:
+def _scaled(data: str, X: np.ndarray) -> np.ndarray:
     """The paper's own matrices as they are; the others divided by one number, so that their median length is 1."""
     if data in ("breast cancer", "digits", "tokens"):
-        return Z / np.median(np.linalg.norm(Z, axis=0))
-    return Z
+        return X / np.median(np.linalg.norm(X, axis=0))
+    return X
 
 
-def _save(folder: Path, data: str, Z: np.ndarray, scaling: str) -> Problem:
-    Z = np.ascontiguousarray(unit_columns(Z) if scaling == "unit" else Z)
-    problem = Problem(data, *Z.shape, scaling)
-    np.save(folder / problem.file, Z)
-    return problem
+def _save(folder: Path, data: str, X: np.ndarray, scaling: str, sizes: Sequence[int]) -> list[Problem]:
+    X = np.ascontiguousarray(unit_columns(X) if scaling == "unit" else X)
+    problems = [Problem(data, len(X), k, X.shape[1], scaling) for k in sizes]
+    np.save(folder / problems[0].file, X)
+    return problems

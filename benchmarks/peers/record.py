@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ class Row:
     """What one method gave on one problem; without columns, `error` says why."""
 
     data: str
+    rows: int
     k: int
     P: int
     scaling: str
@@ -39,16 +40,16 @@ class Row:
 
     @property
     def problem(self) -> Problem:
-        return Problem(self.data, self.k, self.P, self.scaling)
+        return Problem(self.data, self.rows, self.k, self.P, self.scaling)
 
     @property
     def loss(self) -> float:
         return math.exp(self.log_loss) if self.log_loss < 700 else math.inf
 
 
-def judge(Z: np.ndarray, indices: list[int]) -> dict[str, float]:
-    """The one judge for everybody: l_1 and its relatives from the singular values of the k × k matrix Z[:, indices]."""
-    picked = Z[:, indices]
+def judge(X: np.ndarray, indices: list[int]) -> dict[str, float]:
+    """The one judge for everybody: l_1 and its relatives from the singular values of the matrix X[:, indices]."""
+    picked = np.asarray(X[:, indices])
     s = np.linalg.svd(picked, compute_uv=False)
     unit = picked / np.linalg.norm(picked, axis=0)
     cosines = np.abs(unit.T @ unit) - np.eye(len(indices))
@@ -63,7 +64,7 @@ def judge(Z: np.ndarray, indices: list[int]) -> dict[str, float]:
     }
 
 
-def row(problem: Problem, method: str, answer: dict[str, Any], Z: np.ndarray) -> Row:
+def row(problem: Problem, method: str, answer: dict[str, Any], X: np.ndarray) -> Row:
     """A worker's answer, judged. Of a random method's runs the one of median loss is kept."""
     key = {**problem._asdict(), "method": method}
     if "error" in answer:
@@ -72,7 +73,7 @@ def row(problem: Problem, method: str, answer: dict[str, Any], Z: np.ndarray) ->
     for indices, proof in answer["runs"]:
         if len(set(indices)) != problem.k or len(indices) != problem.k:
             return Row(**key, error=f"gave {len(set(indices))} columns", seconds=answer["seconds"])
-        judged.append((judge(Z, indices), indices, proof))
+        judged.append((judge(X, indices), indices, proof))
     judged.sort(key=lambda one: one[0]["log_loss"])
     values, indices, proof = judged[len(judged) // 2]
     timing = {"seconds": answer["seconds"], "peak_mb": answer["peak_mb"]}
@@ -113,6 +114,16 @@ def write(file: Path, kind: str, content: dict[str, Any] | Row) -> None:
     with file.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"kind": kind, **content}) + "\n")
         stream.flush()
+
+
+def drop(file: Path, methods: Collection[str], data: Collection[str]) -> None:
+    """Remove the rows of these methods on these data sets (all if none is named)."""
+    kept = [
+        line
+        for line in _lines(file)
+        if line["kind"] != "row" or line["method"] not in methods or (data and line["data"] not in data)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
 
 
 def read(file: Path = RECORD) -> Record:

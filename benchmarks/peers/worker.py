@@ -35,13 +35,13 @@ def main(library: str, core: int) -> None:
 
 def warm_up(library: str) -> dict[str, float | str]:
     """The first call of each of the library's methods, just-in-time compilation included."""
-    Z = np.random.default_rng(0).normal(size=(3, 12))
+    X = np.random.default_rng(0).normal(size=(3, 12))
     firsts = {}
     for name, method in METHODS.items():
         if method.library == library:
             began = time.perf_counter()
             try:
-                method.pick(Z, 0)
+                method.pick(X, 3, 0)
             except Exception as error:  # noqa: BLE001 - the row itself will tell
                 print(f"{name}: {error!r}", file=sys.stderr)
             firsts[name] = time.perf_counter() - began
@@ -67,9 +67,9 @@ def in_child(request: dict) -> dict:
 
 def _work(request: dict, sender) -> None:
     try:
-        Z = np.load(request["file"])
+        X = np.load(request["file"])
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        sender.send(_measure(Z, METHODS[request["method"]], request["limit"]))
+        sender.send(_measure(X, request))
     except MemoryError:
         sender.send({"error": f"needs over {MEMORY / 2**30:g} GiB"})
     except Exception as error:  # noqa: BLE001
@@ -82,13 +82,14 @@ def peak_mb() -> float:
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
-def _measure(Z: np.ndarray, method, limit: float) -> dict:
+def _measure(X: np.ndarray, request: dict) -> dict:
+    method, limit = METHODS[request["method"]], request["limit"]
     runs, seconds, spent = [], [], 0.0
     wanted = method.seeds if method.seeds > 1 else REPEATS
     while len(runs) < wanted and (spent < ENOUGH or (method.seeds > 1 and spent * (1 + 1 / len(runs)) < limit / 2)):
         began = time.perf_counter()
         with redirect_stdout(sys.stderr):
-            found = method.pick(Z, len(runs))
+            found = method.pick(X, request["k"], len(runs))
         seconds.append(time.perf_counter() - began)
         spent += seconds[-1]
         runs.append([[int(i) for i in found.indices], found.proof])
