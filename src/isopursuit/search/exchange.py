@@ -188,8 +188,10 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     if pool.X is None:
         # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
         greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
-        starting = [PairPasses(effort.memory), VolumePasses(effort.memory), greedy]
-        return [*starting, SwapPasses(starts, kicks, rng, effort.memory), *root]
+        volumes = VolumePasses(max(starts - 2, 0), rng, effort.memory)
+        more = [replace(volumes, starts=2 * starts, again=True)] if kicks else []
+        swaps = SwapPasses(starts, kicks, rng, effort.memory)
+        return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
     if kicks == 0 or pool.points > 1:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK

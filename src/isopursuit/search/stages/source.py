@@ -31,6 +31,7 @@ from isopursuit.search.settings import (
     SOURCE_ROUNDS,
     VOLUMES_SHARE,
 )
+from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import volume_passes
 from isopursuit.search.swap_bounds import steepest_descent
@@ -130,11 +131,15 @@ class SwapPasses:
 
 @dataclass(frozen=True)
 class VolumePasses:
-    """Pivoted QRs over all columns, from the longest column and from the first one, each followed by swaps with all
-    columns: near the best where lengths are similar.
+    """Pivoted QRs over all columns, each followed by swaps with all columns: near the best where lengths are similar.
+
+    They start from the longest column and the first one, unless `again`, and from `starts` random ones.
     """
 
+    starts: int
+    rng: np.random.Generator
     memory: int
+    again: bool = False
     share: float = VOLUMES_SHARE
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
@@ -144,9 +149,8 @@ class VolumePasses:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Offer the subsets that the swaps end in."""
         room = max(min(PAIR_ROOM, self.memory // (BYTES_PER_ENTRY * pool.rows)), 2 * pool.k)
-        swaps = SwapPasses(0, 0, np.random.default_rng(0), self.memory)
-        free = np.setdiff1d(pool.resident_positions, pool.include)
-        for first in (free[:0], free[:1]):
+        swaps = SwapPasses(0, 0, self.rng, self.memory)
+        for first in self._firsts(pool):
             subset = volume_passes(pool, first, room, clock)
             if subset is None:
                 return None
@@ -161,6 +165,17 @@ class VolumePasses:
             if incumbent.report():
                 return StopReason.INTERRUPTED
         return None
+
+    def _firsts(self, pool: Pool) -> list[Indices]:
+        """Where the QRs start: anywhere, at the first column, at random resident ones."""
+        assert isinstance(pool, SourcePool)
+        lowest = np.setdiff1d(np.arange(len(pool.excluded) + 1), pool.excluded)[:1]
+        pool.load(lowest, pool.taken(lowest))
+        free = np.setdiff1d(pool.resident_positions, pool.include)
+        drawn = self.rng.choice(free, min(self.starts, len(free)), replace=False)[:, None]
+        usable = [one for one in drawn if pool.at_hand(one).any()]
+        fixed = [] if self.again else [lowest[:0], *([lowest] if pool.at_hand(lowest).any() else [])]
+        return [*fixed, *usable]
 
 
 def _descent(columns: Array, free: range, pool: Pool, clock: Clock) -> tuple[Subset, float]:
