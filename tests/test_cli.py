@@ -440,7 +440,7 @@ def test_a_report_of_a_few_with_others_excluded_and_included(wine, method):
     some = ("--must-exclude", "ash", "--must-include", "hue")
     done = run("select", wine, "--standardize", "--features", "-k", "3", *some, "--method", method, "--report", page)
     assert done.returncode == 0, done.stderr
-    assert "3 of 13 features" in page.read_text(encoding="utf-8")
+    assert "3 of 13 columns" in page.read_text(encoding="utf-8")
 
 
 def test_a_report_of_a_table_with_fewer_rows_than_columns(tmp_path):

@@ -79,12 +79,15 @@ def test_a_source_is_refused_before_a_pass(tmp_path, kind):
     x = {
         "array": TALL, "file": str(tmp_path / "x.npy"), "map": np.load(tmp_path / "x.npy", mmap_mode="r"),
     }[kind]  # fmt: skip
-    for options, error in (
-        ({}, ShapeError),
-        ({"k": 7}, ParameterError),
-        ({"k": 7, "standardize": True}, ParameterError),
+    source = ip.as_source(x) if kind == "array" else x
+    for call, options, error in (
+        (ip.exchange_search, {}, ShapeError),
+        (ip.exchange_search, {"k": 7}, ParameterError),
+        (ip.select, {}, ShapeError),
+        (ip.isometry_pursuit, {"k": 7}, ParameterError),
+        (ip.as_source, {"leading": 7, "standardize": True}, ParameterError),
     ):
-        used, answer = peak(ip.as_source, x, **options)
+        used, answer = peak(call, source, **options)
         assert isinstance(answer, error)
         assert "Did you mean vectors='rows'" in str(answer)
         assert used < TALL.nbytes
@@ -92,10 +95,15 @@ def test_a_source_is_refused_before_a_pass(tmp_path, kind):
 
 def test_a_tall_source_is_loaded_and_picked_from_as_its_array_is(tmp_path):
     np.save(tmp_path / "x.npy", TALL / 200)
-    used, columns = peak(ip.as_source, str(tmp_path / "x.npy"), k=3)
+    used, columns = peak(ip.as_source, str(tmp_path / "x.npy"), leading=3)
     assert used < 10 * TALL.nbytes
     assert columns.shape == (3, 6)
-    one, other = ip.select(columns, method="exact"), ip.select(TALL / 200, 3, method="exact")
+    one, other = ip.select(columns, method="exact"), ip.select(TALL / 200, 3, space="leading", method="exact")
+    assert one.indices.tolist() == other.indices.tolist()
+    assert one.loss == pytest.approx(other.loss)
+    used, one = peak(ip.select, str(tmp_path / "x.npy"), 3, method="exact")
+    assert used < 10 * TALL.nbytes
+    other = ip.select(TALL / 200, 3, method="exact")
     assert one.indices.tolist() == other.indices.tolist()
     assert one.loss == pytest.approx(other.loss)
 
@@ -103,7 +111,7 @@ def test_a_tall_source_is_loaded_and_picked_from_as_its_array_is(tmp_path):
 def test_a_tall_source_is_standardized_as_its_array_is():
     X = 3 + 2 * rng.normal(size=(20, 8))
     X[4] = 7.0
-    columns = ip.as_source(X, k=4, standardize=True)
+    columns = ip.as_source(X, leading=4, standardize=True)
     Z = np.delete(X, 4, axis=0)
     Z = (Z - Z.mean(axis=1, keepdims=True)) / Z.std(axis=1, keepdims=True)
     assert any("constant: 1 rows" in note for note in columns.notes)
@@ -124,7 +132,7 @@ def test_a_tall_source_that_does_not_fit_is_refused():
         take = fold
 
     with pytest.raises(ShapeError, match=r"500 candidates of 2000000 dimensions. Did you mean vectors='rows'"):
-        ip.as_source(Huge(), k=50)
+        ip.exchange_search(ip.as_source(Huge()), k=50)
 
 
 # ----------------------------------------------------------------------------------------------------- identifiers

@@ -170,7 +170,7 @@ def test_another_matrix_is_refused(iris):
 
 def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the_picked():
     wine = load_wine()
-    picked = ip.select(wine.matrix(), k=3, method="exact", labels=[f"bottle {i}" for i in range(178)])
+    picked = ip.select(wine.matrix(), k=3, method="exact", unit="median", labels=[f"bottle {i}" for i in range(178)])
     table = Table(wine.values, wine.features, tuple(range(178)), numbers=tuple(range(1000, 1178)))
     page = report_html(picked, wine.matrix(), candidates="rows", table=table)
     text = words(re.sub(r"(?s)<(style|script)>.*?</\1>", "", page))

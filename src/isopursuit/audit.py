@@ -161,7 +161,9 @@ class Audit:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the given columns with their prices, the bound, the best swap and the best subset found."""
         given = self.given.as_dict()
-        kept = ("indices", "labels", "c", "k", "loss", "log_loss", "lower_bound", "gap", "choices", "alternatives")
+        kept = (
+            "indices", "labels", "c", "k", "unit", "loss", "log_loss", "lower_bound", "gap", "choices", "alternatives",
+        )  # fmt: skip
         return {
             **{name: given[name] for name in kept},
             "excess": plain(self.excess),
@@ -175,7 +177,7 @@ class Audit:
     def __str__(self) -> str:
         lines = [
             f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
-            f"  no subset is below {self.lower_bound:.6g}",
+            f"  no subset is below {loss_text(self.lower_bound)}",
             f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}",
             f"  best swap: {'none' if self.swap is None else self.swap}",
         ]
@@ -266,6 +268,7 @@ def audit(
     best = _best_known(_search(problem, indices, c, callback, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
+    started = replace(started, unit_length=best.unit_length)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
     excluded = tuple(map(int, problem.exclude))
     return Audit(replace(given, matrix=values if problem.many else values[0], excluded=excluded), best, swap)

@@ -68,7 +68,7 @@ def test_scs_agrees_with_the_certified_optimum():
 def test_the_global_optimum_beats_the_papers_answer_on_iris():
     X = load_iris().replicate(0)
     assert ip.greedy_search(X).loss == pytest.approx(9.5776, abs=5e-5)
-    assert ip.select(X).loss == pytest.approx(6.5420, abs=5e-5)
+    assert ip.select(X, method="two-stage").loss == pytest.approx(6.5420, abs=5e-5)
     assert ip.exact_search(X).loss == pytest.approx(5.7636, abs=5e-5)
 
 

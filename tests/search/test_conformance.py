@@ -240,7 +240,8 @@ def test_select_answers_as_its_search_does(method, kind, restriction, k, space):
         left = {*picked.pursuit.tied.tolist(), *given.include} - set(given.exclude)
         reduced = replace(reduced, exclude=tuple(p for p in range(given.X.shape[2]) if p not in left))
         best = reduced.best()[0]
-    check(picked.search, reduced, best, STATUSES[method], tolerance)
+    # where the pursuit for fewer columns than rows cannot prune, exchange search answers
+    check(picked.search, reduced, best, STATUSES[method] | STATUSES[picked.method], tolerance)
     assert picked.indices.tolist() == picked.search.indices.tolist()
     assert picked.labels == tuple(picked.indices.tolist())
     assert picked.k == given.size

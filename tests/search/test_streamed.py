@@ -278,7 +278,7 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
     with pytest.raises(ParameterError, match="only 3 are picked"):
         ip.exact_search(source, include=[1, 2, 3, 4])
     with pytest.raises(ParameterError, match="pursuit keeps"):
-        ip.select(source, exclude=ip.select(source).indices)
+        ip.select(source, method="two-stage", exclude=ip.select(source, method="two-stage").indices)
     with pytest.raises(ShapeError, match="Fewer than 3"):
         ip.greedy_search(source, exclude=range(498))
     flat = X.copy()
@@ -302,7 +302,8 @@ def test_large_exponents_are_compared_by_logarithms():
 def test_the_command_line_searches_streamed_files(tmp_path):
     X = np.random.default_rng(4).normal(size=(4, 600)).astype(np.float32) / 2
     parquet(X, tmp_path)
-    command = [sys.executable, "-m", "isopursuit.cli", "select", str(tmp_path / "*.parquet"), "--json"]
+    program = [sys.executable, "-m", "isopursuit.cli", "select"]
+    command = [*program, str(tmp_path / "*.parquet"), "--unit", "none", "--json"]
     run = subprocess.run([*command, "--method", "exact", "--must-exclude", "3"], capture_output=True, text=True)
     answer = json.loads(run.stdout)
     assert answer["indices"] == ip.exact_search(X, exclude=[3]).indices.tolist()

@@ -288,16 +288,17 @@ def _give_audit(
         files[outputs.output] = partial(json_text, answer)
     if outputs.report is not None and report is not None:
         files[outputs.report] = report
-    give(answer, partial(_show_audit, found, answer["notes"]), files, as_json=outputs.as_json)
+    give(answer, partial(_show_audit, found, answer["unit"], answer["notes"]), files, as_json=outputs.as_json)
 
 
-def _show_audit(found: ip.Audit, notes: list[str]) -> None:
+def _show_audit(found: ip.Audit, unit: str, notes: list[str]) -> None:
     """The table of given columns, the verdict, the best swap and the best subset found."""
     given = found.given.choices
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in given]
     title = f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}"
     show_table(["given", "length", "price", "best replacement"], rows, title)
-    say(f"no subset has a loss below {found.lower_bound:.6g}")
+    say(f"unit: {unit}")
+    say(f"no subset has a loss below {loss_text(found.lower_bound)}")
     say(f"best single swap: {'none' if found.swap is None else found.swap}")
     best = ", ".join(map(str, found.best_labels))
     say(f"best found: loss {loss_text(found.best)}, {found.best.verdict}: {best}")

@@ -22,7 +22,7 @@ from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
-from isopursuit.sources.columns import Columns, as_candidates, as_source, is_source, refuse_labels
+from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
 
 
@@ -87,7 +87,7 @@ def basis_pursuit(
     options = as_options(tol, solution, time_limit, weights=weights, callback=callback, state=state, memory=memory)
     if is_source(X):
         refuse_labels(labels)
-        columns = as_source(X)
+        columns = as_candidates(X, None)
         target = as_targets(Y, 1, False, columns.shape[0])
         return pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
     matrices, many = as_points(X, labels)

@@ -247,17 +247,15 @@ def as_source(
     D, P = columns.shape
     if D == 0 or P == 0:
         raise ShapeError(f"The source is empty: it has {D} rows and {P} columns.")
-    if P < D:
-        _check_tall(D, P, leading, vectors, standardize)
+    if P < D and (standardize or leading is not None):
+        _check_tall(D, P, P if leading is None else leading)
         columns, standardize = _loaded_tall(columns, standardize), False
     if standardize:
         columns = columns.standardized()
     unit = as_unit(unit)
     if unit != "median":
         columns = columns.in_unit(unit)
-    if leading is None:
-        _check_tall(*columns.shape, None, vectors)
-    elif leading != columns.shape[0]:
+    if leading is not None and leading != columns.shape[0]:
         columns = columns.projected(leading)
     if unit == "median":  # of the lengths that are compared
         columns = columns.in_unit(unit)
@@ -266,12 +264,12 @@ def as_source(
 
 def as_candidates(x: Any, k: int | None) -> Columns:
     """The columns of a source of which k are to be picked; without k as many as there are rows."""
-    columns = open_source(x)
+    columns = as_source(x)
     D, P = columns.shape
-    if k is None or P >= D:
-        return as_source(columns)
-    _check_tall(D, P, k, "columns")
-    return _loaded_tall(columns, standardize=False)
+    if P >= D:
+        return columns
+    _check_tall(D, P, k)
+    return _loaded_tall(columns)
 
 
 def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None) -> Columns:
@@ -282,16 +280,11 @@ def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None
     return Columns(source, notes=getattr(source, "notes", ()))
 
 
-def _check_tall(D: int, P: int, k: int | None, vectors: Vectors, standardize: bool = False) -> None:
-    """Refuse P candidates of D > P dimensions if more than P are to be picked, or if they do not fit in memory.
-
-    Standardization leaves out constant rows: whether it leaves more than P is seen afterwards.
-    """
-    if P >= D:
-        return
-    other = "rows" if vectors == "columns" else "columns"
-    shape, turned = f"There are {P} candidates of {D} dimensions", f"Did you mean vectors={other!r}?"
-    if k is None and not standardize:
+def _check_tall(D: int, P: int, k: int | None) -> None:
+    """Refuse P candidates of D > P dimensions if more than P are to be picked, or if they do not fit in memory."""
+    shape = f"There are {P} candidates of {D} dimensions"
+    turned = "Did you mean vectors='rows', or 'columns' if that is what you passed?"
+    if k is None:
         raise ShapeError(f"{shape}, and {D} are needed. {turned} Otherwise pass k={P} or less.")
     if is_whole(k) and k > P:
         raise ParameterError(f"{shape}, so k={k} is out of range. {turned} Otherwise pass k={P} or less.")
@@ -302,10 +295,11 @@ def _check_tall(D: int, P: int, k: int | None, vectors: Vectors, standardize: bo
         )
 
 
-def _loaded_tall(columns: Columns, standardize: bool) -> Columns:
+def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
     """P columns with D > P rows as a source in memory: one pass's Σ x xᵀ, D × D, would be larger than all of them.
 
-    Their coordinates in a space that they span, P × P, have the same inner products.
+    Their coordinates in a space that they span, P × P, have the same inner products. Standardized ones stay as they
+    are: whether fewer than rows are picked is not known yet.
     """
     from isopursuit.sources.arrays import ArraySource
 
@@ -320,8 +314,8 @@ def _loaded_tall(columns: Columns, standardize: bool) -> Columns:
     if len(values) == 0:
         raise ShapeError("Every row is constant, so there is nothing to standardize.")
     notes += (f"{P} candidates of {D} dimensions each were loaded into memory.",)
-    values = values if len(values) <= P else row_triangle(values.T)
-    return Columns(ArraySource.of(values, False, None), notes=notes)
+    values = values if standardize or len(values) <= P else row_triangle(values.T)
+    return Columns(ArraySource.of(values, False, None), notes=notes, unit_length=columns.unit_length)
 
 
 def is_source(x: Any) -> bool:
