@@ -270,6 +270,8 @@ def audit(
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
+    # what swaps would do is said elsewhere
+    given = replace(given, notes=best.notes + problem.notes)
     excluded = tuple(map(int, problem.exclude))
     return Audit(replace(given, matrix=values if problem.many else values[0], excluded=excluded), best, swap)
 
