@@ -310,7 +310,7 @@ class Search:
         if self.optimal:
             return "proved optimal"
         if self.status == "heuristic":
-            return "no proof"
+            return f"{within(self.gap)}, not proved optimal" if self.gap <= USEFUL else "no proof"
         asked = self.status == "gap"  # then the caller finds the gap useful, however large
         return f"{within(self.gap, most=np.inf if asked else USEFUL)} ({self.status})"
 
