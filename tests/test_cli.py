@@ -95,6 +95,7 @@ def test_compare_puts_our_methods_beside_others(wine):
 def test_audit_judges_rows_and_columns_by_label_or_number(wine):
     columns = json.loads(run("audit", wine, "--columns", "alcohol,ash,hue", "--standardize", "--json").stdout)
     assert (columns["picks"], columns["labels"], columns["k"]) == ("features", ["alcohol", "ash", "hue"], 3)
+    assert columns["unit"] == "each column has length 1"
     best = json.loads(run("select", wine, "--features", "-k", "3", "--standardize", "--json").stdout)
     assert columns["lower_bound"] == pytest.approx(best["loss"])
     assert columns["best"]["labels"] == best["labels"]

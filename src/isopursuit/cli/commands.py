@@ -258,7 +258,7 @@ def _audit_in_memory(
     include, exclude = candidates.labels(search.include, search.exclude)
     with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates.matrix.labels) as watch:
         found = ip.audit(
-            in_unit([replace(candidates.matrix, notes=())], table.unit)[0],
+            in_unit([replace(candidates.matrix, notes=())], candidates.input.unit)[0],
             judged,
             search.c,
             include=include,
