@@ -85,9 +85,9 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     >>> wine = load_wine()
     >>> selector = IsometryFeatureSelector(k=3, method="exact").fit(wine.values)
     >>> [wine.features[i] for i in selector.get_support(indices=True)]
-    ['alcohol', 'ash', 'od280/od315_of_diluted_wines']
+    ['alcalinity_of_ash', 'proanthocyanins', 'color_intensity']
     >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.optimal_
-    ((178, 3), 3.0925, True)
+    ((178, 3), 3.0207, True)
     """
 
     def __init__(

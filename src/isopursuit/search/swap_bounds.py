@@ -92,7 +92,8 @@ class SwapBounds:
             off = xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None) + ROUNDING * squares
             share = b / diagonal
             leak = 1 + xp.clip(xp.einsum("dp,dp->p", b, b) * (1 - SLACK) + share * (share * square - 2 * gb), 0.0, None)
-            bound += self.inverse * (1 - SLACK) * leak / (share * b + off)
+            with np.errstate(divide="ignore"):  # a zero column: infinite
+                bound += self.inverse * (1 - SLACK) * leak / (share * b + off)
         return bound - ROUNDING * self.norm * squares
 
 
