@@ -17,7 +17,7 @@ from isopursuit.loss.penalty import log_spectral_loss, log_sum, to_loss
 from isopursuit.matrix import as_points, in_unit
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.problems import MatrixProblem
-from isopursuit.rank import row_triangle, spectrum, unit_columns
+from isopursuit.rank import in_own_span, spectrum, unit_columns
 from isopursuit.results import PROVED, loss_text, name_of, plain
 from isopursuit.search.incumbent import Callback
 from isopursuit.select import select
@@ -215,7 +215,7 @@ def other_methods(problem: MatrixProblem, c: float, draws: int, time_limit: floa
         raise ShapeError(f"Only {len(possible)} columns are not zero, but {k} are to be picked. Pass a smaller k.")
     values = np.stack([one.values[:, possible] for one in problem.points])
     stacked = values.reshape(-1, len(possible))
-    stacked = row_triangle(stacked.T) if len(stacked) > len(possible) else stacked  # the same lengths and angles
+    stacked = in_own_span(stacked) if len(stacked) > len(possible) else stacked  # the same lengths and angles
 
     def row(method: str, picked: Indices, seconds: float) -> Compared:
         chosen = values[:, :, picked]

@@ -29,7 +29,7 @@ from isopursuit.errors import (
 )
 from isopursuit.identifiers import identifier_note
 from isopursuit.parameters import is_whole
-from isopursuit.rank import direction_rank, leading_directions, row_triangle
+from isopursuit.rank import direction_rank, in_own_span, leading_directions
 from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 
 SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
@@ -170,7 +170,7 @@ def with_fewer_rows(matrix: Matrix) -> Matrix:
     D × P, with the same inner products.
     """
     D, P = matrix.values.shape
-    return matrix if D <= P else replace(matrix, values=row_triangle(matrix.values.T))
+    return matrix if D <= P else replace(matrix, values=in_own_span(matrix.values))
 
 
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:

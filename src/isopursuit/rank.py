@@ -31,9 +31,22 @@ def singular_values(values: Array) -> Array:
     return spectrum(row_triangle(values if values.shape[0] <= values.shape[1] else values.T))
 
 
+def in_own_span(values: Array) -> Array:
+    """Columns (D, P), D > P, in an orthonormal basis of their span, (P, P): inner products stay.
+
+    Columns that are equal up to sign stay so to the last bit, which rounding alone would not leave them.
+    """
+    R = row_triangle(values.T)
+    leading = np.take_along_axis(values, (values != 0).argmax(axis=0)[None], axis=0)[0]
+    signs = np.where(leading < 0, -1.0, 1.0)
+    _, first, group = np.unique(values * signs + 0.0, axis=1, return_index=True, return_inverse=True)
+    like = first[group.ravel()]
+    return R[:, like] * (signs[like] * signs)
+
+
 def rotated(values: Array) -> Array:
-    """Columns at n points (n, D, P), D > P, in orthonormal bases of their spans, (n, P, P): inner products stay."""
-    return np.stack([row_triangle(one.T) for one in values])
+    """Columns at n points (n, D, P), D > P, in their own spans, (n, P, P)."""
+    return np.stack([in_own_span(one) for one in values])
 
 
 def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -> Array:

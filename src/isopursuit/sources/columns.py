@@ -14,7 +14,7 @@ import numpy as np
 from isopursuit._types import Array, Indices, Unit
 from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
 from isopursuit.parameters import is_whole
-from isopursuit.rank import EPS, LOOSE, fix_signs, row_triangle
+from isopursuit.rank import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit.renamed import renamed_keywords
 from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.sources.moments import Lengths, Moments, Summed
@@ -314,7 +314,7 @@ def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
     if len(values) == 0:
         raise ShapeError("Every row is constant, so there is nothing to standardize.")
     notes += (f"{P} candidates of {D} dimensions each were loaded into memory.",)
-    values = values if standardize or len(values) <= P else row_triangle(values.T)
+    values = values if standardize or len(values) <= P else in_own_span(values)
     return Columns(ArraySource.of(values, False, None), notes=notes, unit_length=columns.unit_length)
 
 
