@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,9 @@ def in_own_span(values: Array) -> Array:
     R = row_triangle(values.T)
     leading = np.take_along_axis(values, (values != 0).argmax(axis=0)[None], axis=0)[0]
     signs = np.where(leading < 0, -1.0, 1.0)
-    _, first, group = np.unique(values * signs + 0.0, axis=1, return_index=True, return_inverse=True)
-    like = first[group.ravel()]
+    first: dict[bytes, int] = {}
+    unsigned = (values[:, p] * signs[p] + 0.0 for p in range(len(R)))
+    like = np.array([first.setdefault(blake2b(one.tobytes()).digest(), p) for p, one in enumerate(unsigned)])
     return R[:, like] * (signs[like] * signs)
 
 
