@@ -76,12 +76,12 @@ def test_the_command_line_runs_on_a_cluster(cluster, tmp_path):
     address = cluster.scheduler.address
     expected = ip.isometry_pursuit(X)
     for options in ([], ["--scheduler", address]):
-        run = CliRunner().invoke(app, ["pursue", pattern, "--json", *options])
+        run = CliRunner().invoke(app, ["pursue", pattern, "--unit", "none", "--json", *options])
         assert run.exit_code == 0, run.output
         answer = json.loads(run.stdout)
         assert [one["index"] for one in answer["columns"]] == expected.support.tolist()
         assert answer["effort"]["passes"] >= 1
-    run = CliRunner().invoke(app, ["select", pattern, "--json", "--scheduler", address])
+    run = CliRunner().invoke(app, ["select", pattern, "--unit", "none", "--json", "--scheduler", address])
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["indices"] == ip.select(X).indices.tolist()
     run = CliRunner().invoke(app, ["select", pattern, "--features", "-k", "2"])
