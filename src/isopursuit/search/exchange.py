@@ -42,7 +42,8 @@ from isopursuit.search.stages.pairs import PairPasses
 from isopursuit.search.stages.points import PointBounds
 from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.recombine import Recombine
-from isopursuit.search.stages.source import GreedyPasses, SwapPasses, VolumePasses
+from isopursuit.search.stages.source import GreedyPasses, SwapPasses
+from isopursuit.search.stages.volumes import VolumePasses
 from isopursuit.threads import on_one_blas_thread
 
 
@@ -124,16 +125,17 @@ def exchange_search(
     given = Given(X, exclude, labels).in_unit(unit, k)
     pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
     rng = np.random.default_rng(0 if rng is None else rng)
-    kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
-    effort = Effort(starts, kicks, rng, short_proof_nodes(SHORT_PROOF_NODES, pool.k), memory=memory, bound=True)
-    return exchange(pool, effort, clock)
+    return exchange(pool, replace(default_effort(pool, kicks=kicks), starts=starts, rng=rng, memory=memory), clock)
 
 
 def default_effort(
-    pool: ArrayPool | SourcePool, start: Indices | None = None, callback: Callback | None = None
+    pool: ArrayPool | SourcePool,
+    start: Indices | None = None,
+    callback: Callback | None = None,
+    kicks: int = EXACT_KICKS,
 ) -> Effort:
-    """The effort of `exchange_search` without options, from the subset `start`."""
-    kicks = EXACT_KICKS if isinstance(pool, ArrayPool) else EXACT_KICKS // 3
+    """The effort of `exchange_search` without other options, from the subset `start`."""
+    kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
     nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
     rng = np.random.default_rng(0)
     return Effort(EXACT_STARTS, kicks, rng, nodes, bound=True, start=start, callback=callback)

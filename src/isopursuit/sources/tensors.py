@@ -42,7 +42,7 @@ class Block:
     def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any | None) -> Any:
         """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision; a tensor.
 
-        Where K is None only the first is wanted, and stands for all three.
+        Where K is None the first is computed and takes the place of all three.
         """
         import torch
 

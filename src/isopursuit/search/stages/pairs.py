@@ -85,54 +85,6 @@ class PairCandidates:
 
 
 @dataclass(frozen=True)
-class VolumeCandidates(PairCandidates):
-    """The columns that are farthest from the span of the orthonormal `others` (m, rows): keys are squared distances,
-    which never grow while columns join.
-    """
-
-    def keys(self, z: Any, first: int) -> Array:
-        """The squared distance of each column; minus infinity for what cannot be picked."""
-        xp = namespace(z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = xp.einsum("dp,dp->p", z, z)
-            v = on_same_device(self.others.astype(on_host(squares).dtype), z) @ z
-            keys = on_host(squares - (v * v).sum(0)).astype(np.float64)
-        return np.where(usable(on_host(squares), first, self.excluded) & np.isfinite(keys), keys, -np.inf)
-
-
-def volume_passes(pool: Pool, first: Indices, room: int, clock: Clock) -> Indices | None:
-    """Pivoted QR over all columns of a source, several pivots for a pass: the included columns, `first`, and then the
-    farthest from the span of those before it. None where there is no time.
-    """
-    subset = np.concatenate([pool.include, first])
-    least = -(-pool.missing // MOST_PASSES)
-    while len(subset) < pool.k:
-        Q = np.linalg.qr(pool.at_hand(subset))[0]
-        excluded = np.union1d(pool.excluded, subset)
-        task = VolumeCandidates(np.ascontiguousarray(Q.T), None, pool.columns.transform, excluded, room)
-        found: TopK | None = pool.ask(task, clock)
-        if found is None:
-            return None
-        positions, values, left = _best_first(pool, found)
-        rest = values - Q @ (Q.T @ values)
-        picks: list[int] = []
-        while len(subset) + len(picks) < pool.k:
-            distances = np.einsum("dp,dp->p", rest, rest)
-            distances[picks] = -np.inf
-            best = int(distances.argmax()) if len(distances) else -1
-            if best < 0 or not distances[best] > 0 or (len(picks) >= least and distances[best] < left):
-                break
-            picks.append(best)
-            direction = rest[:, best] / np.sqrt(distances[best])
-            rest -= np.outer(direction, direction @ rest)
-        if not picks:
-            return None
-        pool.load(positions[picks], values[:, picks])
-        subset = np.concatenate([subset, positions[picks]])
-    return subset
-
-
-@dataclass(frozen=True)
 class PairPasses:
     """Greedy search and swaps by the pair cost over all columns of a source, several picks for a pass."""
 
@@ -156,7 +108,7 @@ class PairPasses:
             found: TopK | None = pool.ask(task, clock)
             if found is None:
                 break
-            positions, values, _ = _best_first(pool, found)
+            positions, values, _ = best_first(pool, found)
             columns = np.concatenate([here, values], axis=1)
             swapped = pair_swaps(columns[None], np.arange(pool.k, dtype=np.int32), len(pool.include), clock)
             few = slice(0, MAX_KICK_COLUMNS)
@@ -178,7 +130,7 @@ class PairPasses:
             here = pool.at_hand(subset)
             found: TopK | None = pool.ask(self._task(pool, here, subset, room), clock)
             if found is not None:
-                positions, values, left = _best_first(pool, found)
+                positions, values, left = best_first(pool, found)
             else:  # no time for a pass: the columns of the last one complete the subset
                 least = pool.k
             fresh = ~np.isin(positions, subset)
@@ -273,7 +225,7 @@ def _own_costs(subset: Array, fixed: int) -> Array:
     return costs
 
 
-def _best_first(pool: Pool, found: TopK) -> tuple[Indices, Array, float]:
+def best_first(pool: Pool, found: TopK) -> tuple[Indices, Array, float]:
     """Positions and columns (rows, m) that a pass returned, the largest keys first, and the largest key left out."""
     found = found.trimmed()
     numbers, keys, _ = found.parts[0]

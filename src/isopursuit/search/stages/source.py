@@ -14,7 +14,6 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.errors import RankError
-from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -26,14 +25,10 @@ from isopursuit.search.settings import (
     GREEDY_SHARE,
     MANY_COLUMNS,
     MAX_KICK_COLUMNS,
-    PAIR_ROOM,
     RESIDENT,
     SOURCE_ROUNDS,
-    VOLUMES_SHARE,
 )
-from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.local import LocalSearch
-from isopursuit.search.stages.pairs import volume_passes
 from isopursuit.search.swap_bounds import steepest_descent
 from isopursuit.search.swaps import Subset, lower_than, swap_descent
 from isopursuit.search.volume import large_volume
@@ -127,55 +122,6 @@ class SwapPasses:
                 incumbent.swap_optimal = found.left <= 1 and not clock.expired
                 return incumbent.swap_optimal
         return False
-
-
-@dataclass(frozen=True)
-class VolumePasses:
-    """Pivoted QRs over all columns, each followed by swaps with all columns: near the best where lengths are similar.
-
-    They start from the longest column and the first one, unless `again`, and from `starts` random ones.
-    """
-
-    starts: int
-    rng: np.random.Generator
-    memory: int
-    again: bool = False
-    share: float = VOLUMES_SHARE
-
-    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """For columns that are read in passes, if fewer than rows and more than one are to be picked."""
-        return pool.X is None and pool.k < pool.rows and pool.missing > 1
-
-    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Offer the subsets that the swaps end in."""
-        room = max(min(PAIR_ROOM, self.memory // (BYTES_PER_ENTRY * pool.rows)), 2 * pool.k)
-        swaps = SwapPasses(0, 0, self.rng, self.memory)
-        for first in self._firsts(pool):
-            subset = volume_passes(pool, first, room, clock)
-            if subset is None:
-                return None
-            trial = incumbent.inside(incumbent.ideal)
-            log_loss = float(log_spectral_loss(spectrum(pool.at_hand(subset)), pool.c))
-            trial.offer(subset, log_loss, "pivoted QR")
-            if log_loss < np.inf:
-                swaps.descend(pool, trial, clock)
-            incumbent.evaluations += trial.evaluations
-            if incumbent.offer(trial.subset, trial.log_loss, trial.found_by):
-                incumbent.swap_optimal = trial.swap_optimal
-            if incumbent.report():
-                return StopReason.INTERRUPTED
-        return None
-
-    def _firsts(self, pool: Pool) -> list[Indices]:
-        """Where the QRs start: anywhere, at the first column, at random resident ones."""
-        assert isinstance(pool, SourcePool)
-        lowest = np.setdiff1d(np.arange(len(pool.excluded) + 1), pool.excluded)[:1]
-        pool.load(lowest, pool.taken(lowest))
-        free = np.setdiff1d(pool.resident_positions, pool.include)
-        drawn = self.rng.choice(free, min(self.starts, len(free)), replace=False)[:, None]
-        usable = [one for one in drawn if pool.at_hand(one).any()]
-        fixed = [] if self.again else [lowest[:0], *([lowest] if pool.at_hand(lowest).any() else [])]
-        return [*fixed, *usable]
 
 
 def _descent(columns: Array, free: range, pool: Pool, clock: Clock) -> tuple[Subset, float]:
