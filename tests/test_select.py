@@ -7,7 +7,7 @@ from fuzz.explain import run
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
-from isopursuit.errors import ParameterError, RankError
+from isopursuit.errors import ParameterError, RangeError, RankError
 
 
 def problem(seed, D, P):
@@ -177,6 +177,16 @@ def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
 def test_auto_answers_where_no_bounds_can_be_computed():
     X = problem(0, 3, 60)
     assert "c=20" in ip.select(X, c=20).reason
+
+
+def test_auto_answers_where_losses_leave_the_range_of_the_exact_search():
+    X = 3000 * np.random.default_rng(0).uniform(1, 1.2, size=(6, 40))
+    with pytest.raises(RangeError):
+        ip.exact_search(X, k=3)
+    picked = ip.select(X, 3, time_limit=5)
+    assert picked.method == "exchange"
+    assert picked.log_loss == pytest.approx(ip.exchange_search(X, k=3).log_loss)
+    assert "leave the range" in picked.reason
 
 
 def test_auto_is_never_worse_than_a_short_exchange_search():

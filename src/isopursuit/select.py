@@ -24,7 +24,7 @@ from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_exponent, as_gap, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
-from isopursuit.results import Pursuit, Search
+from isopursuit.results import Pursuit, Search, loss_text
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import ExactSettings, exact, exact_search
 from isopursuit.search.exchange import default_effort, exchange, exchange_search
@@ -47,12 +47,13 @@ PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
-UNDECIDED = (
-    "time",
-    "nodes",
-    "memory",
-    "heuristic",
-)  # statuses of a search that more time or another method may improve
+# statuses of a search that more time or another method may improve
+UNDECIDED = ("time", "nodes", "memory", "heuristic")
+# why "exact" is the answer of "auto", by its status
+EXACT_REASONS = {
+    "precision": "a search of all columns ended where float64 cannot decide",
+    "interrupted": "it was interrupted in a search of all columns",
+}
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,14 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     if k > MANY_COLUMNS:  # descents from several starts alone are often better than one that is improved for long
         start = exchange(pool, replace(default_effort(pool), kicks=0), short).indices
     report = _reporting(options, "exact")
-    first = exact(pool, ExactSettings(options.gap, workers=worker_count(None), callback=report, start=start), short)
+    settings = ExactSettings(options.gap, workers=worker_count(None), callback=report, start=start)
+    try:
+        first = exact(pool, settings, short)
+    except RangeError:
+        return _exchanged(pool, options, clock, None, "losses this large leave the range in which bounds are computed")
     if first.status not in UNDECIDED:
-        return Outcome(first, method="exact", reason="a search of all columns ended with a proof")
+        reason = EXACT_REASONS.get(first.status, "a search of all columns ended with a proof")
+        return Outcome(first, method="exact", reason=reason)
     pruned = _try_two_stage(problem, options, clock, first)
     if isinstance(pruned, Outcome):
         return pruned
@@ -224,7 +230,7 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
         return f"none among the {len(pursuit.tied)} columns that the pursuit leaves"
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
-    note = f"no subset of all {problem.size[2]:,} columns has a loss below {bound:.6g}."
+    note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
 
 
@@ -247,7 +253,7 @@ def _exchanged(
 
 
 def _reporting(options: _Options, method: str, bound: float | None = None) -> Callback | None:
-    """The callback, which is told the method that runs, and a bound over all columns if that of the search is not."""
+    """The callback, which receives the method that runs, and a bound over all columns if that of the search is not."""
     given = options.callback
     if given is None:
         return None
