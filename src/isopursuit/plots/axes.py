@@ -69,13 +69,16 @@ def short_names(labels: Sequence[object], longest: int = LONGEST) -> list[str]:
 def short_heads(labels: Sequence[object]) -> list[str]:
     """What stands before the first bracket, such as "φ" of "φ (C–N–CA–C)", where that tells labels apart.
 
+    The last word of labels such as "C0–C1–O2–H3 torsion" is left out.
+
     Examples
     --------
     >>> short_heads(["φ (C–N–CA–C)", "ψ (N–CA–C–N)"]), short_heads(["χ (C–C)", "χ (N–C)"])
     (['φ', 'ψ'], ['χ (C–C)', 'χ (N–C)'])
     """
-    heads = [str(label).split(" (")[0].strip() for label in labels]
-    return short_names(heads if len(set(heads)) == len(heads) and all(heads) else labels)
+    heads = [str(label).split(" (")[0].removesuffix(" torsion").strip() for label in labels]
+    different = len(set(map(str, labels)))
+    return short_names(heads if len(set(heads)) == different and all(heads) else labels)
 
 
 def name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn: int = 0) -> None:

@@ -12,7 +12,17 @@ from isopursuit._types import Array
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, colour_map, new_axes, refuse_empty, short_names, whole_ticks
+from isopursuit.plots.axes import (
+    BLUE,
+    ORANGE,
+    SKY,
+    colour_map,
+    new_axes,
+    refuse_empty,
+    short_heads,
+    short_names,
+    whole_ticks,
+)
 from isopursuit.pointwise import PointwiseSelection
 from isopursuit.rank import row_space
 from isopursuit.results import name_of
@@ -94,9 +104,9 @@ def plot_manifold(
     style: dict[str, Any] = {"vmin": -np.pi, "vmax": np.pi} if cyclic else {}
     style["cmap"] = colour_map(cyclic=cyclic)
     image = ax.scatter(*shown, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
-    ax.set_xlabel("first principal component")
-    if count > 1:
-        ax.set_ylabel("second principal component")
+    ordinals = ("first", "second", "third")[:count]
+    for name, axis in zip(ordinals, "xyz", strict=False):
+        ax.set(**{f"{axis}label": f"{name} principal component" if not deep else name})
     name = short_names([label])[0]
     ax.set_title(f"{name}\n{count} components, {share:.0%} of the variance", parse_math=False)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.12 if deep else 0.05)
@@ -208,7 +218,11 @@ def plot_frequencies(
         bars = [(str(name_of(picked.labels, int(i))), int(picked.counts[i])) for i in order]
         different = int((picked.counts > 0).sum())
     else:
-        bars = [(" + ".join(short_names(one.labels)), one.count) for one in picked.subsets[:shown]]
+        most = picked.subsets[:shown]
+        every = short_heads([label for one in most for label in one.labels])
+        size = len(most[0].labels)
+        names = [_in_lines(every[i : i + size]) for i in range(0, len(every), size)]
+        bars = [(name, one.count) for name, one in zip(names, most, strict=True)]
         different = len(picked.subsets)
     places = np.arange(len(bars))
     drawn = ax.barh(places, [count / n for _, count in bars], color=SKY)
@@ -220,6 +234,11 @@ def plot_frequencies(
     ax.set_xlabel(f"share of {n} points")
     ax.set_title(f"The {len(bars)} most frequent of {different} {kind} picked")
     return ax
+
+
+def _in_lines(names: list[str]) -> str:
+    """A set of functions, two on a line."""
+    return " +\n".join(" + ".join(names[i : i + 2]) for i in range(0, len(names), 2))
 
 
 def _wrapped(angles: Array) -> Array:

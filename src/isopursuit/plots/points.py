@@ -15,6 +15,8 @@ from isopursuit.results import LARGE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+EQUAL = 0.01  # a relative difference of losses; smaller ones are not drawn (guess: less means nothing to a reader)
+
 
 def plot_point_losses(
     losses: ArrayLike,
@@ -25,6 +27,7 @@ def plot_point_losses(
     undetermined: ArrayLike | None = None,
     worst: int = 3,
     order: Literal["points", "losses"] = "points",
+    noun: str = "point",
 ) -> Axes:
     """The loss of the picked functions at each point, with the worst points named by their numbers.
 
@@ -46,6 +49,8 @@ def plot_point_losses(
         How many of the largest losses to name.
     order : {"points", "losses"}
         Whether the points are in the order of their numbers, as along a trajectory, or by loss.
+    noun : str
+        What a point is called, such as "frame".
     """
     values = np.asarray(losses, dtype=np.float64)
     if values.ndim != 1:
@@ -76,11 +81,15 @@ def plot_point_losses(
     if ideal is not None:
         ax.axhline(ideal, color=GREY, linestyle="--", label=f"ideal: {ideal:g}")
     maybe_log(ax, y)
-    _name_worst(ax, x, y, numbers, worst)
+    least = float(y.min()) if ideal is None else min(float(y.min()), ideal)
+    if y.max() > (1 + EQUAL) * least:
+        _name_worst(ax, x, y, numbers, worst)
+    else:  # all are the same for a reader: no point is worse than another
+        ax.set_ylim((1 - 5 * EQUAL) * least, (1 + 5 * EQUAL) * least)
     whole_ticks(ax.xaxis)
-    ax.set_xlabel("number of the point" if order == "points" else "rank, lowest loss first")
+    ax.set_xlabel(f"number of the {noun}" if order == "points" else "rank, lowest loss first")
     ax.set_ylabel("loss" + (" (log scale)" if ax.get_yscale() == "log" else ""))
-    ax.set_title("Loss at each point")
+    ax.set_title(f"Loss at each {noun}")
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
     return ax

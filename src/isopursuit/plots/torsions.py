@@ -65,7 +65,7 @@ def plot_ramachandran(
         box, colours = (-180.0, 180.0, -180.0, 180.0), colour_map()
         image = ax.hexbin(x, y, gridsize=HEXAGONS, extent=box, bins="log", mincnt=1, cmap=colours, linewidths=0.2)
         ax.figure.colorbar(image, ax=ax, shrink=0.8, label="frames (log scale)")
-    ticks = list(range(-180, 181, 60))
+    ticks = list(range(-180, 181, 90))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(ticks, [f"{tick}°".replace("-", "−") for tick in ticks], fontsize=8)
     ax.set_xlim(-180, 180)
