@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices, Unit
-from isopursuit.errors import ParameterError
 from isopursuit.manifold.dictionary import in_manifold_unit
 from isopursuit.manifold.internal import (
     adjacency,
     all_torsions,
-    bond_torsions,
-    labels,
+    beyond_bond,
+    rotatable_bonds,
     torsion_gradients,
 )
 from isopursuit.manifold.shapes import (
@@ -29,12 +28,11 @@ from isopursuit.manifold.shapes import (
     shapes,
 )
 from isopursuit.manifold.tangent import TangentSpaces, check_options, tangent_spaces
-from isopursuit.manifold.trajectory import Trajectory, find_bonds
+from isopursuit.manifold.torsions import TorsionKind, torsion_labels, torsion_rows
+from isopursuit.manifold.trajectory import Trajectory
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_numbers
 from isopursuit.scale import AS_GIVEN, UnitLength
-
-TorsionKind = Literal["bonds", "rotatable", "all"]
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,8 @@ def torsion_matrices(
 
     Examples
     --------
-    >>> from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-    >>> from isopursuit.manifold.internal import bond_torsions
-    >>> found = torsion_matrices(load_ethanol(), [0, 5000], torsions=bond_torsions(ETHANOL_BONDS))
+    >>> from isopursuit.manifold.ethanol import load_ethanol
+    >>> found = torsion_matrices(load_ethanol(), [0, 5000])
     >>> found.matrices.shape, found.labels[0]
     ((2, 2, 12), 'O2–C0–C1–H5 torsion')
     """
@@ -120,7 +117,7 @@ def torsion_matrices(
     N, atoms, _ = positions.shape
     at = as_numbers(frames, N, "frames")
     every = isinstance(torsions, str) and torsions == "all"
-    rows = None if every else _rows(trajectory, torsions)
+    rows = None if every else torsion_rows(trajectory, torsions)
     P = count_torsions(atoms) if rows is None else len(rows)
     check_options((N, count_angles(atoms)), D, neighbours, workers=workers)
     refuse_large(N, atoms, len(at), D, P)
@@ -132,7 +129,7 @@ def torsion_matrices(
     found = shape_gradients(positions[at], tangents.bases, rows, angles=corners, frames=at, callback=steps.step(2))
     matrices = found.projected if normalization is None else found.normalized(c, normalization)
     matrices, unit_length = in_manifold_unit(matrices, unit)
-    return TorsionMatrices(matrices, rows, labels(trajectory.symbols, rows), at, tangents, unit_length)
+    return TorsionMatrices(matrices, rows, torsion_labels(trajectory, rows), at, tangents, unit_length)
 
 
 def _works(N: int, atoms: int, n: int, k: int, P: int) -> tuple[float, float, float]:
@@ -141,40 +138,6 @@ def _works(N: int, atoms: int, n: int, k: int, P: int) -> tuple[float, float, fl
     size = min(k, m)
     tangents = 2.0 * N * m + 2.0 * size * k * m + 10.0 * size**3
     return 200.0 * N * m, n * tangents, n * r * r * (20.0 * m + 4.0 * P)
-
-
-def _rows(trajectory: Trajectory, torsions: TorsionKind | ArrayLike) -> Indices:
-    """The dictionary's atoms (P, 4)."""
-    if not isinstance(torsions, str):
-        return np.asarray(torsions)
-    if torsions not in ("bonds", "rotatable"):
-        raise ParameterError(
-            f"torsions={torsions!r} is not known. Use 'bonds', 'rotatable', 'all', or rows of four atoms."
-        )
-    bonds = find_bonds(trajectory)
-    rows = bond_torsions(bonds)
-    if torsions == "rotatable":
-        axes = np.array(rotatable_bonds(bonds), dtype=np.intp).reshape(-1, 2)
-        about = (np.sort(rows[:, 1:3], axis=1)[None] == axes[:, None]).all(axis=2)  # (bonds, torsions)
-        rows = rows[np.sort(about[about.any(axis=1)].argmax(axis=1))]
-    if len(rows) == 0:
-        raise ParameterError(
-            f"{trajectory!r} has no torsion of this kind along its {len(bonds)} bonds. Pass torsions='all', or rows."
-        )
-    return rows
-
-
-def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The bonds about which one part of the molecule turns against the other: not in a ring, not to an end atom.
-
-    Examples
-    --------
-    >>> rotatable_bonds([(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)])
-    ((0, 1), (0, 2))
-    """
-    near = adjacency(bonds)
-    pairs = ((i, j) for i in near for j in near[i] if i < j)
-    return tuple((i, j) for i, j in pairs if min(len(_beyond(near, i, j)), len(_beyond(near, j, i))) > 1)
 
 
 def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tuple[int, int]]) -> Array:
@@ -195,17 +158,8 @@ def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tup
     axes = rotatable_bonds((i, j) for i in near for j in near[i])
     motions = np.zeros((len(r), len(axes), *r.shape[1:]))
     for turn, (i, j) in enumerate(axes):
-        far = _beyond(near, i, j)
+        far = beyond_bond(near, i, j)
         axis = r[:, [j]] - r[:, [i]]
         # turning by dt moves an atom by (unit axis) × (arm) dt
         motions[:, turn, far] = np.cross(axis / np.linalg.norm(axis, axis=2, keepdims=True), r[:, far] - r[:, [i]])
     return motions.reshape(len(r), len(axes), -1) @ gradients
-
-
-def _beyond(near: dict[int, list[int]], i: int, j: int) -> list[int]:
-    """The atoms on j's side of the bond i–j, j included; none where a ring leads back to i."""
-    found, last = {j}, [j]
-    while last:
-        last = [b for a in last for b in near[a] if b not in found and (a, b) != (j, i)]
-        found.update(last)
-    return [] if i in found else sorted(found)
