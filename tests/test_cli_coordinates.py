@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import isopursuit as ip
+from isopursuit.cli import app
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.trajectory import load_trajectory
 
@@ -105,8 +107,8 @@ def test_a_report_is_written(file, tmp_path):
     ],
 )
 def test_a_wrong_option_is_one_line_that_says_what_to_do(file, options, words):
-    result = run(file, "-D", "2", "--select", "all", *options)
-    assert result.returncode == 1
+    result = CliRunner().invoke(app, ["coordinates", str(file), "-D", "2", "--select", "all", *options])
+    assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
