@@ -11,13 +11,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices, Unit
 from isopursuit.manifold.dictionary import in_manifold_unit
-from isopursuit.manifold.internal import (
-    adjacency,
-    all_torsions,
-    beyond_bond,
-    rotatable_bonds,
-    torsion_gradients,
-)
+from isopursuit.manifold.internal import adjacency, all_torsions, beyond_bond, rotatable_bonds, torsion_gradients
 from isopursuit.manifold.shapes import (
     Callback,
     Progress,
@@ -108,8 +102,9 @@ def torsion_matrices(
 
     Examples
     --------
-    >>> from isopursuit.manifold.ethanol import load_ethanol
-    >>> found = torsion_matrices(load_ethanol(), [0, 5000])
+    >>> from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
+    >>> from isopursuit.manifold.internal import bond_torsions
+    >>> found = torsion_matrices(load_ethanol(), [0, 5000], torsions=bond_torsions(ETHANOL_BONDS))
     >>> found.matrices.shape, found.labels[0]
     ((2, 2, 12), 'O2–C0–C1–H5 torsion')
     """
