@@ -81,7 +81,6 @@ def test_frames_and_atoms_by_number(file):
 
 def test_a_report_is_written(file, tmp_path):
     pytest.importorskip("jinja2")
-    pytest.importorskip("isopursuit.report.coordinates")
     page = tmp_path / "r.html"
     result = run(file, *OPTIONS, "--report", page)
     assert result.returncode == 0
