@@ -4,6 +4,8 @@ from isopursuit.audit import Audit, Swap, audit
 from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
+from isopursuit.manifold.coordinates import find_coordinates
+from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.path import lasso_path
@@ -26,6 +28,7 @@ __all__ = [
     "Choice",
     "Compared",
     "Comparison",
+    "Coordinates",
     "Effort",
     "IsoPursuitError",
     "PointwiseSelection",
@@ -42,6 +45,7 @@ __all__ = [
     "compare",
     "exact_search",
     "exchange_search",
+    "find_coordinates",
     "greedy_search",
     "isometry_loss",
     "isometry_pursuit",

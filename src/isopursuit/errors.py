@@ -87,7 +87,7 @@ class RangeError(InputError):
 
 
 class BudgetError(InputError):
-    """An exhaustive search would take more evaluations than allowed."""
+    """What is asked for would take more evaluations, or more memory, than allowed."""
 
 
 class FileError(IsoPursuitError, OSError):
@@ -96,6 +96,10 @@ class FileError(IsoPursuitError, OSError):
 
 class GeometryError(InputError):
     """Atoms are in a line or in one place, so that an angle or a torsion has no gradient there."""
+
+
+class StoppedError(IsoPursuitError):
+    """A callback or a time limit ended the work before there was any answer."""
 
 
 class PackageError(IsoPursuitError, ImportError):

@@ -3,6 +3,7 @@
 from isopursuit.plots.manifolds import (
     PrincipalComponents,
     plot_coordinates,
+    plot_dimension,
     plot_frequencies,
     plot_manifold,
     plot_spectra,
@@ -27,6 +28,7 @@ __all__ = [
     "compared_columns",
     "molecule_svg",
     "plot_coordinates",
+    "plot_dimension",
     "plot_frequencies",
     "plot_gram",
     "plot_length_curves",
