@@ -1,89 +1,39 @@
 """The report of coordinates: ethanol's torsions, and functions of points that are no molecule."""
 
+import html
 import re
 import sys
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from pages import Reader
 
 import isopursuit as ip
-from isopursuit.errors import PackageError, ParameterError
-from isopursuit.loss.penalty import log_spectral_loss
-from isopursuit.manifold.dictionary import differentials
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, torsion_values
-from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.errors import PackageError
+from isopursuit.manifold.dimension import dimension_evidence
+from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.synthetic import clifford_torus
-from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
 from isopursuit.report import coordinates_report_html, write_coordinates_report
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 
 
-@dataclass(frozen=True)
-class Checks:
-    undetermined: Any
-    reasons: Any
-
-
-@dataclass(frozen=True)
-class Found:
-    """Coordinates with what the page needs."""
-
-    selection: Any
-    points: Any
-    matrices: Any
-    tangents: Any
-    checks: Any
-    dimension: Any = None
-    trajectory: Any = None
-    torsions: Any = None
-    data: Any = None
-    dictionary: Any = None
-    notes: tuple = ()
-
-    @property
-    def labels(self):
-        return self.selection.labels
-
-    @cached_property
-    def point_log_losses(self):
-        picked = self.matrices.matrices[:, :, self.selection.indices]
-        return log_spectral_loss(np.linalg.svd(picked, compute_uv=False), self.selection.c)
-
-    @property
-    def point_losses(self):
-        return np.exp(self.point_log_losses)
-
-    @cached_property
-    def pointwise(self):
-        return ip.select_pointwise(self.matrices, method="exact")
-
-    def values(self):
-        if self.trajectory is not None:
-            return torsion_values(self.trajectory.positions, self.torsions)
-        if self.dictionary.values is None or len(self.dictionary.values) != len(self.data):
-            raise ParameterError("The dictionary has no values at all points.")
-        return self.dictionary.values[:, self.selection.indices]
+@cache
+def whole():
+    ethanol = load_ethanol()
+    return Trajectory(ethanol.positions[::4], ethanol.numbers, "ethanol.npz")
 
 
 def find_ethanol(D, aggregate):
-    whole = load_ethanol()
-    ethanol = Trajectory(whole.positions[::4], whole.numbers, "ethanol.npz")
-    frames, rows = np.arange(0, 4000, 200), bond_torsions(ETHANOL_BONDS)
-    matrices = torsion_matrices(ethanol, frames, D=D, neighbours=100, torsions=rows, unit="median")
-    shapes = angle_values(ethanol.positions, all_angles(9))
-    tangents = tangent_spaces(shapes, frames, D=D, neighbours=100)
-    picked = ip.select(matrices, aggregate=aggregate, method="exact")
-    unsure = np.isin(frames, [600, 1400])
-    checks = Checks(unsure, ["its spectrum has no gap" if one else "" for one in unsure])
-    torsions = rows[picked.indices]
-    return Found(picked, frames, matrices, tangents, checks, trajectory=ethanol, torsions=torsions)
+    frames = np.arange(0, 4000, 200)
+    found = ip.find_coordinates(
+        whole(), D, atoms="all", frames=frames, neighbours=100, aggregate=aggregate, method="exact"
+    )
+    reasons = tuple("its spectrum has no gap" if frame in (600, 1400) else "" for frame in frames)
+    return replace(found, checks=replace(found.checks, reasons=reasons))
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +46,17 @@ def ethanol_page(ethanol):
     return coordinates_report_html(ethanol, command="isopursuit coordinates ethanol.npz")
 
 
+def find_torus():
+    manifold = clifford_torus(1500)
+    points, functions = manifold.points, manifold.dictionary
+    return ip.find_coordinates(
+        points, 2, dictionary=functions, frames=np.arange(0, 1500, 50), neighbours=40, aggregate="geometric"
+    )
+
+
 @pytest.fixture(scope="module")
 def torus():
-    manifold, at = clifford_torus(1500), np.arange(0, 1500, 50)
-    tangents = tangent_spaces(manifold.points, at, neighbours=40)
-    matrices = differentials(manifold.dictionary.take(at), tangents)
-    picked = ip.select(matrices, aggregate="geometric", method="exact")
-    checks = Checks(np.zeros(30, dtype=bool), [""] * 30)
-    return Found(picked, at, matrices, tangents, checks, data=manifold.points, dictionary=manifold.dictionary)
+    return find_torus()
 
 
 def words(page):
@@ -153,8 +106,8 @@ def test_undetermined_frames_are_listed_with_the_reason(ethanol, ethanol_page):
     for number in (600, 1400):
         assert re.search(rf"\b{number}\b.*its spectrum has no gap", table)
     used = ~ethanol.checks.undetermined
-    rest = ip.select(ethanol.matrices.matrices[used], labels=ethanol.matrices.labels, method="exact")
-    text = words(coordinates_report_html(replace(ethanol, selection=rest)))
+    rest = ip.select(replace(ethanol.matrices, matrices=ethanol.matrices.matrices[used]), method="exact")
+    text = words(coordinates_report_html(replace(ethanol, selection=rest, used=used)))
     assert "20, of which 2 undetermined ones were left out" in text
     assert "2 of 20, left out" in text
 
@@ -194,9 +147,10 @@ def test_losses_are_those_of_one_frame_also_where_their_sum_was_minimized():
 
 
 def test_without_rdkit_and_without_bonds_there_is_still_a_molecule(ethanol, monkeypatch):
-    for missing in ("rdkit.Chem", "ase.data"):
-        monkeypatch.setitem(sys.modules, missing, None)
-        assert any(caption.startswith("The molecule") for caption in captions(coordinates_report_html(ethanol)))
+    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
+    apart = replace(ethanol.trajectory, positions=10 * ethanol.trajectory.positions)  # too far for any bond
+    for found in (ethanol, replace(ethanol, trajectory=apart)):
+        assert any(caption.startswith("The molecule") for caption in captions(coordinates_report_html(found)))
 
 
 def test_without_matplotlib_it_works_and_says_so(ethanol, monkeypatch):
@@ -237,12 +191,11 @@ def test_functions_whose_values_are_known_at_some_points_or_nowhere(torus):
 
 
 def test_the_evidence_for_the_dimension_is_shown_where_there_is_some(torus):
-    class Evidence:
-        def __str__(self):
-            return "D = 2 by 3 of 3 sizes <b>"
-
-    page = coordinates_report_html(replace(torus, dimension=Evidence()))
-    assert "D = 2 by 3 of 3 sizes &lt;b&gt;" in page
+    evidence = dimension_evidence(torus.data, torus.points, neighbours=(20, 40, 80))
+    page = coordinates_report_html(replace(torus, dimension=evidence))
+    for line in str(evidence).splitlines():
+        assert line in html.unescape(page)
+    assert any("evidence for the dimension" in caption for caption in captions(page))
     assert "D = 2 was given" in coordinates_report_html(torus)
 
 
