@@ -277,8 +277,8 @@ def find_bonds(trajectory: Trajectory, *, how: BondRule = "auto", stretch: float
 
 def _assemble(frames: Frames, atoms: object, stride: int) -> Trajectory:
     chosen = chosen_atoms(frames, atoms)
-    if atoms is not None:
-        _refuse_few(len(chosen), atoms, f"{frames.source}: ")
+    if atoms is not None or len(frames.own) < len(frames.numbers):
+        _refuse_few(len(chosen), "of atoms" if atoms is None else atoms, f"{frames.source}: ")
     positions, bonds = read_atoms(frames, chosen, _stride(stride))
     trajectory = Trajectory(
         positions,
