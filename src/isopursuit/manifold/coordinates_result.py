@@ -319,5 +319,5 @@ class Coordinates:
 
 
 def _readable(loss: Valued) -> str:
-    """A loss with four digits, without a power of ten; a power of e where it is large."""
-    return loss_text(loss, DIGITS if loss.loss < 10**DIGITS else 2 * DIGITS)
+    """A loss with four digits, or as a whole number; a power of e where it is large."""
+    return loss_text(loss, DIGITS if loss.loss < 10**DIGITS else 6)
