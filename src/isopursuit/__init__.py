@@ -1,11 +1,12 @@
 """Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from isopursuit.audit import Audit, Swap, audit
 from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
-from isopursuit.manifold.coordinates import find_coordinates
-from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.path import lasso_path
@@ -20,6 +21,10 @@ from isopursuit.search.incumbent import SearchProgress
 from isopursuit.select import select
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import as_source
+
+if TYPE_CHECKING:
+    from isopursuit.manifold.coordinates import find_coordinates
+    from isopursuit.manifold.coordinates_result import Coordinates
 
 __all__ = [
     "Alternative",
@@ -57,9 +62,17 @@ __all__ = [
     "symmetric_normalize",
 ]
 
+# imported when first used: manifolds need parts of SciPy that take as long to import as the rest of the package
+_LATER = {
+    "Coordinates": "isopursuit.manifold.coordinates_result",
+    "find_coordinates": "isopursuit.manifold.coordinates",
+}
 
-def __getattr__(name: str) -> str:
-    """`__version__`, read from the installed package's metadata on first use."""
+
+def __getattr__(name: str) -> Any:
+    """What is imported when first used, and `__version__`, read from the installed package's metadata."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 
