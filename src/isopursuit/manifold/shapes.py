@@ -34,6 +34,7 @@ from isopursuit.manifold.internal import (
 )
 from isopursuit.normalize import Normalization, log_lengths
 from isopursuit.parameters import as_exponent
+from isopursuit.threads import on_one_blas_thread
 
 Callback = Callable[[int, int], object]  # how much is done, and how much there is
 
@@ -112,6 +113,7 @@ class ShapeGradients:
         return self.projected * scale[:, None]
 
 
+@on_one_blas_thread
 def shape_gradients(
     positions: ArrayLike,
     tangents: ArrayLike,
@@ -189,7 +191,7 @@ def refuse_large(frames: int, atoms: int, points: int, D: int, torsions: int) ->
     remedies = {
         matrices: "Pass torsions='bonds' (the torsions along bonds), or fewer frames to make matrices at.",
         features: "Take fewer atoms, such as trajectory.select('heavy'), or thin the trajectory: "
-        f"every {max(2, -(-needed // MAX_BYTES))}th frame.",
+        f"keep one frame in {max(2, -(-needed // MAX_BYTES))}.",
         gradients: "Take fewer atoms, such as trajectory.select('heavy') or the backbone.",
     }
     first = max(remedies)

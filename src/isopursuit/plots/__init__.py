@@ -1,6 +1,12 @@
 """Pictures (extra `plot`). Each takes `ax` and returns it; matplotlib is imported only when one is drawn."""
 
-from isopursuit.plots.manifolds import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
+from isopursuit.plots.manifolds import (
+    plot_coordinates,
+    plot_dimension,
+    plot_frequencies,
+    plot_manifold,
+    plot_spectra,
+)
 from isopursuit.plots.molecules import molecule_svg, plot_molecule
 from isopursuit.plots.replicates import plot_loss_ecdf, plot_paired_losses, plot_support_cardinalities
 from isopursuit.plots.selections import (
@@ -17,6 +23,7 @@ __all__ = [
     "compared_columns",
     "molecule_svg",
     "plot_coordinates",
+    "plot_dimension",
     "plot_frequencies",
     "plot_gram",
     "plot_length_curves",
