@@ -13,8 +13,8 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-
 from isopursuit.aggregate import as_aggregate
+
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.dictionary import differentials
