@@ -1,0 +1,76 @@
+"""
+Alanine dipeptide: φ and ψ
+==========================
+
+Which torsions describe how this peptide moves? Every textbook says φ and ψ, the torsions about the two bonds of the
+alpha carbon. Here they are found from a trajectory alone, among the ten torsions along bonds of the heavy atoms, and
+written to a file for PLUMED.
+
+``python examples/alanine_dipeptide.py FILE TOPOLOGY`` takes a trajectory of your own.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+import isopursuit as ip
+from isopursuit.manifold.alanine import load_alanine_dipeptide
+from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, plot_molecule
+
+output = Path("output")
+output.mkdir(exist_ok=True)
+data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
+topology = sys.argv[2] if len(sys.argv) > 2 else None
+
+# %%
+# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the torsions' gradients along them,
+# and one pair for all frames together, proved to be the best.
+
+found = ip.find_coordinates(data, 2, topology=topology)
+print(found)
+
+# %%
+# The loss at a frame is 2 where the pair is isometric. A few frames have tangent spaces that are badly estimated; they
+# are named, and the trimmed mean leaves them out.
+
+losses = found.point_losses
+print("loss at a frame:", *(f"{share:.0%} below {np.quantile(losses, share):.2f}" for share in (0.5, 0.9)), sep="  ")
+print("worst frames:", *found.worst(3), sep="  ")
+
+# %%
+# Four coordinates add the two peptide bonds, which bend by some 15°: one torsion about each bond of the backbone.
+
+four = ip.find_coordinates(data, 4, topology=topology)
+print(four)
+
+# %%
+# For PLUMED, and as a table.
+
+found.to_plumed(output / "plumed.dat")
+found.to_table(output / "alanine_dipeptide.csv")
+print((output / "plumed.dat").read_text(encoding="utf-8"))
+
+# %%
+# The manifold coloured by each of the two, their plane (a Ramachandran plot), how often each torsion is picked at
+# frames by themselves, and the molecule with the picked axes.
+
+trajectory = found.trajectory
+values = found.values()
+some = np.random.default_rng(0).choice(len(values), min(3000, len(values)), replace=False)
+shapes = found.manifold_points()[some]
+figure, axes = plt.subplots(3, 2, figsize=(10.5, 12), height_ratios=(4, 4, 2.5), layout="constrained")
+for ax, label, one in zip(axes[0], found.labels, values[some].T, strict=True):
+    plot_manifold(shapes, one, ax=ax, label=str(label), cyclic=True)
+plot_coordinates(*values.T, ax=axes[1, 0], labels=found.labels, cyclic=True)
+plot_frequencies(found.pointwise, ax=axes[1, 1])
+for ax, one in zip(axes[2], (found, four), strict=True):
+    picked = one.matrices.torsions[one.selection.indices, 1:3].tolist()
+    plot_molecule(trajectory.symbols, trajectory.bonds, {(i, j): 1.0 for i, j in picked}, ax)
+    ax.set_title(f"axes of the {len(picked)} torsions")
+figure.savefig(output / "alanine_dipeptide.png", dpi=120)
+print(f"A picture is in {output / 'alanine_dipeptide.png'}.")
