@@ -28,8 +28,8 @@ data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
 topology = sys.argv[2] if len(sys.argv) > 2 else None
 
 # %%
-# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the torsions' gradients along them,
-# and one pair for all frames together, proved to be the best.
+# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the torsions' gradients along
+# them, and one pair for all frames together, proved to be the best.
 
 found = ip.find_coordinates(data, 2, topology=topology)
 print(found)
@@ -69,8 +69,8 @@ for ax, label, one in zip(axes[0], found.labels, values[some].T, strict=True):
 plot_coordinates(*values.T, ax=axes[1, 0], labels=found.labels, cyclic=True)
 plot_frequencies(found.pointwise, ax=axes[1, 1])
 for ax, one in zip(axes[2], (found, four), strict=True):
-    picked = one.matrices.torsions[one.selection.indices, 1:3].tolist()
-    plot_molecule(trajectory.symbols, trajectory.bonds, {(i, j): 1.0 for i, j in picked}, ax)
-    ax.set_title(f"axes of the {len(picked)} torsions")
+    about = one.matrices.torsions[one.selection.indices, 1:3].tolist()
+    plot_molecule(trajectory.symbols, trajectory.bonds, dict.fromkeys(map(tuple, about), 1.0), ax)
+    ax.set_title(f"axes of the {len(about)} torsions")
 figure.savefig(output / "alanine_dipeptide.png", dpi=120)
 print(f"A picture is in {output / 'alanine_dipeptide.png'}.")
