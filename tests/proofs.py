@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
-from isopursuit.search._swap import log_loss_of
 from isopursuit.search.driver import run
 from isopursuit.search.exchange import point_stages
 from isopursuit.search.incumbent import Incumbent, SearchProgress
@@ -46,12 +46,11 @@ def tree(X, c, start, *, include=(), gap=0.0, time_limit=None, workers=2, callba
     return SimpleNamespace(status=status, loss=proof.loss, lower_bound=proof.lower_bound, indices=proof.subset)
 
 
-def prove(X, c, start, *, include=(), gap=0.0, joint=False):
+def prove(X, c, start, *, include=(), gap=0.0, joint=False, aggregate="sum"):
     """What the stages of a proof make of a start."""
-    pool = as_array_pool(X, c, include)
-    columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
-    log_loss = log_loss_of(columns, np.asarray(start, np.int32), c)
-    incumbent = Incumbent(float(pool.k * pool.points), gap=gap, subset=np.sort(start), log_loss=log_loss)
+    pool = as_array_pool(X, c, include).with_aggregate(as_aggregate(aggregate))
+    log_loss = pool.log_loss(np.asarray(start))
+    incumbent = Incumbent(pool.ideal, gap=gap, subset=np.sort(start), log_loss=log_loss)
     stages = [PointBounds(point_stages()), JointTree()] if joint else [Prove(workers=1)]
     run(stages, pool, incumbent, clock_of(None))
     return incumbent

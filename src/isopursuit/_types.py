@@ -16,6 +16,9 @@ Labels: TypeAlias = tuple[Label, ...]  # the names of all columns of a matrix, i
 SearchMethod: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 Method: TypeAlias = Literal["auto", SearchMethod]  # "auto": `select` chooses by size
 Unit: TypeAlias = float | Literal["median", "each"] | None  # the length that counts as 1; None: lengths as they are
+AggregateName: TypeAlias = Literal["sum", "geometric", "trimmed"]
+# how losses at many points become one; a number is the share of a trimmed mean
+AggregateOption: TypeAlias = AggregateName | float
 Space: TypeAlias = Literal["vectors", "leading"]  # where columns are compared if fewer than rows are picked
 
 # how a search ended; `results.Search` says what each means

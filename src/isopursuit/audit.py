@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from isopursuit import views
-from isopursuit._types import Array, Indices, Label, Labels, Unit
+from isopursuit._types import AggregateOption, Array, Indices, Label, Labels, Unit
+from isopursuit.aggregate import SUM, as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.explain import Outcome, explain
-from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, log_sum, to_loss
+from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, to_loss
 from isopursuit.matrix import name_columns
 from isopursuit.parameters import as_exponent
 from isopursuit.problems import MatrixProblem, SourceProblem
@@ -211,6 +212,7 @@ def audit(
     c: float = 1.0,
     *,
     unit: Unit = None,
+    aggregate: AggregateOption = "sum",
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -225,7 +227,7 @@ def audit(
         As in `select`.
     columns : iterable of column numbers or labels
         The columns to judge, each once; as many are in the subsets that they are compared with.
-    c, unit, labels
+    c, unit, aggregate, labels
         As in `select`.
     include, exclude : iterables of column numbers or labels
         Columns that every subset must have (among the given ones), or must not have.
@@ -258,14 +260,17 @@ def audit(
     problem, indices = _problem(X, columns, include, exclude, labels, unit)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
-    log_loss = float(log_sum(log_spectral_loss(spectrum(values), c)))
+    together = as_aggregate(aggregate) if len(values) > 1 else SUM
+    point_losses = log_spectral_loss(spectrum(values), c)
+    log_loss = float(together.log_total(point_losses))
     if not log_loss < np.inf:
         raise RangeError("The logarithm of the loss overflows float64. Use a smaller c, or rescale X.")
-    ideal = float(problem.k * len(values))
+    ideal = together.ideal(problem.k, len(values))
     started = Search(indices, to_loss(log_loss), log_loss, ideal, 1, "heuristic", "given", labels=problem.labels)
+    started = replace(started, aggregate=together, point_log_losses=point_losses if len(values) > 1 else None)
     found = problem.replacements(started, c, clock.within(SWAP_SHARE * clock.remaining))[1]
     swap = _best_swap(problem, indices, found)
-    best = _best_known(_search(problem, indices, c, callback, clock), started, swap)
+    best = _best_known(_search(problem, started, c, callback, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
@@ -324,9 +329,10 @@ def _refuse_dependent(problem: Problem, values: Array, rounding: list[Array | No
             )
 
 
-def _search(problem: Problem, start: Indices, c: float, callback: Callback | None, clock: Clock) -> Search:
-    """The best subset that is found, not worse than `start`, with a bound; without one where none can be computed."""
+def _search(problem: Problem, given: Search, c: float, callback: Callback | None, clock: Clock) -> Search:
+    """The best subset that is found, not worse than the given one, with a bound where one can be computed."""
     pool = as_pool(problem.searched, c, problem.include, problem.exclude, None, clock, problem.k)
+    pool, start = pool.with_aggregate(given.aggregate), given.indices
     why = f"bounds are not known for c={c:g}"
     if SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         try:

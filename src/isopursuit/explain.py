@@ -61,7 +61,15 @@ def replacements_in_memory(
     known = [one.rounding for one in points if one.rounding is not None]
     rounding = np.stack(known) if len(known) == len(points) else None
     of_picked, of_others = (None if rounding is None else rounding[:, some] for some in (search.indices, others))
-    task = Replacements(picked, search.log_loss, c, search.indices, of_picked, deadline=clock.deadline)
+    task = Replacements(
+        picked,
+        search.log_loss,
+        c,
+        search.indices,
+        of_picked,
+        aggregate=search.aggregate,
+        deadline=clock.deadline,
+    )
     return task.among(offered, others, of_others)
 
 

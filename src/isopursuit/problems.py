@@ -16,7 +16,7 @@ from isopursuit._types import Array, Indices, Label, Labels, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
-from isopursuit.loss.penalty import log_spectral_loss, log_sum
+from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.matrix import (
     ColumnNumbers,
     Matrix,
@@ -142,12 +142,12 @@ class MatrixProblem:
         points = [with_fewer_rows(one) for one in self.points]
         return values, replacements_in_memory(points, search, c, self.exclude, clock)
 
-    def loss_of_vectors(self, indices: Indices, c: float) -> float | None:
+    def loss_of_vectors(self, search: Search, c: float) -> float | None:
         """The log-loss of the caller's own columns, where they were compared in the leading space."""
         if self.vectors is None:
             return None
-        losses = log_spectral_loss(spectrum(np.stack([one.values[:, indices] for one in self.vectors])), c)
-        return float(log_sum(losses))
+        losses = log_spectral_loss(spectrum(np.stack([one.values[:, search.indices] for one in self.vectors])), c)
+        return float(search.aggregate.log_total(losses))
 
 
 @dataclass(frozen=True)
@@ -242,11 +242,11 @@ class SourceProblem:
         """The picked columns (1, rows, k), and what could replace each."""
         return replacements_in_source(self.columns, search, c, self.exclude, clock)
 
-    def loss_of_vectors(self, indices: Indices, c: float) -> float | None:
+    def loss_of_vectors(self, search: Search, c: float) -> float | None:
         """The log-loss of the columns themselves, where they were compared in the leading space."""
         if not self.projected:
             return None
-        unprojected = replace(self.columns.transform, A=None).apply(self.columns.take(indices))
+        unprojected = replace(self.columns.transform, A=None).apply(self.columns.take(search.indices))
         return float(log_spectral_loss(spectrum(unprojected), c))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Status
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.errors import printable
 from isopursuit.parameters import is_whole
 from isopursuit.renamed import warn_renamed
@@ -269,6 +270,10 @@ class Search:
         Wall-clock time.
     unit : str
         The length that counts as 1, in words.
+    aggregate : Aggregate
+        How the losses at many points became one.
+    point_log_losses : ndarray, shape (n,), or None
+        The logarithm of the loss at each point, where there are many.
     """
 
     indices: Indices
@@ -284,6 +289,25 @@ class Search:
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
     unit_length: UnitLength = AS_GIVEN
+    aggregate: Aggregate = SUM
+    point_log_losses: Array | None = field(default=None, repr=False)
+
+    @property
+    def points(self) -> int:
+        """At how many points the columns were compared: 1 for one matrix."""
+        return 1 if self.point_log_losses is None else len(self.point_log_losses)
+
+    @property
+    def per_point(self) -> LogLoss:
+        """The loss of a typical point: the mean of the losses, where `loss` is their sum."""
+        return LogLoss(self.aggregate.per_point(self.log_loss, self.points))
+
+    @property
+    def loss_words(self) -> str:
+        """The loss for reading: that of a typical point, where there are many."""
+        if self.points == 1:
+            return loss_text(self, 9)
+        return f"{loss_text(self.per_point, 9)} a point ({self.aggregate.words(self.points)})"
 
     @property
     def unit(self) -> str:
@@ -321,21 +345,21 @@ class Search:
             "indices": self.indices.tolist(),
             "labels": [plain(name_of(self.labels, i)) for i in self.indices.tolist()],
             **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds", "unit")},
+            "aggregate": None if self.points == 1 else str(self.aggregate),
+            "loss_per_point": None if self.points == 1 else plain(self.per_point.loss),
             "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
-        loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
-        text = f"{self.method} search: {self.objective} loss {loss}, {self.verdict}\n  columns {names}"
+        text = f"{self.method} search: {self.objective} loss {self.loss_words}, {self.verdict}\n  columns {names}"
         text += "" if self.unit_length == AS_GIVEN else f"\n  unit: {self.unit}"
         return "\n".join([text, *(f"  note: {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        loss = loss_text(self, 9)
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         rows = [
-            (f"{self.objective} loss", loss),
+            (f"{self.objective} loss", self.loss_words),
             ("no subset is below", loss_text(self.lower_bound, 9) if np.isfinite(self.lower_bound) else "unknown"),
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),
@@ -343,6 +367,17 @@ class Search:
         ]
         title = f"{len(self.indices)} columns by {self.method} search"
         return views.result(title, self.verdict, views.table((), rows), notes=self.notes)
+
+
+class LogLoss(NamedTuple):
+    """A loss by its logarithm."""
+
+    log_loss: float
+
+    @property
+    def loss(self) -> float:
+        """The loss, infinite beyond float64."""
+        return math.exp(self.log_loss) if self.log_loss < LARGEST_EXPONENT else math.inf
 
 
 class Valued(Protocol):

@@ -15,7 +15,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._types import Indices, Label, Method, Space, Unit
+from isopursuit._types import AggregateOption, Indices, Label, Method, Space, Unit
+from isopursuit.aggregate import Aggregate, as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.explain import Outcome, before_explaining, explain
@@ -64,6 +65,7 @@ class _Options:
     c: float
     normalization: Normalization
     gap: float
+    aggregate: Aggregate
     callback: Callback | None
 
 
@@ -76,6 +78,7 @@ def select(
     method: Method = "auto",
     space: Space = "vectors",
     unit: Unit = None,
+    aggregate: AggregateOption = "sum",
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -90,8 +93,8 @@ def select(
     ----------
     X : array_like (D, P), data frame, a list (or stack) of such matrices of one shape, or a source
         Columns are candidates; a frame's column names become labels. Several matrices, such as the differentials of
-        functions at many points of a manifold, share one selection: their losses are summed. For files, tensors and
-        Dask arrays see `as_source`.
+        functions at many points of a manifold, share one selection (`aggregate`). For files, tensors and Dask arrays
+        see `as_source`.
     k : int, optional
         How many columns to pick: D if not given.
     c : float
@@ -113,6 +116,11 @@ def select(
         that may be picked, one number for all points, so that lengths at different points stay comparable; with
         space="leading" it is the median of the lengths there. "each": every column has length 1, at every point, so
         that angles alone decide. None: lengths are as they are, which is the paper's choice. Zero columns stay zero.
+    aggregate : {"sum", "geometric", "trimmed"} or number
+        How the losses at many points become one number, which is then minimized, and proved least. "sum": the paper's;
+        one point whose columns are nearly dependent can decide it. "geometric": their geometric mean, which counts the
+        logarithm of each loss. "trimmed": the mean of the 90 % of the points with the lowest losses; a number is
+        another share than 0.9.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -144,13 +152,13 @@ def select(
     if space == "vectors" and method != "brute":
         streamed = streamed or searched_as_source(X, k, labels)
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
-    options = _Options(method, as_exponent(c), normalization, gap, callback)
+    options = _Options(method, as_exponent(c), normalization, gap, as_aggregate(aggregate), callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
     values, found = problem.replacements(outcome.search, options.c, clock)
     outcome = replace(outcome, notes=problem.notes + outcome.notes)
     ran = outcome.method or method
     picked = explain(values, problem.labels, options.c, ran, outcome, problem.include, found)
-    vectors = problem.loss_of_vectors(picked.indices, options.c)
+    vectors = problem.loss_of_vectors(picked.search, options.c)
     if vectors is not None:
         picked = replace(picked, space="leading", log_loss_of_vectors=vectors)
     values = values if problem.many else values[0]
@@ -166,7 +174,7 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     problem = problem.checked()  # before the pursuit's work
     pursuit = problem.pursue(options.c, options.normalization, clock.part(PURSUIT_SHARE))
     if problem.k < problem.rows and not pursuit.prunes:
-        pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, problem.k)
+        pool = _pool(problem, options, clock)
         return _exchanged(pool, options, clock, None, _too_many_tied(problem, pursuit))
     try:
         return Outcome(_search_tied(problem, pursuit, options, clock), pursuit)
@@ -184,7 +192,7 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
 def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     """The method by size: a proof where it can be had, else the best subset that can be found, with its bound."""
     n, k, P = problem.size
-    pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, k)
+    pool = _pool(problem, options, clock)
     if n * P * problem.rows**2 > (PROOF_WORK if k <= MANY_COLUMNS else MANY_PROOF_WORK):
         reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
         return _exchanged(pool, options, clock, None, reason)
@@ -266,11 +274,18 @@ def _reporting(options: _Options, method: str, bound: float | None = None) -> Ca
     return report
 
 
+def _pool(problem: Problem, options: _Options, clock: Clock) -> ArrayPool | SourcePool:
+    """All columns."""
+    pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, problem.k)
+    return pool.with_aggregate(options.aggregate)
+
+
 def _search(problem: Problem, options: _Options, clock: Clock) -> Search:
     """A search over all columns."""
     X, c = problem.searched, options.c
     given: dict[str, Any] = {
-        "k": problem.k, "include": problem.include, "exclude": problem.exclude, "time_limit": clock.remaining_limit,
+        "k": problem.k, "include": problem.include, "exclude": problem.exclude, "aggregate": options.aggregate,
+        "time_limit": clock.remaining_limit,
     }  # fmt: skip
     if options.method == "exact":
         return exact_search(X, c, gap=options.gap, callback=options.callback, **given)
@@ -286,7 +301,7 @@ def _search_tied(
     include = ColumnNumbers(np.searchsorted(numbers, problem.include).tolist())
     given = options.callback
     callback: Callback | None = None if given is None else lambda now: given(replace(now, indices=numbers[now.indices]))
-    pool = as_array_pool(points, options.c, include, k=problem.k)
+    pool = as_array_pool(points, options.c, include, k=problem.k).with_aggregate(options.aggregate)
     start = None if start is None else np.searchsorted(numbers, start)
     # the columns are pruned already
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
+from isopursuit.aggregate import Aggregate
 from isopursuit.errors import printable
-from isopursuit.results import LARGE, Pursuit, Search, loss_text, plain
+from isopursuit.results import LARGE, LogLoss, Pursuit, Search, loss_text, plain
 from isopursuit.scale import UnitLength
 
 IMPROVES = 1e-9  # a difference of log-losses; lower by this is better, not equal but for rounding (as "optimal")
@@ -79,7 +80,8 @@ class Selection:
     labels : tuple
         Their labels, or their indices where there are none.
     loss : float
-        Their loss l_c, summed over the points where there are many; the ideal is k for each.
+        Their loss l_c. At many points it is the aggregate of the points' losses: their sum (the ideal is k for each),
+        their geometric mean or trimmed mean (the ideal is k). `loss_per_point` is comparable between them.
     space : {"vectors", "leading"}
         Whether the columns were compared as they are, or in the leading k-dimensional row space.
     log_loss_of_vectors : float or None
@@ -140,9 +142,31 @@ class Selection:
         return 1 if self.matrix.ndim == 2 else len(self.matrix)
 
     @property
+    def aggregate(self) -> Aggregate:
+        """How the losses at many points became one."""
+        return self.search.aggregate
+
+    @property
     def ideal(self) -> int:
-        """The loss of orthonormal columns: k at each point."""
-        return self.k * self.points
+        """The loss of orthonormal columns: k at each point, summed where the losses are."""
+        return round(self.aggregate.ideal(self.k, self.points))
+
+    @property
+    def loss_per_point(self) -> float:
+        """The loss of a typical point, whose ideal is k: the mean of the losses, where `loss` is their sum."""
+        return self.search.per_point.loss
+
+    @property
+    def point_log_losses(self) -> Array | None:
+        """The logarithm of the loss at each point, where there are many."""
+        return self.search.point_log_losses
+
+    def worst_points(self, count: int = LISTED) -> list[tuple[int, LogLoss]]:
+        """The points of the highest losses, the highest first: their numbers and losses."""
+        losses = self.point_log_losses
+        if losses is None:
+            return []
+        return [(int(i), LogLoss(float(losses[i]))) for i in np.argsort(-losses, kind="stable")[:count]]
 
     @property
     def gram(self) -> Array:
@@ -214,37 +238,58 @@ class Selection:
             "notes": list(self.notes),
         }
 
+    @property
+    def _loss_words(self) -> str:
+        """The loss and its ideal for reading; at many points those of a typical one."""
+        if self.points == 1:
+            return f"{loss_text(self, 6)}{self._space} (ideal {self.ideal})"
+        loss = loss_text(self.search.per_point, 6)
+        return f"{loss} a point{self._space} (ideal {self.k}, {self.aggregate.words(self.points)})"
+
+    def _in_loss_of_a_point(self) -> Selection:
+        """The same with prices and alternatives in the unit of `loss_per_point`."""
+        shift = self.search.per_point.log_loss - self.log_loss
+        if not shift < 0:
+            return self
+        scale = float(np.exp(shift))
+        choices = tuple(replace(one, price=one.price * scale, log_loss=one.log_loss + shift) for one in self.choices)
+        others = tuple(replace(one, loss=one.loss * scale, log_loss=one.log_loss + shift) for one in self.alternatives)
+        return replace(self, choices=choices, alternatives=others, log_loss=self.log_loss + shift)
+
+    @property
+    def point_line(self) -> str:
+        """The worst points for reading; empty for one matrix."""
+        worst = ", ".join(f"{i} ({loss_text(loss, 4)})" for i, loss in self.worst_points())
+        return f"highest losses: at point {worst}" if worst else ""
+
     def __str__(self) -> str:
-        loss = loss_text(self, 6)
-        over = f" over {self.points} points" if self.points > 1 else ""
-        lines = [
-            f"{self.k} columns by {self.method}: loss {loss}{self._space}{over} (ideal {self.ideal}), {self.verdict}"
-        ]
+        lines = [f"{self.k} columns by {self.method}: loss {self._loss_words}, {self.verdict}"]
+        shown = self._in_loss_of_a_point()
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
         lines.append(f"  unit: {self.unit}")
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
-        prices = [choice.price_text() for choice in self.choices]
+        prices = [choice.price_text() for choice in shown.choices]
         wide = max(7, *map(len, prices))
         lines.append(f"  {'column':<{width}}  length  {'price':>{wide}}  best replacement")
         for name, price, choice in zip(names, prices, self.choices, strict=True):
             other = printable(choice.replacement_text)
             lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {price:>{wide}}  {other}")
-        lines += [f"  {line}" for line in self.swap_lines]
+        lines += [f"  {line}" for line in (*shown.swap_lines, self.point_line) if line]
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
-        loss = loss_text(self, 6)
+        shown = self._in_loss_of_a_point()
         rows = [
             (one.label, f"{one.length:.3f}", views.signed(one.price_text()), one.replacement_text)
-            for one in self.choices
+            for one in shown.choices
         ]
         return views.result(
-            f"{self.k} columns by {self.method}, loss {loss}{self._space} (ideal {self.ideal})",
+            f"{self.k} columns by {self.method}, loss {self._loss_words}",
             f"{self.verdict}; unit: {self.unit}",
             views.table(("column", "length", "price", "best replacement"), rows),
-            *(f"<p>{views.escape(line)}</p>" for line in self.swap_lines),
+            *(f"<p>{views.escape(line)}</p>" for line in (*shown.swap_lines, self.point_line) if line),
             views.gram_table(self.gram, self.labels),
             notes=self.notes,
         )

@@ -312,3 +312,12 @@ def test_options_that_make_no_sense_are_refused():
         ip.isometry_pursuit(X, k=2, penalty=0.1)
     with pytest.raises(ParameterError, match="penalty"):
         ip.isometry_pursuit(ip.as_source(X), k=2, penalty=0.1)
+
+
+def test_lengths_near_underflow_at_one_of_many_points_end_with_a_certificate():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 3, 11))
+    X[3] *= 8  # at c = 2 its normalized columns have lengths of about e^-200
+    for k in (1, 2):
+        found = ip.isometry_pursuit(list(X), 2.0, k=k)
+        assert 0 < found.certificate.dual <= found.certificate.primal < np.inf

@@ -1,6 +1,7 @@
 """One selection for many points: the searches for summed losses against brute force and the paper's formula."""
 
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_prices_and_alternatives_are_what_a_full_table_of_swaps_says(seed):
             rivals[p] = min(loss, rivals.get(p, np.inf))
     nearest = sorted(rivals, key=rivals.__getitem__)[:5]
     assert [other.index for other in picked.alternatives] == nearest
-    assert "over 5 points (ideal 15)" in str(picked)
+    assert f"loss {picked.loss / 5:.6g} a point (ideal 3, mean over 5 points), proved optimal" in str(picked)
     assert picked._repr_html_()
     assert picked.as_dict()["k"] == 3
 
@@ -223,6 +224,109 @@ def test_pointwise_errors_name_the_point():
         ip.select_pointwise(X, method="magic")
     with pytest.raises(ParameterError, match="workers"):
         ip.select_pointwise(X, workers=0)
+
+
+def aggregated(X, S, aggregate, c=1.0):
+    """The logarithm of the aggregate by its definition."""
+    losses = np.sort([ip.log_isometry_loss(x[:, list(S)], c) for x in X])
+    if aggregate == "geometric":
+        return losses.mean()
+    if aggregate == "sum":
+        return np.logaddexp.reduce(losses)
+    kept = math.ceil((0.9 if aggregate == "trimmed" else aggregate) * len(X))
+    return np.logaddexp.reduce(losses[:kept]) - math.log(kept)
+
+
+def spoiled(seed, n, D, P):
+    """Some points have columns of another scale, nearly in a plane."""
+    rng, X = np.random.default_rng(seed), points(seed, n, D, P)
+    for i in rng.permutation(n)[: n // 3]:
+        X[i] *= np.exp(rng.normal())
+        X[i, 0] *= 0.1
+    return X
+
+
+AGGREGATES = ("sum", "geometric", "trimmed", 0.5)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("seed", range(5))
+def test_every_method_minimizes_the_aggregate_and_its_bound_holds(seed, aggregate):
+    rng = np.random.default_rng(seed)
+    n, D, P = int(rng.integers(3, 13)), int(rng.integers(2, 5)), int(rng.integers(8, 12))
+    k = int(rng.integers(1, D + 1))
+    X = spoiled(seed, n, D, P)
+    include, exclude = ([3], [5]) if seed % 2 else ([], [])
+    allowed = [p for p in range(P) if p not in exclude]
+    values = {S: aggregated(X, S, aggregate) for S in itertools.combinations(allowed, k) if set(include) <= set(S)}
+    best = min(values.values())
+    for method in (*METHODS, "auto"):
+        picked = ip.select(X, k, method=method, aggregate=aggregate, include=include, exclude=exclude)
+        assert picked.log_loss == pytest.approx(values[tuple(picked.indices.tolist())], abs=1e-9)
+        if method != "two-stage":  # proved among what the pursuit leaves
+            assert np.log(picked.search.lower_bound) <= best + 1e-9
+        if method in ("exact", "brute"):
+            assert picked.search.optimal
+            assert picked.log_loss == pytest.approx(best, abs=1e-9)
+        if len(picked.indices) < len(allowed):
+            for choice in picked.choices:
+                rest = [i for i in picked.indices if i != choice.index]
+                swaps = [aggregated(X, [*rest, p], aggregate) for p in allowed if p not in picked.indices]
+                assert choice.log_loss == pytest.approx(min(swaps), abs=1e-7)
+    judged = ip.audit(X, picked.indices.tolist(), aggregate=aggregate)
+    assert judged.log_loss == pytest.approx(picked.log_loss, abs=1e-9)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_joint_tree_proves_every_aggregate(seed, aggregate):
+    """The tree alone, from the worst start."""
+    X = spoiled(seed, 2 + seed, 2 + seed % 3, 10)
+    values = {S: aggregated(X, S, aggregate) for S in itertools.combinations(range(10), X.shape[1])}
+    start = max((S for S in values if values[S] < 300), key=values.__getitem__)
+    proof = prove(X, 1.0, np.array(start), joint=True, aggregate=aggregate)
+    assert proof.log_loss == pytest.approx(min(values.values()), abs=1e-9)
+    assert proof.proved
+
+
+def test_one_bad_point_decides_the_sum_and_not_the_robust_aggregates():
+    X = np.tile(np.eye(3)[:, [0, 1, 2, 0]], (60, 1, 1)) * [1, 1, 1, 1.3]
+    X[7] = np.eye(3)[:, [0, 1, 2, 0]] * [0.02, 1, 1, 1]  # where the first column nearly vanishes
+    assert ip.select(X, method="exact").indices.tolist() == [1, 2, 3]
+    for aggregate in ("geometric", "trimmed"):
+        picked = ip.select(X, method="exact", aggregate=aggregate)
+        assert picked.indices.tolist() == ([0, 1, 2] if aggregate == "trimmed" else [1, 2, 3])
+        assert picked.ideal == 3
+    # the geometric mean counts 1/σ, the sum e^(1/σ): a column of length 0.3 does not decide the mean
+    X[7, 0, 0] = 0.3
+    assert ip.select(X, method="exact").indices.tolist() == [1, 2, 3]
+    assert ip.select(X, method="exact", aggregate="geometric").indices.tolist() == [0, 1, 2]
+
+
+def test_the_worst_points_are_named_and_no_loss_has_forty_digits():
+    X = points(0, 12, 2, 8)
+    X[4, 0] *= 1e-2
+    picked = ip.select(X, method="exact", aggregate="trimmed")
+    assert picked.worst_points(1)[0][0] == 4
+    np.testing.assert_allclose(
+        picked.point_log_losses, [ip.log_isometry_loss(x[:, picked.indices]) for x in X], rtol=1e-12
+    )
+    assert "highest losses: at point 4 (e^" in str(picked)
+    assert "mean over the best 11 of 12 points" in str(picked)
+    answer = picked.as_dict()
+    assert answer["aggregate"] == "trimmed 0.9"
+    assert answer["loss_per_point"] == pytest.approx(picked.loss_per_point) == pytest.approx(picked.loss)
+
+
+def test_an_aggregate_must_be_known():
+    X = points(0, 3, 2, 8)
+    for wrong in ("median", 0.0, 1.5, None, True):
+        with pytest.raises(ParameterError, match="aggregate="):
+            ip.select(X, aggregate=wrong)
+    with pytest.raises(ParameterError, match="objective='isometry'"):
+        ip.greedy_search(X, objective="nuclear", aggregate="geometric")
+    alone = ip.select(X[0], aggregate="geometric")
+    assert alone.loss == pytest.approx(ip.select(X[0]).loss)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,7 +8,7 @@ from proofs import local_search
 
 from isopursuit.search._swap import SwapKernel, best_column, log_loss_of
 from isopursuit.search.stages.recombine import pair_descent
-from isopursuit.search.swaps import swap_descent
+from isopursuit.search.swaps import swap_descent, swap_kernel
 
 
 def log_loss(X: NDArray[np.float64], c: float) -> float:
@@ -50,7 +50,7 @@ def test_all_swaps_below_a_limit_are_found(c: float, points: int) -> None:
         columns = rng.standard_normal((points, 30, 4)) / 2
         subset = rng.permutation(30)[:4].astype(np.int32)
         position = int(rng.integers(4))
-        swaps = SwapKernel(columns, c)
+        swaps = swap_kernel(columns, c)
         loss = swaps.loss(subset)
         swaps.linearize(subset, loss)
         outside = np.setdiff1d(np.arange(30), subset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from isopursuit._types import Array
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_penalty, log_sum
 from isopursuit.scale import UnitLength
 
@@ -17,7 +18,7 @@ FAR_BY_LENGTHS = (
 )
 
 
-def is_far(log_loss: float, ideal: int) -> bool:
+def is_far(log_loss: float, ideal: float) -> bool:
     """Whether a loss with this logarithm is more than `FAR_FROM_IDEAL` times the ideal one."""
     return log_loss > math.log(FAR_FROM_IDEAL * ideal)
 
@@ -32,7 +33,9 @@ def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
     )
 
 
-def scale_notes(lengths: Array, log_loss: float, c: float, unit: UnitLength) -> tuple[str, ...]:
+def scale_notes(
+    lengths: Array, log_loss: float, c: float, unit: UnitLength, aggregate: Aggregate = SUM
+) -> tuple[str, ...]:
     """What to say about the lengths (n, k) of the picked columns at n points, whose loss has this logarithm.
 
     The note comes if all lengths (their means over the points) are on one side of 1 by more than `ONE_SIDED`, or if the
@@ -49,8 +52,9 @@ def scale_notes(lengths: Array, log_loss: float, c: float, unit: UnitLength) -> 
     side = "longer" if mean.min() > 1 + ONE_SIDED else "shorter" if mean.max() < 1 - ONE_SIDED else ""
     if side:
         return (f"all picked columns are {side} than 1 ({span}), so scale decides what is picked; {remedy}.",)
-    ideal = math.log(lengths.size)
-    by_lengths = float(log_sum(log_penalty(lengths, c).ravel()))
-    if is_far(log_loss, lengths.size) and by_lengths > ideal + math.log(FAR_BY_LENGTHS):
+    n, k = lengths.shape
+    ideal = aggregate.ideal(k, n)
+    by_lengths = float(aggregate.log_total(log_sum(log_penalty(lengths, c))))
+    if is_far(log_loss, ideal) and by_lengths > math.log(FAR_BY_LENGTHS * ideal):
         return (f"the loss is far from ideal because picked lengths, {span}, are far from 1; {remedy}.",)
     return ()

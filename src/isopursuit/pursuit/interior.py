@@ -74,15 +74,16 @@ def relaxed_projection(eigenvalues: Array, k: int, tau: float) -> tuple[Array, A
     for _ in range(ROOT_STEPS):
         # 2u² + (ηλ − 2) u − τλ = 0 for u = 1 − p, and the same for p, each by the root without cancellation
         past = eta * eigenvalues - 2
-        root = np.sqrt(past**2 + 8 * tau * eigenvalues)
+        root = np.hypot(past, np.sqrt(8 * tau * eigenvalues))  # lengths near underflow make η large
         nu = 2 * (eta - tau) / (past + 4 + root)
         slack = np.where(past > 0, 2 * tau * eigenvalues / np.where(past > 0, past + root, 1.0), (root - past) / 4)
         missing = k - float(nu @ eigenvalues)
         if abs(missing) <= 4 * EPS * k:
             break
         low, high = (eta, high) if missing > 0 else (low, eta)
-        slope = float((eigenvalues / (2 + tau / slack**2 * eigenvalues)).sum())
-        new = eta + missing / slope
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            slope = float((eigenvalues / (2 + tau / slack**2 * eigenvalues)).sum())
+        new = eta + missing / slope if slope > 0 else np.nan
         if not low < new < high:
             new = 2 * eta if high == np.inf else (low + high) / 2
         if new == eta:

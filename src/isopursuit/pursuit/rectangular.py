@@ -79,7 +79,9 @@ class RectangularDesign(Design):
     k: int = 0
 
     def evaluate(self, weights: Array) -> Evaluation | None:
-        """Everything that weights say about the program, over all columns; None where some M has rank below k."""
+        """Everything that weights say about the program, over all columns; None where some M has rank below k, or its
+        inverse overflows float64.
+        """
         n, P, D = self.shape
         q, leverage, nu = np.zeros(P), np.zeros(P), np.empty((n, D, D))
         traces = 0.0
@@ -89,7 +91,10 @@ class RectangularDesign(Design):
                 return None
             eigenvalues, V, roots = found
             y = x @ V
-            q += (y * roots) ** 2 @ np.ones(D)
+            with np.errstate(over="ignore"):
+                q += (y * roots) ** 2 @ np.ones(D)
+            if not np.isfinite(q).all():  # lengths near underflow
+                return None
             leverage = np.maximum(leverage, y**2 @ self._inverse(eigenvalues, roots))
             nu[i] = V * roots @ V.T
             traces += float(roots[: self.k].sum())

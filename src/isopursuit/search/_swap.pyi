@@ -1,7 +1,6 @@
 """Losses of subsets that differ in one column, as logarithms so that nothing overflows at any exponent.
 
-`columns` is (P, D), one candidate in each row, or (n, P, D): losses are then summed over n points. Subsets are arrays
-of row numbers. The GIL is released.
+`columns` is (P, D), one candidate in each row. Subsets are arrays of row numbers. The GIL is released.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Losses of subsets that differ in one column, as logarithms so that nothing overflows at any exponent.
 
-At many points that share one selection losses, and bounds of them, are summed. Most columns are ruled out before their
-loss is computed, the cheapest test first:
+Most columns are ruled out before their loss is computed, the cheapest test first (many points: _joint.pyx):
 
 - Tangent. h is convex in the eigenvalues of M = X_S X_S' where c >= 0.6204, so l(S - i + p) >= l(S) + q_p - q_i with
   q_p = x_p' h'(M) x_p: one product for a subset shows which columns can replace which. With fewer columns than rows h' of
@@ -17,7 +16,6 @@ length of the rest, which is one more coordinate.
 
 from libc.math cimport INFINITY, NAN, exp, fabs, fmax, fmin, isnan, log, sqrt
 from libc.string cimport memcpy, memset
-from libc.time cimport time_t
 
 from time import perf_counter
 
@@ -26,18 +24,11 @@ import numpy as np
 from isopursuit.loss._penalty cimport (
     CONVEX_EXPONENT, LARGEST_LOG, curve_at, log_add, log_excess, log_h, log_spectral_loss,
 )
+from isopursuit.search._clock cimport seconds
 from isopursuit.search._dense cimport dot, eigh, products, range_basis, singular_values
 from isopursuit.search._interlacing cimport (
     Tests, make_tests, passes, quick_log_bound, roots_below, smallest_log_h,
 )
-
-
-cdef extern from "<time.h>" nogil:
-    cdef struct timespec:
-        time_t tv_sec
-        long tv_nsec
-    int TIME_UTC
-    int timespec_get(timespec*, int)
 
 
 cdef int CLOCK_WORK = 1 << 23  # multiplications between two looks at the clock: some milliseconds
@@ -46,8 +37,7 @@ cdef double REST_ERROR = 1e-14  # of |x|^2 - |y|^2, relative to |x|^2: the round
 
 
 cdef struct Workspace:
-    const double* columns  # (n, P, D), one candidate in each row
-    int n
+    const double* columns  # (P, D), one candidate in each row
     int P
     int D
     int k                  # columns of a subset, at most
@@ -57,20 +47,14 @@ cdef struct Workspace:
     int tried              # how many columns are listed
     int* listed            # (P) the columns that are tried
     double* bounds         # (P) of the listed columns
-    double* squares        # (n, P) of the columns' lengths
+    double* squares        # (P) of the columns' lengths
     double* matrix         # (k, D)
-    double* e              # (n, k) eigenvalues of the others' M
-    double* Y              # (n, P, k) the listed columns in its eigenvectors; rows of as many entries as columns are compared
+    double* e              # (k) eigenvalues of the others' M
+    double* Y              # (P, k) the listed columns in its eigenvectors; rows of as many entries as columns are compared
     double* gathered       # (P, D)
     double* scratch        # (k + 2, D)
-    double* below          # (n), log of size - 1 + sum_(a >= 3) h_below(e_a)
+    double below           # log of size - 1 + sum_(a >= 3) h_below(e_a)
     Tests tests
-
-
-cdef inline double seconds() noexcept nogil:
-    cdef timespec now
-    timespec_get(&now, TIME_UTC)
-    return now.tv_sec + 1e-9 * now.tv_nsec
 
 
 cdef inline bint expired(Workspace* at) noexcept nogil:
@@ -79,34 +63,22 @@ cdef inline bint expired(Workspace* at) noexcept nogil:
     return at.late
 
 
-cdef double log_loss_at(const Workspace* at, int i, const int* subset, int size) noexcept nogil:
-    # At the i-th point, from the singular values; infinite for dependent columns
+cdef double log_loss(const Workspace* at, const int* subset, int size) noexcept nogil:
+    # From the singular values; infinite for dependent columns
     cdef double* values = at.scratch + size * at.D
-    cdef const double* columns = at.columns + <size_t> i * at.P * at.D
     cdef int j
     for j in range(size):
-        memcpy(at.scratch + j * at.D, columns + <size_t> subset[j] * at.D, at.D * sizeof(double))
+        memcpy(at.scratch + j * at.D, at.columns + <size_t> subset[j] * at.D, at.D * sizeof(double))
     if singular_values(at.scratch, size, at.D, values) != 0:
         return INFINITY
     return log_spectral_loss(values, size, at.c)
 
 
-cdef double log_loss(const Workspace* at, const int* subset, int size, double limit) noexcept nogil:
-    # Summed over the points; infinite as soon as it is sure to exceed the limit, for every point costs at least size.
-    cdef double total = -INFINITY
-    cdef int i
-    for i in range(at.n):
-        total = log_add(log_loss_at(at, i, subset, size), total)
-        if i < at.n - 1 and log_add(total, log(<double> size * (at.n - 1 - i))) > limit:
-            return INFINITY
-    return total
-
-
-cdef bint multiply(Workspace* at, int i, const int* listed, int count, int width) noexcept nogil:
-    # Y_i = (the listed columns of point i, or the first `count`) times the first `width` rows of at.matrix; False where
+cdef bint multiply(Workspace* at, const int* listed, int count, int width) noexcept nogil:
+    # Y = (the listed columns, or the first `count`) times the first `width` rows of at.matrix; False where
     # time is over before the end
     cdef int D = at.D, j, first = 0, size, step = max(CLOCK_WORK // (D * width), 1) if at.until < INFINITY else count
-    cdef const double* columns = at.columns + <size_t> i * at.P * D
+    cdef const double* columns = at.columns
     while first < count:
         if expired(at):
             return False
@@ -115,92 +87,81 @@ cdef bint multiply(Workspace* at, int i, const int* listed, int count, int width
             for j in range(first, first + size):
                 memcpy(at.gathered + <size_t> j * D, columns + <size_t> listed[j] * D, D * sizeof(double))
         products((columns if listed == NULL else at.gathered) + <size_t> first * D, size, at.matrix, width, D,
-                 at.Y + (<size_t> i * at.P * at.k) + <size_t> first * width)
+                 at.Y + <size_t> first * width)
         first += size
     return True
 
 
-cdef void second_moment(Workspace* at, int i, const int* subset, int count) noexcept nogil:
-    # The lower triangle of M = sum xx' over the subset at the i-th point, in at.matrix
+cdef void second_moment(Workspace* at, const int* subset, int count) noexcept nogil:
+    # The lower triangle of M = sum xx' over the subset, in at.matrix
     cdef int D = at.D, a, b, j
     cdef const double* x
     memset(at.matrix, 0, D * D * sizeof(double))
     for j in range(count):
-        x = at.columns + (<size_t> i * at.P + subset[j]) * D
+        x = at.columns + <size_t> subset[j] * D
         for a in range(D):
             for b in range(a + 1):
                 at.matrix[a * D + b] += x[a] * x[b]
 
 
-cdef int spectrum_of(Workspace* at, int i, const int* subset, int count, int lead) noexcept nogil:
+cdef int spectrum_of(Workspace* at, const int* subset, int count, int lead) noexcept nogil:
     # Eigenvalues of M of fewer columns than rows, from e_lead on, and the eigenvectors in its range as rows of at.matrix;
     # what comes before is zero. Not 0: LAPACK failed.
     cdef int D = at.D, j
-    cdef const double* columns = at.columns + <size_t> i * at.P * D
     for j in range(count):
-        memcpy(at.scratch + j * D, columns + <size_t> subset[j] * D, D * sizeof(double))
+        memcpy(at.scratch + j * D, at.columns + <size_t> subset[j] * D, D * sizeof(double))
     memset(at.matrix, 0, lead * D * sizeof(double))
-    return range_basis(at.scratch, count, D, at.e + <size_t> i * at.k + lead, at.matrix + lead * D)
+    return range_basis(at.scratch, count, D, at.e + lead, at.matrix + lead * D)
 
 
-cdef void bound_additions(Workspace* at, const int* others, int count, double limit) noexcept nogil:
-    # Lower bounds of log l, summed over the points, for every listed column added to the others.
-    cdef int i, j
-    for j in range(at.tried):
-        at.bounds[j] = -INFINITY
-    for i in range(at.n):
-        if at.tried > 0:
-            bound_additions_at(at, i, others, count, limit)
-
-
-cdef double spectrum_at(Workspace* at, int i, const int* others, int count, double limit) noexcept nogil:
-    # The others' eigenvalues at the i-th point, the tests they imply and at.below; returns log of what the eigenvalues
+cdef double spectrum_beside(Workspace* at, const int* others, int count, double limit) noexcept nogil:
+    # The others' eigenvalues, the tests they imply and at.below; returns log of what the eigenvalues
     # between the first and the last cost at least. NaN: no column leads below the limit.
     cdef int D = at.D, size = count + 1, a
-    cdef double* e = at.e + <size_t> i * at.k
+    cdef double* e = at.e
     cdef double middle = log(size - 2.0) if size > 2 else -INFINITY
-    at.below[i], at.tests.floor = -INFINITY, 0
+    at.below, at.tests.floor = -INFINITY, 0
     if count == 0:
         return INFINITY
     if size < D:
         e[0] = 0.0
-        if spectrum_of(at, i, others, count, 1) != 0:
+        if spectrum_of(at, others, count, 1) != 0:
             return INFINITY
     else:
-        second_moment(at, i, others, count)
+        second_moment(at, others, count)
         if eigh(at.matrix, D, e, True) != 0:
             return INFINITY
     for a in range(size):
         e[a] = fmax(e[a], 1e-15 * e[size - 1])
-    if make_tests(e, size, at.c, limit if at.n == 1 else INFINITY, &at.tests) != 0:
+    if make_tests(e, size, at.c, limit, &at.tests) != 0:
         return NAN
-    at.below[i] = log(size - 1.0)
+    at.below = log(size - 1.0)
     for a in range(size):
         if a < size - 1 and e[a] > 1 or a > 1 and e[a] < 1:
             middle = log_add(middle, log_excess(e[a], at.c))
         if a > 1 and e[a] < 1:
-            at.below[i] = log_add(at.below[i], log_excess(e[a], at.c))
+            at.below = log_add(at.below, log_excess(e[a], at.c))
     return middle
 
 
-cdef void bound_additions_at(Workspace* at, int i, const int* others, int count, double limit) noexcept nogil:
-    # Add the i-th point's bounds, and leave its e and Y as diagonal_bound reads them.
+cdef void bound_additions(Workspace* at, const int* others, int count, double limit) noexcept nogil:
+    # Lower bounds of log l for every listed column added to the others; e and Y are left as diagonal_bound reads them.
     cdef int size = count + 1, a, j
-    cdef const double* e = at.e + <size_t> i * at.k
+    cdef const double* e = at.e
     cdef double* y
-    cdef double middle = spectrum_at(at, i, others, count, limit), rest, bound
+    cdef double middle = spectrum_beside(at, others, count, limit), rest, bound
     if middle == INFINITY:
         for j in range(at.tried):
-            at.bounds[j] = log_add(at.bounds[j], log(size))
+            at.bounds[j] = log(size)
         return
-    if isnan(middle) or not multiply(at, i, at.listed, at.tried, size):
+    if isnan(middle) or not multiply(at, at.listed, at.tried, size):
         at.tried = 0
         return
     for j in range(at.tried):
-        y = at.Y + <size_t> i * at.P * at.k + <size_t> j * size
+        y = at.Y + <size_t> j * size
         if size < at.D:
             # raised by its rounding: a smaller loss is still a bound
-            rest = at.squares[<size_t> i * at.P + at.listed[j]] * (1 + REST_ERROR)
+            rest = at.squares[at.listed[j]] * (1 + REST_ERROR)
             for a in range(1, size):
                 rest -= y[a] * y[a]
             y[0] = sqrt(fmax(rest, 0.0))
@@ -208,29 +169,21 @@ cdef void bound_additions_at(Workspace* at, int i, const int* others, int count,
             at.bounds[j] = quick_log_bound(&at.tests, e, y, size, at.c) if passes(&at.tests, y, size) else INFINITY
             continue
         bound = log_h(fmax(e[size - 1] + y[size - 1] * y[size - 1], 1.0), at.c)
-        bound = log_add(middle, log_add(smallest_log_h(e, y, size, at.c), bound))
-        at.bounds[j] = log_add(bound, at.bounds[j])
+        at.bounds[j] = log_add(middle, log_add(smallest_log_h(e, y, size, at.c), bound))
 
 
 cdef double diagonal_bound(const Workspace* at, int j, int size) noexcept nogil:
     # A sharper bound where h_above is convex: tr h_above(M + xx') >= sum h_above(e_a + y_a^2).
-    cdef const double* e
-    cdef const double* y
-    cdef double total = -INFINITY, bound
-    cdef int a, i
-    if at.c < CONVEX_EXPONENT:
+    cdef const double* e = at.e
+    cdef const double* y = at.Y + <size_t> j * size
+    cdef double bound = at.below
+    cdef int a
+    if at.c < CONVEX_EXPONENT or bound == -INFINITY:
         return -INFINITY
-    for i in range(at.n):
-        e = at.e + <size_t> i * at.k
-        y = at.Y + <size_t> i * at.P * at.k + <size_t> j * size
-        bound = at.below[i]
-        if bound == -INFINITY:
-            continue
-        for a in range(size):
-            if e[a] + y[a] * y[a] > 1:
-                bound = log_add(bound, log_excess(e[a] + y[a] * y[a], at.c))
-        total = log_add(log_add(bound, smallest_log_h(e, y, size, at.c)), total)
-    return total
+    for a in range(size):
+        if e[a] + y[a] * y[a] > 1:
+            bound = log_add(bound, log_excess(e[a] + y[a] * y[a], at.c))
+    return log_add(bound, smallest_log_h(e, y, size, at.c))
 
 
 cdef inline bint may_be_below(const Workspace* at, int j, int size, double limit) noexcept nogil:
@@ -266,12 +219,12 @@ cdef int best_of(Workspace* at, int* subset, int count, double* best) noexcept n
         if not may_be_below(at, j, size, best[0] + margin):
             continue
         subset[count] = at.listed[j]
-        value = log_loss(at, subset, size, best[0] + margin)
+        value = log_loss(at, subset, size)
         if value < best[0] - margin or (value <= best[0] + margin and at.listed[j] < found):
             best[0] = fmin(value, best[0])
             found = at.listed[j]
             margin = TIE * fmax(fabs(value), 1.0)
-            if at.n == 1 and count > 0 and not at.tests.floor > 0:
+            if count > 0 and not at.tests.floor > 0:
                 # the first loss known is a limit that the tests can use
                 if make_tests(at.e, size, at.c, best[0] + margin, &at.tests) != 0:
                     break
@@ -279,16 +232,16 @@ cdef int best_of(Workspace* at, int* subset, int count, double* best) noexcept n
 
 
 def log_loss_of(columns, const int[::1] subset, double c):
-    cdef const double[:, :, ::1] X = columns.reshape(-1, *columns.shape[-2:])
-    cdef int n = X.shape[0], P = X.shape[1], D = X.shape[2], size = subset.shape[0]
+    cdef const double[:, ::1] X = columns
+    cdef int P = X.shape[0], D = X.shape[1], size = subset.shape[0]
     cdef double[::1] scratch = np.empty(size * D + D)
     cdef Workspace at
-    at.columns, at.n, at.P, at.D, at.c, at.scratch = &X[0, 0, 0], n, P, D, c, &scratch[0]
-    return log_loss(&at, &subset[0], size, INFINITY)
+    at.columns, at.P, at.D, at.c, at.scratch = &X[0, 0], P, D, c, &scratch[0]
+    return log_loss(&at, &subset[0], size)
 
 
 cdef class SwapKernel:
-    cdef const double[:, :, ::1] X
+    cdef const double[:, ::1] X
     cdef double[::1] memory, slopes
     cdef double slope_error  # of the present columns' slopes
     cdef int[::1] numbers
@@ -296,10 +249,10 @@ cdef class SwapKernel:
     cdef Workspace at
 
     def __init__(self, columns, double c, double deadline=INFINITY, int most=0):
-        self.X = columns.reshape(-1, *columns.shape[-2:])
-        cdef size_t n = self.X.shape[0], P = self.X.shape[1], D = self.X.shape[2], k = min(most, D) if most else D
-        self.at.columns, self.at.n, self.at.P, self.at.D, self.at.k, self.at.c = &self.X[0, 0, 0], n, P, D, k, c
-        self.memory = np.empty(n * P * (k + 1) + n * (k + 1) + P * (D + 1) + D * (2 * k + 2) + k * (2 * k + 3))
+        self.X = columns
+        cdef size_t P = self.X.shape[0], D = self.X.shape[1], k = min(most, D) if most else D
+        self.at.columns, self.at.P, self.at.D, self.at.k, self.at.c = &self.X[0, 0], P, D, k, c
+        self.memory = np.empty(P * (k + 1) + k + P * (D + 1) + D * (2 * k + 2) + k * (2 * k + 3))
         self.slopes = np.empty(P)
         self.numbers = np.empty(P + k + 1, np.intc)
         self.blocked = np.zeros(P, np.int8)
@@ -310,12 +263,11 @@ cdef class SwapKernel:
         self.at.tests.floors = self.at.tests.signs + 2 * k
         self.at.bounds = self.at.tests.floors + k
         self.at.e = self.at.bounds + P
-        self.at.below = self.at.e + n * k
-        self.at.squares = self.at.below + n
-        self.at.gathered = self.at.squares + n * P
+        self.at.squares = self.at.e + k
+        self.at.gathered = self.at.squares + P
         self.at.Y = self.at.gathered + P * D
         cdef size_t j
-        for j in range(n * P):
+        for j in range(P):
             self.at.squares[j] = dot(self.at.columns + j * D, self.at.columns + j * D, D)
         self.at.listed = &self.numbers[0]
         self.at.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
@@ -327,7 +279,7 @@ cdef class SwapKernel:
         return bool(self.at.late)
 
     def loss(self, const int[::1] subset):
-        return log_loss(&self.at, &subset[0], subset.shape[0], INFINITY)
+        return log_loss(&self.at, &subset[0], subset.shape[0])
 
     def linearize(self, const int[::1] subset, double present_loss):
         # q_p = x_p' h'(M) x_p; minus infinity, which rules nothing out, where the tangent is no bound or overflows
@@ -337,18 +289,18 @@ cdef class SwapKernel:
         cdef bint finished = False
         cdef double* e = self.at.e
         self.slope_error = 0.0
-        if self.at.n > 1 or self.at.c < CONVEX_EXPONENT or not present_loss < LARGEST_LOG:
+        if self.at.c < CONVEX_EXPONENT or not present_loss < LARGEST_LOG:
             self.slopes[:] = -INFINITY
             return
         with nogil:
             if size < D:
-                finished = spectrum_of(&self.at, 0, &subset[0], size, 0) == 0
+                finished = spectrum_of(&self.at, &subset[0], size, 0) == 0
             else:
-                second_moment(&self.at, 0, &subset[0], D)
+                second_moment(&self.at, &subset[0], D)
                 finished = eigh(self.at.matrix, D, e, True) == 0
             for a in range(size if finished else 0):
                 e[a] = curve_at(e[a], self.at.c, 0.0, INFINITY).slope
-            finished = finished and multiply(&self.at, 0, NULL, self.at.P, size)
+            finished = finished and multiply(&self.at, NULL, self.at.P, size)
             for p in range(self.at.P if finished else 0):
                 y = self.at.Y + <size_t> p * size
                 total = 0
@@ -391,7 +343,7 @@ cdef class SwapKernel:
                 if not (self.at.bounds[j] < log_limit and may_be_below(&self.at, j, size, log_limit)):
                     continue
                 others[size - 1] = self.at.listed[j]
-                value = log_loss(&self.at, others, size, log_limit)
+                value = log_loss(&self.at, others, size)
                 if value < log_limit:
                     which[found], values[found] = self.at.listed[j], value
                     found += 1

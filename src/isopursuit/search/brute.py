@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Label, Unit
+from isopursuit._types import AggregateOption, Array, Label, Unit
+from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.loss.penalty import STATED
@@ -34,6 +35,7 @@ def brute_search(
     *,
     k: int | None = None,
     unit: Unit = None,
+    aggregate: AggregateOption = "sum",
     objective: str | Callable[[Array], float] = "isometry",
     budget: int = 2_000_000,
     include: Iterable[Any] | None = None,
@@ -45,7 +47,7 @@ def brute_search(
 
     Parameters
     ----------
-    X, c, k, unit, objective, include, exclude, labels
+    X, c, k, unit, aggregate, objective, include, exclude, labels
         As in `greedy_search`.
     budget : int
         The most subsets to try; more are refused with the count.
@@ -71,10 +73,9 @@ def brute_search(
             "proves the same answer where it can."
         )
     given = Given(X, exclude, labels).in_unit(unit, k, in_memory=True)
-    pool, goal = (
-        as_array_pool(given.X, as_exponent(c), include, given.exclude, given.labels, k),
-        as_objective(objective, c),
-    )
+    together = as_aggregate(aggregate)
+    pool = as_array_pool(given.X, as_exponent(c), include, given.exclude, given.labels, k).with_aggregate(together)
+    goal = as_objective(objective, c, together)
     count = comb(pool.count - len(pool.include), pool.missing)
     if count > budget:
         raise BudgetError(

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Indices, Label, Unit
+from isopursuit._types import AggregateOption, Indices, Label, Unit
+from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
@@ -77,6 +78,7 @@ def exact_search(
     *,
     k: int | None = None,
     unit: Unit = None,
+    aggregate: AggregateOption = "sum",
     time_limit: float | None = None,
     gap: float = 0.0,
     node_limit: int | None = None,
@@ -93,13 +95,13 @@ def exact_search(
     to miss targets that rise from k, and where that decides no more best-first branch and bound on a convex relaxation
     of the loss does.
 
-    At many points that share one selection the losses are summed and bounded point by point: expect a proof
-    for D = 2 or 3, and a gap beyond. Over a source (`as_source`) passes exclude columns, and what is left is searched
+    At many points that share one selection the losses are bounded point by point: expect a proof for D = 2 or 3,
+    and a gap beyond. Over a source (`as_source`) passes exclude columns, and what is left is searched
     in memory; where that is too much the status is "memory".
 
     Parameters
     ----------
-    X, c, k, unit, include, exclude, labels
+    X, c, k, unit, aggregate, include, exclude, labels
         As in `greedy_search`.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with its bound and status "time".
@@ -144,17 +146,18 @@ def exact_search(
             "Use exchange_search beyond that."
         )
     given = Given(X, exclude, labels).in_unit(unit, k)
-    return exact(as_pool(given.X, c, include, given.exclude, given.labels, clock, k), settings, clock)
+    pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
+    return exact(pool.with_aggregate(as_aggregate(aggregate)), settings, clock)
 
 
 def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -> Search:
     """`exact_search` on a pool."""
-    objective = as_objective("isometry", pool.c)
+    objective = as_objective("isometry", pool.c, pool.aggregate)
     if isinstance(pool, ArrayPool):
         if pool.points * comb(pool.count - len(pool.include), pool.missing) <= FEW_SUBSETS:
             return replace(brute(pool, objective, Clock.of(None)), method="exact")
         pool = pool.distinct(clock)
-    incumbent = Incumbent(float(pool.k * pool.points), settings.gap, clock, in_callers_columns(pool, settings.callback))
+    incumbent = Incumbent(pool.ideal, settings.gap, clock, in_callers_columns(pool, settings.callback))
     offer_start(pool, incumbent, settings.start)
     share = START_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     start = clock.part(share)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Indices, Label, Unit
+from isopursuit._types import AggregateOption, Indices, Label, Unit
+from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search._swap import log_loss_of
 from isopursuit.search.driver import Stage, run
 from isopursuit.search.incumbent import Callback, Incumbent
 from isopursuit.search.inputs import Given, as_pool
@@ -73,6 +73,7 @@ def exchange_search(
     *,
     k: int | None = None,
     unit: Unit = None,
+    aggregate: AggregateOption = "sum",
     starts: int = 6,
     kicks: int = 300,
     time_limit: float | None = None,
@@ -92,7 +93,7 @@ def exchange_search(
 
     Parameters
     ----------
-    X, c, k, unit, include, exclude, labels
+    X, c, k, unit, aggregate, include, exclude, labels
         As in `greedy_search`.
     starts : int
         Starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs, then maxvol),
@@ -110,7 +111,7 @@ def exchange_search(
     -------
     Search
         The bound is what short proofs reached, at least the trivial one: no D columns have a loss below D. For many
-        points it is the sum of what each point's own best columns must cost. Over a source a note says whether passes
+        points it is what each point's own best columns must cost. Over a source a note says whether passes
         have shown that no single swap with any of its columns improves the answer.
 
     Examples
@@ -124,6 +125,7 @@ def exchange_search(
     clock, c = Clock.of(time_limit), as_exponent(c)
     given = Given(X, exclude, labels).in_unit(unit, k)
     pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
+    pool = pool.with_aggregate(as_aggregate(aggregate))
     rng = np.random.default_rng(0 if rng is None else rng)
     return exchange(pool, replace(default_effort(pool, kicks=kicks), starts=starts, rng=rng, memory=memory), clock)
 
@@ -146,7 +148,7 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     if isinstance(pool, ArrayPool):
         pool = pool.distinct(clock)
     report = in_callers_columns(pool, effort.callback)
-    incumbent = Incumbent(float(pool.k * pool.points), clock=clock, report_to=report)
+    incumbent = Incumbent(pool.ideal, clock=clock, report_to=report)
     offer_start(pool, incumbent, effort.start)
     stages = [*search_stages(pool, effort), PointBounds(point_stages(), share=1.0)]
     run(stages, pool, incumbent, clock)
@@ -158,7 +160,7 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
         if not (incumbent.swap_optimal or incumbent.proved):
             note = "whether a swap with some column improves it was not settled: more time or memory would settle it."
         found = replace(found, notes=(*found.notes, note))
-    return pool.answer(found, as_objective("isometry", pool.c), "exchange")
+    return pool.answer(found, as_objective("isometry", pool.c, pool.aggregate), "exchange")
 
 
 def in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
@@ -173,8 +175,7 @@ def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indic
     positions = None if start is None else pool.positions_of(start)
     if positions is None:
         return
-    columns = np.ascontiguousarray(np.swapaxes(pool.at_points(positions), 1, 2))
-    log_loss = log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c)
+    log_loss = pool.log_loss(positions)
     if log_loss < np.inf:
         incumbent.offer(positions, log_loss, "start")
 

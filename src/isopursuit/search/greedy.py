@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Label, Status, Unit
+from isopursuit._types import AggregateOption, Array, Indices, Label, Status, Unit
+from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import as_count, as_exponent
@@ -33,6 +34,7 @@ def greedy_search(
     *,
     k: int | None = None,
     unit: Unit = None,
+    aggregate: AggregateOption = "sum",
     objective: str | Callable[[Array], float] = "isometry",
     starts: int = 1,
     include: Iterable[Any] | None = None,
@@ -45,14 +47,16 @@ def greedy_search(
     Parameters
     ----------
     X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
-        Columns are candidates. Several matrices share one selection: losses are summed. Over a source (`as_source`)
-        each column takes one pass, and the answer is the array's.
+        Columns are candidates. Several matrices share one selection. Over a source (`as_source`) each column takes one
+        pass, and the answer is the array's.
     c : float
         The paper's exponent.
     k : int, optional
         How many columns to pick: D if not given. The loss is that of the D × k matrix of the columns themselves.
     unit : number, "median", "each" or None
         The length that counts as 1, as in `select`.
+    aggregate : {"sum", "geometric", "trimmed"} or number
+        How the losses of several matrices become one, as in `select`; other objectives than "isometry" are summed.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         What to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ, −Σ log σ,
         or a function of a D × k matrix.
@@ -85,11 +89,12 @@ def greedy_search(
         pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
     else:
         pool = as_array_pool(given.X, c, include, given.exclude, given.labels, k)
+    together = as_aggregate(aggregate)
     if isinstance(pool, SourcePool):
         subset, seen, finished = greedy_passes(pool, clock)
         found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
         return pool.answer(found, as_objective("isometry", c), "greedy")
-    return greedy(pool, as_objective(objective, c), starts, clock)
+    return greedy(pool.with_aggregate(together), as_objective(objective, c, together), starts, clock)
 
 
 def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:
@@ -106,7 +111,8 @@ def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> 
     for subset in firsts:
         evaluations += sum(pool.count - size for size in range(len(subset), pool.k))
         if objective.name == "isometry":
-            subset = greedy_subset(columns, pool.c, np.array(subset, dtype=np.intp), pool.k, clock).tolist()
+            start = np.array(subset, dtype=np.intp)
+            subset = greedy_subset(columns, pool.c, start, pool.k, clock, pool.aggregate).tolist()
         else:
             while len(subset) < pool.k and not clock.expired:
                 scores, free = _extension_scores(pool, objective, subset, clock)

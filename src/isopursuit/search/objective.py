@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit._types import Array
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.errors import ParameterError
-from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, log_sum, to_loss
+from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.parameters import as_exponent
 from isopursuit.rank import spectrum
@@ -22,8 +23,8 @@ class Objective:
 
     `score` maps a stack of submatrices (..., D, k) to numbers to compare; `loss` turns a score into the value that is
     reported. For l_c the score is the log-loss. `bound(k)` is the least loss any k columns can have. `add` turns the
-    scores of many points that share one selection (along the last axis) into that of their summed losses. `least` is
-    the score less what rounding may have added to it, where that is known.
+    scores of many points that share one selection (along the last axis) into one. `least` is the score less what
+    rounding may have added to it, where that is known.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Objective:
     add: Callable[[Array], Array] = lambda scores: scores.sum(axis=-1)
 
     def total(self, stack: Array) -> Array:
-        """Scores (m,) of the losses summed over points, for m subsets at n points (m, n, D, k)."""
+        """Scores (m,) of all points together, for m subsets at n points (m, n, D, k)."""
         return self.add(self.score(stack))
 
     def resolves(self, subset: Array) -> bool:
@@ -47,8 +48,12 @@ class Objective:
         return score < np.inf and score - float(self.add(self.least(subset))) <= STATED
 
 
-def as_objective(objective: str | Callable[[Array], float], c: float = 1.0) -> Objective:
+def as_objective(objective: str | Callable[[Array], float], c: float = 1.0, aggregate: Aggregate = SUM) -> Objective:
     """The objective of that name at exponent c, or the user's own function of one D × k matrix."""
+    if objective == "isometry":
+        return _isometry(as_exponent(c), aggregate)
+    if aggregate.name != "sum":
+        raise ParameterError(f"aggregate={str(aggregate)!r} is for objective='isometry'. Others are summed.")
     if callable(objective):
         return Objective(getattr(objective, "__name__", "custom"), _one_by_one(objective))
     try:
@@ -72,14 +77,14 @@ def _one_by_one(function: Callable[[Array], float]) -> Callable[[Array], Array]:
     return score
 
 
-def _isometry(c: float) -> Objective:
+def _isometry(c: float, aggregate: Aggregate = SUM) -> Objective:
     def score(stack: Array) -> Array:
         return log_spectral_loss(spectrum(stack), c)
 
     def least(stack: Array) -> Array:
         return least_log_spectral_loss(spectrum(stack), c)
 
-    return Objective("isometry", score, least, loss=to_loss, bound=float, add=log_sum)
+    return Objective("isometry", score, least, loss=to_loss, bound=float, add=aggregate.log_total)
 
 
 def _multitask(c: float) -> Objective:

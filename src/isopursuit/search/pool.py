@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from typing import Any, NewType
+from typing import Any, NewType, Self
 
 import numpy as np
 
 from isopursuit._types import Array, Indices
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.lengths import scale_notes
-from isopursuit.loss.penalty import STATED
+from isopursuit.loss.penalty import STATED, log_spectral_loss
 from isopursuit.matrix import Matrix
 from isopursuit.rank import direction_rank, rotated, side_by_side, spectrum
 from isopursuit.results import Search
@@ -47,6 +48,8 @@ class Pool(ABC):
         Exponent of the loss.
     k, rows, count, points : int
         Columns to pick, rows (at least k), candidates, and points.
+    aggregate : Aggregate
+        How the losses at the points become one number.
     include : (m,) array
         Positions of the columns that must be picked, sorted.
     excluded : array
@@ -58,6 +61,7 @@ class Pool(ABC):
     rows: int
     count: int
     points: int
+    aggregate: Aggregate = SUM
     include: Indices
     excluded: Indices
     matrix: Matrix
@@ -79,6 +83,20 @@ class Pool(ABC):
     def missing(self) -> int:
         """How many columns are to be picked beside the included ones."""
         return self.k - len(self.include)
+
+    @property
+    def ideal(self) -> float:
+        """The loss of orthonormal columns."""
+        return self.aggregate.ideal(self.k, self.points)
+
+    def with_aggregate(self, aggregate: Aggregate) -> Self:
+        """The same pool; the losses at its points become one number in this way."""
+        self.aggregate = SUM if self.points == 1 else aggregate
+        return self
+
+    def log_loss(self, positions: Indices) -> float:
+        """The logarithm of the loss of these columns, which are resident or in memory."""
+        return float(self.aggregate.log_total(log_spectral_loss(spectrum(self.at_points(positions)), self.c)))
 
     @property
     def resident_positions(self) -> Indices:
@@ -165,7 +183,9 @@ class Pool(ABC):
             )
         loss = objective.loss(score)
         status, notes = found.status, self.matrix.notes + found.notes
-        bound = self.points * objective.bound(self.k) if found.lower_bound is None else found.lower_bound
+        bound = found.lower_bound
+        if bound is None:
+            bound = self.ideal if objective.name == "isometry" else self.points * objective.bound(self.k)
         if objective.least is not None and status in ("optimal", "gap", "precision"):
             least = float(objective.add(objective.least(subset)))
             # the loss must be known far better than what is claimed about it
@@ -174,7 +194,7 @@ class Pool(ABC):
                 status, bound = "precision", min(bound, objective.loss(least))
                 notes += (_precision_note(subset),)
         if objective.name == "isometry":
-            notes += scale_notes(np.linalg.norm(subset, axis=1), score, self.c, self.matrix.unit_length)
+            notes += scale_notes(np.linalg.norm(subset, axis=1), score, self.c, self.matrix.unit_length, self.aggregate)
         log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
         return Search(
             indices=numbers[order],
@@ -190,6 +210,8 @@ class Pool(ABC):
             labels=self.matrix.labels,
             notes=notes,
             unit_length=self.matrix.unit_length,
+            aggregate=self.aggregate,
+            point_log_losses=None if self.points == 1 else objective.score(subset),
         )
 
     def _refuse_dependent(self, subset: Array) -> None:
@@ -205,13 +227,23 @@ class Pool(ABC):
 
 
 class ArrayPool(Pool):
-    """Columns in memory, (n, k, count); one matrix is one point, and at several points the losses are summed."""
+    """Columns in memory, (n, k, count); one matrix is one point."""
 
     def __init__(
-        self, matrix: Matrix, X: Array, caller: Indices, include: Indices, *, k: int, c: float, started: float
+        self,
+        matrix: Matrix,
+        X: Array,
+        caller: Indices,
+        include: Indices,
+        *,
+        k: int,
+        c: float,
+        started: float,
+        aggregate: Aggregate = SUM,
     ) -> None:
         self.matrix, self._X, self.caller, self.include, self.k, self.c = matrix, X, caller, include, k, c
         self.points, self.rows, self.count = X.shape
+        self.aggregate = SUM if self.points == 1 else aggregate
         self.excluded = include
         self.started = started
         self._columns: Columns | None = None
@@ -292,7 +324,16 @@ class ArrayPool(Pool):
         return self._with(self.X[i : i + 1], self.caller, self.include)
 
     def _with(self, X: Array, caller: Indices, include: Indices) -> ArrayPool:
-        return ArrayPool(self.matrix, X, caller, include.astype(np.intp), k=self.k, c=self.c, started=self.started)
+        return ArrayPool(
+            self.matrix,
+            X,
+            caller,
+            include.astype(np.intp),
+            k=self.k,
+            c=self.c,
+            started=self.started,
+            aggregate=self.aggregate,
+        )
 
     def to_caller(self, positions: Indices) -> CallerNumbers:
         """The caller's numbers of these columns, sorted."""

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.backend import on_host
-from isopursuit.loss.penalty import log_spectral_loss, log_sum, to_loss
+from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.rank import EPS, LOOSE, spectrum
-from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import DeadlineTask, pieces, usable
 from isopursuit.search.settings import TIE
 from isopursuit.search.swap_bounds import SwapBounds
+from isopursuit.search.swaps import swap_kernel
 from isopursuit.sources.tasks import Transform
 
 NEAREST = 5  # replacements kept for each picked column
@@ -59,6 +60,7 @@ class Replacements(DeadlineTask):
     rounding: Array | None = None
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
+    aggregate: Aggregate = SUM
 
     @property
     def work(self) -> int:
@@ -107,7 +109,7 @@ class Replacements(DeadlineTask):
             return self._among_by_bounds(bounds(others[0]), others, numbers, rounding)
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
-        swaps = SwapKernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.deadline, k)
+        swaps = swap_kernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.aggregate, self.deadline, k)
         kernel_loss = swaps.loss(subset)
         swaps.linearize(subset, kernel_loss)
         found: list[tuple[Replacement, ...] | None] = []
@@ -186,10 +188,11 @@ class Replacements(DeadlineTask):
             errors[..., position] = rounding.T
             size = np.maximum(size, errors / EPS)
         sigma = spectrum(stack)
-        losses = log_sum(log_spectral_loss(sigma, self.c))
+        losses = self.aggregate.log_total(log_spectral_loss(sigma, self.c))
         for i in np.flatnonzero((sigma[..., -1] <= CLEAR * size.max(axis=-1)).any(axis=1)):
             s = spectrum(stack[i] / np.where(size[i] > 0, size[i], 1.0)[:, None, :])
-            losses[i] = losses[i] if (s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)).all() else np.inf
+            independent = s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)
+            losses[i] = losses[i] if independent.sum() >= self.aggregate.kept(len(s)) else np.inf
         return losses
 
     @cached_property
@@ -238,7 +241,7 @@ class Replacements(DeadlineTask):
         y = (np.swapaxes(U, 1, 2) @ others) ** 2
         off = np.einsum("idp,idp->ip", others, others) - y.sum(axis=1)
         ends = np.sqrt(np.stack([np.maximum(s[:, :1] ** 2 + y[:, 0], 1.0), np.clip(off, 0.0, 1.0)], axis=-1))
-        bound: Array = log_sum(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
+        bound = self.aggregate.log_total(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
         return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
 
     def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:

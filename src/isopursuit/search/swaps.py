@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.clock import Clock
+from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.settings import MIN_DECREASE
 
@@ -18,8 +20,19 @@ Subset: TypeAlias = NDArray[np.int32]  # positions as the kernels read them; the
 UNLIMITED = Clock.of(None)
 
 
+def swap_kernel(
+    columns: Array, c: float, aggregate: Aggregate = SUM, deadline: float = np.inf, most: int = 0
+) -> SwapKernel | JointKernel:
+    """What computes the losses of subsets of at most `most` of `columns` (n, P, D) that differ in one column."""
+    n = len(columns)
+    if n == 1:
+        return SwapKernel(columns[0], c, deadline, most)
+    left_out = n - aggregate.kept(n)
+    return JointKernel(columns, c, aggregate.name == "geometric", left_out, aggregate.name != "sum", deadline)
+
+
 def swap_descent(
-    kernel: SwapKernel, subset: Subset, places: Iterable[int], clock: Clock = UNLIMITED
+    kernel: SwapKernel | JointKernel, subset: Subset, places: Iterable[int], clock: Clock = UNLIMITED
 ) -> tuple[Subset, float]:
     """Replace the columns at these places, each by the best one in turn, until none improves; with the log-loss."""
     current = subset.copy()
@@ -48,10 +61,12 @@ def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> 
     return np.concatenate([include, np.setdiff1d(subset, include)]).astype(np.int32)
 
 
-def greedy_subset(columns: Array, c: float, include: Indices, k: int, clock: Clock = UNLIMITED) -> Subset:
+def greedy_subset(
+    columns: Array, c: float, include: Indices, k: int, clock: Clock = UNLIMITED, aggregate: Aggregate = SUM
+) -> Subset:
     """The paper's greedy search for k of `columns` (n, P, D); fewer where the time is over before."""
     subset = include.astype(np.int32)
-    kernel = SwapKernel(columns, c, clock.deadline, k)
+    kernel = swap_kernel(columns, c, aggregate, clock.deadline, k)
     while len(subset) < k:
         found, _ = kernel.add(subset, np.inf, -1)
         if kernel.late:  # not all columns were tried

@@ -1,9 +1,9 @@
-"""The best subset for many points at once, with a proof: best-first search on losses summed over the points.
+"""The best subset for many points at once, with a proof: best-first search on bounds at the points.
 
 The loss of k columns at a point is at least that of any j of them plus k − j (interlacing), and at least the least
-loss of any k columns at that point, its *floor* (stages/points.py). Summed over the points the larger of the two
-bounds every subset in a branch, and the sum is cut short as soon as it passes the incumbent: for k = 2 or 3 most
-branches end after a few points. Beyond that the proof may not come in time, but the bound always does.
+loss of any k columns at that point, its *floor* (stages/points.py). The aggregate of the larger of the two bounds every
+subset in a branch, since it rises with every point's loss, and it is cut short as soon as it passes the incumbent: for
+k = 2 or 3 most branches end after a few points. Beyond that the proof may not come in time, but the bound always does.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from isopursuit._types import Indices
 from isopursuit.clock import Clock
-from isopursuit.loss.penalty import LARGEST_LOG
-from isopursuit.search._swap import log_loss_of
+from isopursuit.loss.penalty import LARGEST_LOG, to_loss
+from isopursuit.search._joint import JointKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
-from isopursuit.search.proof._joint import extend
+from isopursuit.search.swaps import swap_kernel
 
 CLOSED = 1e-10  # branches whose bound is this close to the incumbent, relative to it, are closed (below 1e-9: derived)
 
 
 @dataclass(frozen=True)
 class JointTree:
-    """The stage that finds the k columns whose losses at all points have the least sum, and proves it."""
+    """The stage that finds the k columns of the least loss at all points together, and proves it."""
 
     nodes: int | None = None
     share: float = 1.0
@@ -64,11 +64,15 @@ class _Tree:
     """Open branches, least bound first: (bound, a number that breaks ties, columns chosen, candidates for the rest)."""
 
     def __init__(self, pool: ArrayPool, incumbent: Incumbent) -> None:
-        self.incumbent, self.c, self.k = incumbent, pool.c, pool.k
-        self.columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
+        self.pool, self.incumbent, self.k = pool, incumbent, pool.k
+        kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(pool.X, 1, 2)), pool.c, pool.aggregate)
+        assert isinstance(kernel, JointKernel)
+        self.kernel = kernel
         known = incumbent.point_bounds
-        self.floors = np.full(pool.points, float(pool.k)) if known is None else known
-        self.lowest = float(self.floors.sum())
+        floors = np.full(pool.points, float(pool.k)) if known is None else known
+        kernel.set_floors(floors)
+        kernel.linearize(incumbent.subset.astype(np.int32), incumbent.log_loss)
+        self.lowest = to_loss(float(pool.aggregate.log_total(np.log(floors)))) * (1 - CLOSED)
         root = np.setdiff1d(np.arange(pool.count, dtype=np.int32), pool.include).astype(np.int32)
         chosen = pool.include.astype(np.int32)
         self.heap = [(self.lowest, 0, chosen, root)] if len(chosen) < self.k else []
@@ -87,7 +91,7 @@ class _Tree:
 
     @property
     def bound(self) -> float:
-        """No subset has a summed loss below this."""
+        """No subset has a loss below this."""
         least = self.heap[0][0] if self.heap else np.inf
         return max(min(least, self.in_process, self.incumbent.least), self.lowest)
 
@@ -95,7 +99,8 @@ class _Tree:
         """Look into the branch of least bound: the best of its leaves, or a branch for each candidate."""
         self.in_process = self.heap[0][0]
         _, _, chosen, candidates = heapq.heappop(self.heap)
-        bounds = extend(self.columns, self.k, chosen, candidates, self.c, self.floors, self.cutoff)
+        limit = float(np.log(self.cutoff)) + CLOSED / 10  # bounds are logarithms, which round
+        bounds = np.exp(self.kernel.bounds(chosen, candidates, self.k, limit))
         self.nodes += 1
         if len(chosen) == self.k - 1:
             self.evaluations += len(candidates)
@@ -117,4 +122,4 @@ class _Tree:
     def _try(self, subset: Indices, least: float) -> None:
         """Evaluate a subset whose loss is at least `least`."""
         self.incumbent.least = min(self.incumbent.least, least)
-        self.incumbent.offer(subset, log_loss_of(self.columns, subset.astype(np.int32), self.c), "joint tree")
+        self.incumbent.offer(subset, self.pool.log_loss(subset), "joint tree")

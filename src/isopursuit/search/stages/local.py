@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit._types import Array, Indices
+from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import LARGEST_LOG
-from isopursuit.search._swap import SwapKernel, log_loss_of
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import (
@@ -31,7 +31,7 @@ from isopursuit.search.settings import (
     VOLUME_SHARE,
 )
 from isopursuit.search.stages.pairs import pair_subset
-from isopursuit.search.swaps import Subset, greedy_subset, include_first, swap_descent
+from isopursuit.search.swaps import Subset, greedy_subset, include_first, swap_descent, swap_kernel
 from isopursuit.search.volume import grow_volume, large_volume
 
 Visit = tuple[float, Subset]  # log-loss and subset that a descent ended in
@@ -64,7 +64,7 @@ class LocalSearch:
             incumbent.offer(positions[subset], log_loss, "local search")
             return incumbent.report()
 
-        walk = LocalSearchRun(X, pool.c, include, pool.k, self.rng, clock)
+        walk = LocalSearchRun(X, pool.c, include, pool.k, self.rng, clock, pool.aggregate)
         try:
             stopped = walk.run(self.starts, self.kicks, begin, visit)
         finally:
@@ -88,8 +88,18 @@ def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
 class LocalSearchRun:
     """One local search on X (n, D, P), and what it has met."""
 
-    def __init__(self, X: Array, c: float, include: Indices, k: int, rng: np.random.Generator, clock: Clock) -> None:
+    def __init__(
+        self,
+        X: Array,
+        c: float,
+        include: Indices,
+        k: int,
+        rng: np.random.Generator,
+        clock: Clock,
+        aggregate: Aggregate = SUM,
+    ) -> None:
         self.X, self.c, self.include, self.k, self.rng, self.clock = X, c, include, k, rng, clock
+        self.aggregate = aggregate
         self.points, self.rows, self.count = X.shape
         self.free = range(len(include), k)
         self.visits: list[Visit] = []
@@ -106,9 +116,10 @@ class LocalSearchRun:
         if self.X.nbytes / COPY_SPEED > self.clock.remaining:  # no time but for a start
             only = large_volume(self.X, self.include, self.k, self.clock) if begin is None else begin.astype(np.int32)
             chosen = np.ascontiguousarray(np.swapaxes(self.X[:, :, only], 1, 2))
-            return visit(log_loss_of(chosen, np.arange(len(only), dtype=np.int32), self.c), only)
+            kernel = swap_kernel(chosen, self.c, self.aggregate)
+            return visit(kernel.loss(np.arange(len(only), dtype=np.int32)), only)
         columns = np.ascontiguousarray(np.swapaxes(self.X, 1, 2))
-        self.kernel = SwapKernel(columns, self.c, self.clock.deadline, self.k)
+        self.kernel = swap_kernel(columns, self.c, self.aggregate, self.clock.deadline, self.k)
         greedy_clock = self.clock.part(GREEDY_SHARE)
         first = self._large_volumes() if begin is None else [include_first(self.include, begin)]
         self.visits = [(self.kernel.loss(subset), subset) for subset in first]
@@ -116,7 +127,7 @@ class LocalSearchRun:
             return True
         waiting: list[Subset] = []
         if begin is None:
-            greedy = greedy_subset(columns, self.c, self.include, self.k, greedy_clock)
+            greedy = greedy_subset(columns, self.c, self.include, self.k, greedy_clock, self.aggregate)
             complete = [greedy] if len(greedy) == self.k else []
             if self.k < self.rows:
                 pairs = pair_subset(self.X, self.include, self.k, greedy_clock)
@@ -168,7 +179,7 @@ class LocalSearchRun:
         """Whether kicks may go on from this subset instead of the other: its loss above the ideal is hardly higher."""
         if max(log_loss, log_other) > LARGEST_LOG:
             return log_loss < log_other
-        ideal = self.k * self.points
+        ideal = self.aggregate.ideal(self.k, self.points)
         return math.exp(log_loss) - ideal < (1 + DETOUR) * (math.exp(log_other) - ideal)
 
     def _large_volumes(self) -> list[Subset]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit.clock import Clock
+from isopursuit.loss.penalty import to_loss
 from isopursuit.search.driver import Stage, run_inner
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
@@ -19,7 +20,7 @@ POINT_GAP = 1e-3  # relative; how exactly each point's least loss is found (gues
 
 @dataclass(frozen=True)
 class PointBounds:
-    """Run the stages `inner` at each point alone; the sum of what they prove bounds the summed loss."""
+    """Run the stages `inner` at each point alone; what they prove bounds the loss of all points together."""
 
     inner: Sequence[Stage]
     share: float = POINT_SHARE
@@ -29,7 +30,7 @@ class PointBounds:
         return isinstance(pool, ArrayPool) and pool.points > 1
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Keep the bounds for the joint tree, and raise the incumbent's bound to their sum."""
+        """Keep the bounds for the joint tree, and raise the incumbent's bound."""
         assert isinstance(pool, ArrayPool)
         bounds = np.full(pool.points, float(pool.k))
         incumbent.point_bounds = bounds
@@ -41,5 +42,5 @@ class PointBounds:
             bounds[i] = max(min(best.lower_bound, best.least) * (1 - CLOSED), pool.k)
             if best.stop is StopReason.INTERRUPTED or incumbent.report():
                 return StopReason.INTERRUPTED
-        incumbent.raise_bound(float(bounds.sum()))
+        incumbent.raise_bound(to_loss(float(pool.aggregate.log_total(np.log(bounds)))) * (1 - CLOSED))
         return None

@@ -1,0 +1,99 @@
+"""How the losses at many points become one number: their sum, their geometric mean, or the mean of the lowest ones.
+
+Each of them rises with every point's loss, so that bounds at the points bound it. The sum is the paper's. One point
+whose tangent space is badly estimated can have a loss of e^(1/σ), more than all other points together; the geometric
+mean counts its logarithm only, and the trimmed mean leaves it out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from isopursuit._types import AggregateName, Array
+from isopursuit.errors import ParameterError
+from isopursuit.parameters import is_number
+
+SHARE = 0.9  # of the points, those of the lowest losses, that "trimmed" keeps (chosen: one bad point in ten is allowed)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """The sum of the losses at n points, their geometric mean, or the mean of the `share` with the lowest losses."""
+
+    name: AggregateName = "sum"
+    share: float = 1.0
+
+    def kept(self, n: int) -> int:
+        """How many of n points count: those of the lowest losses."""
+        return max(1, math.ceil(self.share * n - 1e-9))
+
+    def ideal(self, k: int, n: int) -> float:
+        """The value for k orthonormal columns at each of n points."""
+        return float(k * n if self.name == "sum" else k)
+
+    def log_total(self, log_losses: Array) -> Array:
+        """The logarithm of the value, from the points' log-losses along the last axis.
+
+        Examples
+        --------
+        >>> losses = np.log([2.0, 8.0, 2.0, 2.0])
+        >>> np.exp([Aggregate(name, 0.75).log_total(losses) for name in ("sum", "geometric", "trimmed")]).round(3)
+        array([14.   ,  2.828,  2.   ])
+        """
+        n = log_losses.shape[-1]
+        if self.name == "geometric":
+            return log_losses.mean(axis=-1)
+        if self.name == "sum":
+            return np.logaddexp.reduce(log_losses, axis=-1)
+        m = self.kept(n)
+        lowest = log_losses if m == n else np.partition(log_losses, m - 1, axis=-1)[..., :m]
+        return np.logaddexp.reduce(lowest, axis=-1) - math.log(m)
+
+    def per_point(self, log_total: float, n: int) -> float:
+        """The logarithm of the loss of a typical point: of the mean of the losses, where the value is their sum."""
+        return log_total - math.log(n) if self.name == "sum" else log_total
+
+    def words(self, n: int) -> str:
+        """What `per_point` is, for reading.
+
+        Examples
+        --------
+        >>> Aggregate("trimmed", 0.9).words(100), Aggregate().words(3)
+        ('mean over the best 90 of 100 points', 'mean over 3 points')
+        """
+        if self.name == "trimmed":
+            return f"mean over the best {self.kept(n)} of {n} points"
+        return f"{'geometric ' if self.name == 'geometric' else ''}mean over {n} points"
+
+    def __str__(self) -> str:
+        return f"trimmed {self.share:g}" if self.name == "trimmed" else self.name
+
+
+SUM = Aggregate()
+
+
+def as_aggregate(given: Any) -> Aggregate:
+    """An aggregate by its name, or the trimmed mean of that share.
+
+    Examples
+    --------
+    >>> as_aggregate("trimmed"), str(as_aggregate(0.75))
+    (Aggregate(name='trimmed', share=0.9), 'trimmed 0.75')
+    """
+    if isinstance(given, Aggregate):
+        return given
+    if given in ("sum", "geometric"):
+        return Aggregate(given)
+    if given == "trimmed":
+        return Aggregate("trimmed", SHARE)
+    if is_number(given) and 0 < float(given) <= 1:
+        return Aggregate("trimmed", float(given))
+    names = ", ".join(map(repr, get_args(AggregateName)))
+    raise ParameterError(
+        f"aggregate={given!r} is not known. Use {names}, or the share of the points that a trimmed mean keeps, such as "
+        "0.8."
+    )
