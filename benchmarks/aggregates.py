@@ -20,9 +20,10 @@ from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.internal import all_angles, angle_values
-from isopursuit.manifold.molecules import rotatable_bonds, shape_gradients, torsion_rows
+from isopursuit.manifold.molecules import shape_gradients
 from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold.torsions import torsion_rows
 from isopursuit.matrix import in_unit_stack
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "aggregates.md"

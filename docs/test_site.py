@@ -18,7 +18,8 @@ PAGES = sorted(SITE.rglob("*.html"))
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 ROOMS = (
     "batched datasets errors estimators files plots report manifold.alanine manifold.dictionary manifold.ethanol "
-    "manifold.internal manifold.molecules manifold.synthetic manifold.tangent manifold.trajectory"
+    "manifold.internal manifold.molecules manifold.plumed manifold.synthetic manifold.tangent manifold.torsions "
+    "manifold.trajectory"
 )
 SEEN = (
     "index",

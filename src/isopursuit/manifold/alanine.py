@@ -28,4 +28,11 @@ def load_alanine_dipeptide() -> Trajectory:
     """
     name = "alanine_dipeptide.npz"
     with as_file(files("isopursuit") / "data" / name) as path, np.load(path, allow_pickle=False) as archive:
-        return Trajectory(archive["positions"] * STORED_UNIT, archive["numbers"], name)
+        return Trajectory(
+            archive["positions"] * STORED_UNIT,
+            archive["numbers"],
+            name,
+            names=tuple(archive["names"].tolist()),
+            residues=tuple(archive["residues"].tolist()),
+            bonds=tuple((i, j) for i, j in archive["bonds"].tolist()),
+        )

@@ -71,8 +71,30 @@ def adjacency(bonds: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
     return {i: sorted(near[i]) for i in sorted(near)}
 
 
-def labels(symbols: Sequence[str], rows: Indices) -> tuple[str, ...]:
-    """What a chemist calls each function of a dictionary, atoms numbered from 0.
+def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The bonds about which one part of the molecule turns against the other: not in a ring, not to an end atom.
+
+    Examples
+    --------
+    >>> rotatable_bonds([(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)])
+    ((0, 1), (0, 2))
+    """
+    near = adjacency(bonds)
+    pairs = ((i, j) for i in near for j in near[i] if i < j)
+    return tuple((i, j) for i, j in pairs if min(len(beyond_bond(near, i, j)), len(beyond_bond(near, j, i))) > 1)
+
+
+def beyond_bond(near: dict[int, list[int]], i: int, j: int) -> list[int]:
+    """The atoms on j's side of the bond i–j, j included; none where a ring leads back to i."""
+    found, last = {j}, [j]
+    while last:
+        last = [b for a in last for b in near[a] if b not in found and (a, b) != (j, i)]
+        found.update(last)
+    return [] if i in found else sorted(found)
+
+
+def labels(symbols: Sequence[str], rows: Indices, numbers: ArrayLike | None = None) -> tuple[str, ...]:
+    """What a chemist calls each function of a dictionary; atoms are numbered from 0, or have the `numbers` given.
 
     Examples
     --------
@@ -82,7 +104,8 @@ def labels(symbols: Sequence[str], rows: Indices) -> tuple[str, ...]:
     ('H1–O0–H2 angle', 'O0–H1–H2 angle', 'O0–H2–H1 angle')
     """
     kind = "angle" if rows.shape[1] == 3 else "torsion"
-    return tuple("–".join(f"{symbols[a]}{a}" for a in row) + f" {kind}" for row in rows.tolist())
+    called = range(len(symbols)) if numbers is None else np.asarray(numbers).tolist()
+    return tuple("–".join(f"{symbols[a]}{called[a]}" for a in row) + f" {kind}" for row in rows.tolist())
 
 
 def angle_values(positions: ArrayLike, angles: ArrayLike) -> Array:

@@ -27,8 +27,10 @@ from isopursuit.manifold.internal import (
     all_torsions,
     angle_gradients,
     angle_values,
+    beyond_bond,
     labels,
     refuse_lines,
+    rotatable_bonds,
     torsion_gradients,
 )
 from isopursuit.manifold.tangent import tangent_spaces
@@ -180,19 +182,6 @@ def torsion_matrices(
     return TorsionMatrices(matrices, rows, labels(trajectory.symbols, rows), at, unit_length)
 
 
-def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The bonds about which one part of the molecule turns against the other: not in a ring, not to an end atom.
-
-    Examples
-    --------
-    >>> rotatable_bonds([(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)])
-    ((0, 1), (0, 2))
-    """
-    near = adjacency(bonds)
-    pairs = ((i, j) for i in near for j in near[i] if i < j)
-    return tuple((i, j) for i, j in pairs if min(len(_beyond(near, i, j)), len(_beyond(near, j, i))) > 1)
-
-
 def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tuple[int, int]]) -> Array:
     """How fast each torsion changes as the molecule turns about each of its `rotatable_bonds`, (n, bonds, m).
 
@@ -211,7 +200,7 @@ def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tup
     axes = rotatable_bonds((i, j) for i in near for j in near[i])
     motions = np.zeros((len(r), len(axes), *r.shape[1:]))
     for turn, (i, j) in enumerate(axes):
-        far = _beyond(near, i, j)
+        far = beyond_bond(near, i, j)
         axis = r[:, [j]] - r[:, [i]]
         # turning by dt moves an atom by (unit axis) × (arm) dt
         motions[:, turn, far] = np.cross(axis / np.linalg.norm(axis, axis=2, keepdims=True), r[:, far] - r[:, [i]])
@@ -228,12 +217,3 @@ def _refuse_unexplained(explained: Array, gradients: Array, rows: Indices, numbe
             f"In frame {numbers[frame]} the angles do not determine the torsion {torsion}: the molecule is flat there, "
             "or there are too few angles. Leave the frame out, or give more angles."
         )
-
-
-def _beyond(near: dict[int, list[int]], i: int, j: int) -> list[int]:
-    """The atoms on j's side of the bond i–j, j included; none where a ring leads back to i."""
-    found, last = {j}, [j]
-    while last:
-        last = [b for a in last for b in near[a] if b not in found and (a, b) != (j, i)]
-        found.update(last)
-    return [] if i in found else sorted(found)

@@ -1,43 +1,71 @@
-"""Molecules that move: positions frame by frame, read from files, and who is bonded to whom.
+"""Molecules that move: positions frame by frame, from files and from objects of other packages, and their bonds.
 
-NumPy archives in the layouts of MD17, rMD17 and sGDML are read as they are; .xyz, .extxyz, .traj and whatever else
-ASE knows is read by ASE (extra `chem`).
+NumPy archives in the layouts of MD17, rMD17 and sGDML need no other package. ASE reads .xyz, .extxyz, .traj and other
+formats; MDAnalysis reads .pdb, .gro and, with a topology, .dcd, .xtc, .trr and .nc (both in the extra `chem`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import cKDTree
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import FileError, NonFiniteError, ParameterError, ShapeError, optional
-from isopursuit.files.paths import one_line
+from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError, optional
+from isopursuit.files.paths import check_file
+from isopursuit.manifold.elements import SYMBOLS
+from isopursuit.manifold.frames import Frames, as_atoms, chosen_atoms, read_atoms
+from isopursuit.manifold.periodic import LONGEST_BOND, STRETCH, bonds_by_distance
+from isopursuit.manifold.readers import open_file, open_object, read_archive
+from isopursuit.parameters import as_count, as_numbers
 
-LAYOUTS = (("R", "z"), ("coords", "nuclear_charges"))  # MD17 and sGDML; rMD17
 CLOSEST = 0.4  # Å: no two nuclei come closer, so positions that do are in another unit
-ELEMENTS = (
-    "X H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr "
-    "Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt "
-    "Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv "
-    "Ts Og"
-)
-SYMBOLS = ELEMENTS.split()
+TORSION = 4  # atoms make a torsion
+LISTED = 30  # atoms: larger molecules are shown as a formula
+
+Bonds = tuple[tuple[int, int], ...]
+BondRule = Literal["auto", "topology", "distances", "rdkit"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trajectory:
-    """One molecule in many frames: `positions` (n, atoms, 3) in Å, the atoms' `numbers`, and where it comes from."""
+    """One molecule in many frames.
+
+    Parameters
+    ----------
+    positions : array_like (n, atoms, 3)
+        In Å.
+    numbers : array_like (atoms,)
+        Atomic numbers.
+    source : str
+        Where it comes from, for messages.
+    names : sequence of str, optional
+        The atoms' names in the topology, such as "CA".
+    residues : sequence of str, optional
+        The residue of each atom, such as "ALA", or "ALA2" where there are several of that name.
+    bonds : sequence of pairs, optional
+        Which atoms of this trajectory the topology says are bonded; None where it does not say.
+    serials : array_like (atoms,), optional
+        The number of each atom in the file, from 0. A selection of atoms keeps them.
+    """
 
     positions: Array
     numbers: Indices
     source: str = ""
+    names: tuple[str, ...] | None = None
+    residues: tuple[str, ...] | None = None
+    bonds: Bonds | None = None
+    serials: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "positions", np.asarray(self.positions, dtype=np.float64))
-        object.__setattr__(self, "numbers", np.asarray(self.numbers, dtype=np.intp))
+        self._set("positions", np.asarray(self.positions, dtype=np.float64))
+        self._set("numbers", np.asarray(self.numbers, dtype=np.intp))
         shape = self.positions.shape
         if len(shape) != 3 or shape[2] != 3 or 0 in shape:
             raise ShapeError(f"{self._name}positions must be (frames, atoms, 3); they are {shape}.")
@@ -50,10 +78,49 @@ class Trajectory:
         broken = ~np.isfinite(self.positions).all(axis=(1, 2))
         if broken.any():
             raise NonFiniteError(f"{self._name}frame {int(broken.argmax())} has positions that are not finite.")
+        for what in ("names", "residues"):
+            texts = getattr(self, what)
+            if texts is not None:
+                self._set(what, tuple(str(text).strip() for text in texts))
+                self._check_length(what, len(texts))
+        serials = np.asarray(self.serials, dtype=np.intp) if len(self.serials) else np.arange(shape[1], dtype=np.intp)
+        self._check_length("serials", len(serials))
+        self._set("serials", serials)
+        if self.bonds is not None:
+            self._set("bonds", self._as_bonds(self.bonds))
 
-    @property
-    def _name(self) -> str:
-        return f"{self.source}: " if self.source else ""
+    def select(self, atoms: str | ArrayLike) -> Trajectory:
+        """The trajectory of some atoms: "heavy" (all but hydrogen), "all", or their positions in this trajectory.
+
+        Examples
+        --------
+        >>> from isopursuit.manifold.ethanol import load_ethanol
+        >>> load_ethanol().select([0, 1, 2, 8])
+        Trajectory(16000 frames of 4 atoms CCOH, ethanol.npz)
+        """
+        chosen = self._chosen(atoms)
+        _refuse_few(len(chosen), atoms, self._name)
+        place = {int(atom): i for i, atom in enumerate(chosen)}
+        kept = [(place[i], place[j]) for i, j in self.bonds or () if i in place and j in place]
+        return Trajectory(
+            self.positions[:, chosen],
+            self.numbers[chosen],
+            self.source,
+            names=None if self.names is None else tuple(self.names[i] for i in chosen),
+            residues=None if self.residues is None else tuple(self.residues[i] for i in chosen),
+            bonds=None if self.bonds is None else tuple(kept),
+            serials=self.serials[chosen],
+        )
+
+    def take(self, frames: slice | ArrayLike) -> Trajectory:
+        """The trajectory at some frames: a slice such as `slice(None, None, 10)`, numbers, or a mask."""
+        given = np.arange(len(self.positions))[frames] if isinstance(frames, slice) else frames
+        at = as_numbers(given, len(self.positions), "frames")
+        if not at.size:
+            raise ParameterError(f"{self._name}no frame is left. Take at least one of the {len(self.positions)}.")
+        return Trajectory(
+            self.positions[at], self.numbers, self.source, self.names, self.residues, self.bonds, self.serials
+        )
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -62,23 +129,78 @@ class Trajectory:
 
     def __repr__(self) -> str:
         n, atoms, _ = self.positions.shape
-        return f"Trajectory({n} frames of {atoms} atoms {''.join(self.symbols)}, {self.source or 'source unknown'})"
+        often = Counter(self.symbols)
+        text = "".join(self.symbols if atoms <= LISTED else (f"{symbol}{often[symbol]}" for symbol in sorted(often)))
+        return f"Trajectory({n} frames of {atoms} atoms {text}, {self.source or 'source unknown'})"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.source}: " if self.source else ""
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_length(self, what: str, length: int) -> None:
+        if length != len(self.numbers):
+            raise ShapeError(f"{self._name}{len(self.numbers)} atoms have {length} {what}. Give one for each atom.")
+
+    def _as_bonds(self, bonds: Iterable[Sequence[int]]) -> Bonds:
+        pairs = sorted({(min(int(i), int(j)), max(int(i), int(j))) for i, j in bonds})
+        for i, j in pairs:
+            if i == j or i < 0 or j >= len(self.numbers):
+                raise ParameterError(
+                    f"{self._name}the bond {i}–{j} is not between two of the atoms 0 to {len(self.numbers) - 1}."
+                )
+        return tuple(pairs)
+
+    def _chosen(self, atoms: str | ArrayLike) -> Indices:
+        if isinstance(atoms, str):
+            if atoms not in ("heavy", "all"):
+                raise ParameterError(
+                    f'{self._name}atoms={atoms!r} is not known here. Use "heavy", "all" or a list of numbers; '
+                    "`as_trajectory(data, atoms=...)` takes selections in the words of MDAnalysis or mdtraj."
+                )
+            return np.flatnonzero((self.numbers != 1) | (atoms == "all"))
+        return as_atoms(atoms, len(self.numbers))
 
 
-def load_trajectory(path: str | Path) -> Trajectory:
-    """Read a trajectory of one molecule: .npz (MD17, rMD17, sGDML), .xyz, .extxyz, .traj and other formats of ASE.
+def load_trajectory(
+    path: str | Path,
+    topology: str | Path | None = None,
+    *,
+    atoms: str | ArrayLike | None = None,
+    stride: int = 1,
+) -> Trajectory:
+    """Read a trajectory of one molecule from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        .npz (MD17, rMD17, sGDML), .xyz, .extxyz, .traj and other formats of ASE, or .pdb, .gro, .dcd, .xtc, .trr, .nc
+        and other formats of MDAnalysis.
+    topology : str or Path, optional
+        The file with the atoms: .pdb, .gro, .psf, .prmtop. Files such as .dcd and .xtc hold positions alone.
+    atoms : "heavy", "all", str or sequence of int, optional
+        Which atoms to read, as for `as_trajectory`.
+    stride : int
+        Read every so many frames.
 
     Raises
     ------
     FileError
         Where the file is not there, is no trajectory, or its frames are not of one molecule.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileError(f"There is no file {path}.")
-    positions, numbers = _from_archive(path) if path.suffix.lower() == ".npz" else _from_ase(path)
-    trajectory = Trajectory(positions, numbers, path.name)
-    closest = _nearest(positions[:1])
+    path, topology = Path(path), None if topology is None else Path(topology)
+    check_file(path)
+    if path.suffix.lower() == ".npz":
+        if topology is not None:
+            raise FileError(f"{path.name} holds its own atoms: leave the topology {topology.name} out.")
+        trajectory = _thinned(Trajectory(**read_archive(path), source=path.name), atoms, stride)
+    else:
+        if topology is not None:
+            check_file(topology)
+        trajectory = _assemble(open_file(path, topology), atoms, stride)
+    closest = _nearest(trajectory.positions[0])
     if closest < CLOSEST:
         raise FileError(
             f"{path.name}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; convert them."
@@ -86,49 +208,129 @@ def load_trajectory(path: str | Path) -> Trajectory:
     return trajectory
 
 
-def find_bonds(trajectory: Trajectory, *, stretch: float = 1.2) -> tuple[tuple[int, int], ...]:
-    """The pairs of atoms whose median distance is at most `stretch` times the sum of their covalent radii (ASE's)."""
-    data = optional("ase.data", "chem", "Finding bonds", otherwise="give the bonds")
-    radii: Array = np.asarray(data.covalent_radii, dtype=np.float64)[trajectory.numbers]
-    i, j = np.triu_indices(len(radii), 1)
-    distances = np.linalg.norm(trajectory.positions[:, i] - trajectory.positions[:, j], axis=2)
-    bonded = np.median(distances, axis=0) <= stretch * (radii[i] + radii[j])
-    pairs: list[list[int]] = np.column_stack([i, j])[bonded].tolist()
-    return tuple((a, b) for a, b in pairs)
+def as_trajectory(
+    data: Any,
+    topology: str | Path | None = None,
+    *,
+    atoms: str | ArrayLike | None = None,
+    stride: int = 1,
+) -> Trajectory:
+    """A trajectory from what people have.
+
+    Molecules that a periodic box has cut are made whole, by their bonds.
+
+    Parameters
+    ----------
+    data : Trajectory, str, Path, or object of another package
+        A file's path, a Universe or AtomGroup of MDAnalysis, a Trajectory of mdtraj, or a list of ASE's Atoms.
+    topology : str or Path, optional
+        The file with the atoms, where `data` is the path of a file without them.
+    atoms : "heavy", "all", str or sequence of int, optional
+        Which atoms to read: all but hydrogen, all, a selection in the words of MDAnalysis (for its objects and for
+        files) or of mdtraj, such as "protein and heavy", or numbers. All if not given. A system with water or ions
+        needs a selection in words, numbers, or "all".
+    stride : int
+        Read every so many frames.
+
+    Raises
+    ------
+    DataTypeError
+        Where `data` is none of these.
+    """
+    if isinstance(data, str | Path):
+        return load_trajectory(data, topology, atoms=atoms, stride=stride)
+    if topology is not None:
+        raise ParameterError(f"topology= is for files; {type(data).__name__} has its own atoms. Leave topology out.")
+    if isinstance(data, Trajectory):
+        return _thinned(data, atoms, stride)
+    return _assemble(open_object(data), atoms, stride)
 
 
-def _from_archive(path: Path) -> tuple[Array, Indices]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            found = list(archive.files)
-            for layout in LAYOUTS:
-                if set(layout) <= set(found):
-                    positions, numbers = (np.asarray(archive[key]) for key in layout)
-                    return positions.astype(np.float64), numbers.astype(np.intp)
-    except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        raise FileError(f"{path.name} is not a readable .npz file: {one_line(error)}.") from None
-    known = " or ".join(", ".join(layout) for layout in LAYOUTS)
-    raise FileError(f"{path.name} holds {', '.join(found) or 'nothing'}. A trajectory has the arrays {known}.")
+def find_bonds(trajectory: Trajectory, *, how: BondRule = "auto", stretch: float = STRETCH) -> Bonds:
+    """The pairs of atoms that are bonded.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The molecule.
+    how : {"auto", "topology", "distances", "rdkit"}
+        "topology" are the bonds that the trajectory came with. "distances" are the pairs whose median distance is at
+        most `stretch` times the sum of their covalent radii. "rdkit" is RDKit's rule for the first frame (extra
+        `chem`). "auto" is the topology where it has bonds, distances otherwise.
+    stretch : float
+        The factor for "distances".
+    """
+    if how not in get_args(BondRule):
+        raise ParameterError(f"how={how!r} is not known. Use {', '.join(map(repr, get_args(BondRule)))}.")
+    if how == "topology" and not trajectory.bonds:
+        raise ParameterError(
+            'The trajectory came without bonds. Use how="distances", or give a topology that has them.'
+        )
+    if how == "topology" or (how == "auto" and trajectory.bonds):
+        return trajectory.bonds or ()
+    if how == "rdkit":
+        return _rdkit_bonds(trajectory)
+    found: list[list[int]] = bonds_by_distance(trajectory.positions, trajectory.numbers, None, stretch).tolist()
+    return tuple((i, j) for i, j in found)
 
 
-def _from_ase(path: Path) -> tuple[Array, Indices]:
-    io = optional("ase.io", "chem", f"Reading {path.suffix or 'such'} files")
-    try:
-        frames: list[Any] = list(io.read(path, index=":"))
-    except Exception as error:  # noqa: BLE001 - whatever ASE says of a broken file becomes one line
-        raise FileError(f"{path.name} is no trajectory that ASE can read: {one_line(error)}.") from None
-    if not frames:
-        raise FileError(f"{path.name} holds no frames.")
-    numbers = np.asarray(frames[0].numbers, dtype=np.intp)
-    for i, frame in enumerate(frames):
-        if not np.array_equal(frame.numbers, numbers):
-            raise FileError(
-                f"{path.name}: frame {i} is {frame.symbols}, frame 0 is {frames[0].symbols}. All frames must be the "
-                "same molecule, its atoms in the same order."
+def _assemble(frames: Frames, atoms: object, stride: int) -> Trajectory:
+    chosen = chosen_atoms(frames, atoms)
+    if atoms is not None:
+        _refuse_few(len(chosen), atoms, f"{frames.source}: ")
+    positions, bonds = read_atoms(frames, chosen, _stride(stride))
+    trajectory = Trajectory(
+        positions,
+        frames.numbers[chosen],
+        frames.source,
+        names=None if frames.names is None else tuple(frames.names[i] for i in chosen),
+        residues=None if frames.residues is None else tuple(frames.residues[i] for i in chosen),
+        bonds=None if bonds is None else tuple((int(i), int(j)) for i, j in bonds),
+        serials=chosen,
+    )
+    _refuse_long_bonds(trajectory)
+    return trajectory
+
+
+def _thinned(trajectory: Trajectory, atoms: str | ArrayLike | None, stride: int) -> Trajectory:
+    chosen = trajectory if atoms is None else trajectory.select(atoms)
+    return chosen if _stride(stride) == 1 else chosen.take(slice(None, None, stride))
+
+
+def _rdkit_bonds(trajectory: Trajectory) -> Bonds:
+    chem, rules = (optional(f"rdkit.Chem{name}", "chem", "RDKit's bonds") for name in ("", ".rdDetermineBonds"))
+    rows = zip(trajectory.symbols, trajectory.positions[0].tolist(), strict=True)
+    lines = [f"{symbol} {x:.6f} {y:.6f} {z:.6f}" for symbol, (x, y, z) in rows]
+    molecule = chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines, ""]))
+    rules.DetermineConnectivity(molecule)
+    pairs = ((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds())
+    return tuple(sorted((min(i, j), max(i, j)) for i, j in pairs))
+
+
+def _refuse_few(count: int, atoms: object, name: str) -> None:
+    if count < TORSION:
+        raise ParameterError(f"{name}the selection {str(atoms)[:60]} leaves {count} atoms; a torsion needs {TORSION}.")
+
+
+def _refuse_long_bonds(trajectory: Trajectory) -> None:
+    for i, j in trajectory.bonds or ():
+        lengths = np.linalg.norm(trajectory.positions[:, i] - trajectory.positions[:, j], axis=1)
+        if lengths.max() > LONGEST_BOND:
+            raise GeometryError(
+                f"{trajectory.source}: the bond between atoms {trajectory.serials[i]} and {trajectory.serials[j]} is "
+                f"{lengths.max():.1f} Å long in frame {lengths.argmax()}. Either topology and positions do not belong "
+                "together, or a periodic box has cut the molecule and the file does not say how large the box is: make "
+                "the molecule whole first."
             )
-    return np.array([frame.positions for frame in frames], dtype=np.float64), numbers
+
+
+def _stride(stride: int) -> int:
+    return as_count(stride, 1, "stride")
 
 
 def _nearest(positions: Array) -> float:
-    i, j = np.triu_indices(positions.shape[1], 1)
-    return float(np.linalg.norm(positions[:, i] - positions[:, j], axis=2).min(initial=np.inf))
+    """The least distance between two atoms of one frame."""
+    if len(positions) < 2:
+        return np.inf
+    distances: Array = np.asarray(cKDTree(positions).query(positions, k=2)[0])
+    return float(distances[:, 1].min())
