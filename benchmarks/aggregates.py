@@ -13,17 +13,16 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from isopursuit.aggregate import as_aggregate
 
+from isopursuit.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import all_angles, angle_values
+from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, rotatable_bonds
 from isopursuit.manifold.molecules import shape_gradients
 from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.manifold.torsions import torsion_rows
 from isopursuit.matrix import in_unit_stack
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "aggregates.md"
@@ -106,7 +105,7 @@ def draw_matrices(trajectory, rows, D, neighbours):
 def molecule_rows(name, trajectory, bonds, axes):
     """Rows of the table of one molecule: in how many draws one torsion about each of the axes is picked."""
     D = len(axes)
-    rows = torsion_rows(trajectory, "bonds")
+    rows = bond_torsions(bonds)
     abouts = [tuple(sorted(row[1:3])) for row in rows.tolist()]
     cells = {(kind, aggregate): [] for kind in KINDS for aggregate in AGGREGATES}
     for neighbours in NEIGHBOURS:
