@@ -28,6 +28,7 @@ from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, 
 
 FRAMES = 100
 METHODS = ("greedy", "two-stage", "exact")
+PAPER = {"normalization": "symmetric", "unit": None}  # gradients as the paper takes them
 ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
 bonds = rotatable_bonds(ETHANOL_BONDS)  # C–C, which turns the methyl group, and C–O, the hydroxyl group
 
@@ -65,7 +66,7 @@ def shares(pairs: np.ndarray) -> dict[tuple[int, int], float]:
 frames = np.random.default_rng(0).choice(len(ethanol.positions), FRAMES, replace=False)
 print(f"{ethanol}, {FRAMES} frames at random")
 began = time.perf_counter()
-every = torsion_matrices(ethanol, frames)
+every = torsion_matrices(ethanol, frames, torsions="all", **PAPER)
 print(f"\nall {len(every.labels)} torsions (gradients and tangent spaces in {time.perf_counter() - began:.1f} s)")
 each, both = compare(every)
 
@@ -73,7 +74,7 @@ each, both = compare(every)
 # The twelve along bonds. One pair for all frames is what a chemist would take: a torsion about C–C, which turns the
 # methyl group, and one about C–O, which turns the hydroxyl group.
 
-along = torsion_matrices(ethanol, frames, torsions=bond_torsions(ETHANOL_BONDS))
+along = torsion_matrices(ethanol, frames, torsions=bond_torsions(ETHANOL_BONDS), **PAPER)
 print(f"\nthe {len(along.labels)} torsions along bonds")
 compare(along)
 

@@ -60,7 +60,9 @@ def write_problems(folder: Path, only: set[str] | None = None) -> list[Problem]:
 def load(data: str) -> np.ndarray:
     """X (D, P): standardized features of samples, a frame's torsions, or a dictionary of tokens."""
     if data == "ethanol":
-        return torsion_matrices(load_ethanol(), np.array([0]), neighbours=1000).matrices[0]
+        return torsion_matrices(
+            load_ethanol(), np.array([0]), torsions="all", normalization="symmetric", unit=None
+        ).matrices[0]
     if data == "tokens":
         from tools.make_words import token_matrix
 

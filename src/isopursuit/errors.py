@@ -87,7 +87,7 @@ class RangeError(InputError):
 
 
 class BudgetError(InputError):
-    """An exhaustive search would take more evaluations than allowed."""
+    """What is asked for would take more evaluations, or more memory, than allowed."""
 
 
 class FileError(IsoPursuitError, OSError):

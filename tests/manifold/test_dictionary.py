@@ -92,21 +92,21 @@ def sheet():
 def test_differentials_are_projected_gradients():
     spaces, gradients = sheet()
     labels = [f"f{i}" for i in range(9)]
-    plain = differentials(gradients, spaces, labels=labels)
+    plain = differentials(gradients, spaces, labels=labels, unit=None)
     assert plain.matrices.shape == (20, 2, 9)
     assert plain.labels == tuple(labels)
     for i in range(20):
         np.testing.assert_allclose(plain.matrices[i], spaces.bases[i].T @ gradients[i], atol=1e-14)
-    before = differentials(gradients, spaces, normalize="unit").matrices
+    before = differentials(gradients, spaces, normalize="unit", unit=None).matrices
     unit = gradients / np.linalg.norm(gradients, axis=1, keepdims=True)
-    np.testing.assert_allclose(before, differentials(unit, spaces).matrices, atol=1e-14)
+    np.testing.assert_allclose(before, differentials(unit, spaces, unit=None).matrices, atol=1e-14)
     assert np.linalg.norm(before, axis=1).max() <= 1 + 1e-12
-    paper = differentials(gradients, spaces, normalize="symmetric", c=2.0).matrices
+    paper = differentials(gradients, spaces, normalize="symmetric", unit=None, c=2.0).matrices
     for i in range(20):
         np.testing.assert_allclose(
             paper[i], spaces.bases[i].T @ ip.symmetric_normalize(gradients[i], c=2.0), atol=1e-14
         )
-    overall = differentials(gradients, spaces, normalize="overall").matrices
+    overall = differentials(gradients, spaces, normalize="overall", unit=None).matrices
     np.testing.assert_allclose((np.linalg.norm(overall, axis=1) ** 2).mean(axis=0), 1.0)
     ratio = overall / plain.matrices
     np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:1, :1], ratio.shape))

@@ -4,7 +4,7 @@ from scipy.spatial.transform import Rotation
 
 import isopursuit as ip
 from isopursuit.errors import GeometryError, NonFiniteError, ParameterError, ShapeError
-from isopursuit.manifold import molecules
+from isopursuit.manifold import shapes
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.internal import (
     all_angles,
@@ -17,7 +17,8 @@ from isopursuit.manifold.internal import (
     torsion_gradients,
     torsion_values,
 )
-from isopursuit.manifold.molecules import rotatable_bonds, shape_gradients, torsion_matrices, turning_rates
+from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, turning_rates
+from isopursuit.manifold.shapes import shape_gradients
 from isopursuit.manifold.trajectory import Trajectory
 
 ETHANOL_BONDS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8))
@@ -116,7 +117,7 @@ def test_a_refused_frame_is_called_by_its_number_in_the_trajectory():
     positions = ethanol.positions[:50].copy()
     positions[40, 3] = 2 * positions[40, 0] - positions[40, 1]  # H3 behind C0, in line with C1
     with pytest.raises(GeometryError, match=r"In frame 40 atoms .* are in a line"):
-        torsion_matrices(Trajectory(positions, ethanol.numbers), [7, 40], neighbours=20)
+        torsion_matrices(Trajectory(positions, ethanol.numbers), [7, 40], neighbours=20, torsions="all")
 
 
 def test_atoms_in_one_place_are_refused():
@@ -221,7 +222,8 @@ def test_dictionaries_name_each_function_once():
 
 
 def test_projected_gradients_are_those_of_the_pseudo_inverse(frames, monkeypatch):
-    monkeypatch.setattr(molecules, "CHUNK", 7)  # several chunks, the last not full
+    monkeypatch.setattr(shapes, "BLOCK_BYTES", 7 << 20)  # several blocks of frames and torsions, the last not full
+    monkeypatch.setattr(shapes, "TORSIONS", 500)
     few = frames[:30]
     rows, corners = all_torsions(9), all_angles(9)
     bases = np.linalg.qr(np.random.default_rng(3).normal(size=(30, 252, 3)))[0]
@@ -278,9 +280,9 @@ def test_too_few_neighbours_or_wrong_tangents_are_refused():
     ethanol = load_ethanol()
     few = Trajectory(ethanol.positions[:50], ethanol.numbers)
     with pytest.raises(ParameterError, match="neighbours=1000"):
-        torsion_matrices(few, [0])
+        torsion_matrices(few, [0], torsions="all")
     with pytest.raises(ParameterError, match="from 0 to 49"):
-        torsion_matrices(few, [50], neighbours=20)
+        torsion_matrices(few, [50], neighbours=20, torsions="all")
     with pytest.raises(ShapeError, match="tangents must be"):
         shape_gradients(few.positions, np.zeros((50, 3, 2)), all_torsions(9))
 
@@ -288,7 +290,7 @@ def test_too_few_neighbours_or_wrong_tangents_are_refused():
 def ethanol_losses(trajectory):
     """Greedy, two-stage, exact losses and |S| on 100 random frames."""
     frames = np.random.default_rng(0).choice(len(trajectory.positions), 100, replace=False)
-    found = torsion_matrices(trajectory, frames)
+    found = torsion_matrices(trajectory, frames, torsions="all", normalization="symmetric", unit=None)
     assert found.matrices.shape == (100, 2, 756)
     losses, sizes = np.empty((100, 3)), np.empty(100)
     for i, X in enumerate(found.matrices):

@@ -180,7 +180,9 @@ def molecule(data: str) -> Molecule:
     """The paper's matrices at its number of frames, drawn at random from the trajectory."""
     ethanol = load_ethanol(FILES.get(data))
     frames = np.random.default_rng(0).choice(len(ethanol.positions), paper.TABLE_1["ethanol"].R, replace=False)
-    found = torsion_matrices(ethanol, frames, neighbours=NEIGHBOURS)
+    found = torsion_matrices(
+        ethanol, frames, neighbours=NEIGHBOURS, torsions="all", normalization="symmetric", unit=None
+    )
     rates = turning_rates(ethanol.positions[frames], found.torsions, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
     return Molecule(found.matrices, found.labels, np.abs(rates).argmax(axis=1), bonds)

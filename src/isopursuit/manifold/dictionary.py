@@ -7,7 +7,7 @@ isometric coordinates when their differentials are orthonormal at every point: t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,10 @@ Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]
 Framework = Literal["numpy", "torch", "jax"]
 Normalize = Literal["none", "unit", "symmetric", "overall"]
+
+# a factor; lengths are taken as given where their median is this near to 1. All lengths off by a factor of 2 cost 0.66
+# per direction at c = 1, so the loss stays readable (a choice)
+NEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,19 @@ class Dictionary:
 class Differentials:
     """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels.
 
-    `unit_length` is what their lengths were divided by.
+    `unit_length` is what their lengths were divided by; `tangents` are the tangent spaces they were projected on.
     """
 
     matrices: Array
     labels: Labels
     unit_length: UnitLength = AS_GIVEN
+    tangents: TangentSpaces | None = None
+
+    def take(self, points: ArrayLike) -> Differentials:
+        """The same functions at some of the points, given by their numbers or a mask."""
+        some = as_numbers(points, len(self.matrices), "points")
+        tangents = None if self.tangents is None else self.tangents.take(some)
+        return replace(self, matrices=self.matrices[some], tangents=tangents)
 
 
 def evaluate_dictionary(
@@ -145,7 +156,7 @@ def differentials(
     tangents: TangentSpaces,
     *,
     normalize: Normalize = "none",
-    unit: Unit = None,
+    unit: Unit | Literal["auto"] = "auto",
     c: float = 1.0,
     labels: Sequence[Label] | None = None,
 ) -> Differentials:
@@ -170,10 +181,13 @@ def differentials(
         the manifold, so that units matter here too.
         "overall": one factor for each function, so that its projected gradients have mean square length 1. This
         changes its unit, not its shape.
-    unit : number, "median", "each" or None
+    unit : "auto", number, "median", "each" or None
         The length that counts as 1, as in `select`, after projection. "median" is one number over all points and
-        functions, so that a function which changes faster at some points still does. "each" gives every differential
-        length 1 at every point.
+        functions: a function which changes faster at some points still does, and the answer does not depend on a unit
+        that all functions share. None takes gradients as they are, so that isometry is meant literally: one unit of the
+        function per unit of distance. "auto" is None where the median length is within a factor of two of 1, as for
+        functions in the unit of the points, and "median" otherwise. "each" gives every differential length 1 at every
+        point.
     c : float
         The exponent of g for "symmetric".
     labels : sequence, optional
@@ -211,8 +225,16 @@ def differentials(
     elif normalize == "overall":
         sizes = np.sqrt(np.einsum("idp,idp->p", projected, projected) / n)
         projected /= np.where(sizes > 0, sizes, 1.0)
-    matrices, unit_length = in_unit_stack(projected, unit)
-    return Differentials(matrices, dictionary.labels, unit_length)
+    matrices, unit_length = in_manifold_unit(projected, unit)
+    return Differentials(matrices, dictionary.labels, unit_length, tangents)
+
+
+def in_manifold_unit(stack: Array, unit: Unit | Literal["auto"]) -> tuple[Array, UnitLength]:
+    """Matrices (n, D, P) in a unit, and what their lengths were divided by; see `differentials`."""
+    if not isinstance(unit, str) or unit != "auto":
+        return in_unit_stack(stack, unit)
+    matrices, median = in_unit_stack(stack, "median")
+    return (stack, AS_GIVEN) if 1 / NEAR <= median.length <= NEAR else (matrices, median)
 
 
 def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:

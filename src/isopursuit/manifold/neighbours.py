@@ -14,7 +14,10 @@ from isopursuit.rank import EPS
 Neighbours = tuple[Indices, Array, Mask]  # (m, k) numbers, distances, and which are there at all
 
 TREE_DIMENSIONS = 15  # a k-d tree finds neighbours up to here, a matrix product beyond
-CHUNK = 1 << 14  # differences computed at once
+CHUNK_ENTRIES = 1 << 22  # numbers in the differences computed at once, 32 MB (guess)
+# rounding of squared distances, as a share of the points' variance, at which about this share of the points must be
+# compared by differences (guess: too few to matter)
+UNDECIDED = 1e-6
 
 
 def neighbour_search(
@@ -56,11 +59,19 @@ def _by_products(values: Array, neighbours: int | None, radius: float | None) ->
     """By ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩, whose rounding is bounded; what that leaves open is decided by differences.
 
     With x and y centred, rounded once, and sums of B products, the error is at most (B + 8) ε (‖x‖ + ‖y‖)².
+    Centred points are a copy of all points. Where that error is small beside the points' distances without it, points
+    are used as they are.
     """
-    middle = values.mean(axis=0)
-    centred = values - middle
-    squares = np.einsum("nb,nb->n", centred, centred)
     rounding = (values.shape[1] + 8) * EPS
+    middle, centred = values.mean(axis=0), values
+    squares = np.einsum("nb,nb->n", values, values)
+    variance = float(squares.mean() - middle @ middle)
+    if rounding * 4 * float(squares.max()) <= UNDECIDED * variance:
+        middle = np.zeros_like(middle)
+    else:
+        centred = values - middle
+        squares = np.einsum("nb,nb->n", centred, centred)
+    chunk = max(1, CHUNK_ENTRIES // values.shape[1])
 
     def find(where: Array) -> Neighbours:
         places = where - middle
@@ -73,9 +84,9 @@ def _by_products(values: Array, neighbours: int | None, radius: float | None) ->
         else:
             k, farthest = None, np.full((len(where), 1), radius * radius * (1 + rounding))
         rows, columns = np.nonzero(squared - slack <= farthest)
+        parts = [slice(i, i + chunk) for i in range(0, len(rows), chunk)]
         distances = np.concatenate(
-            [_distances(values[columns[i : i + CHUNK]], where[rows[i : i + CHUNK]]) for i in range(0, len(rows), CHUNK)]
-            or [np.zeros(0)]
+            [np.zeros(0), *(_distances(values[columns[part]], where[rows[part]]) for part in parts)]
         )
         if radius is not None:
             near = distances <= radius

@@ -16,15 +16,20 @@ from isopursuit.rank import fix_signs
 
 Weights = Literal["gaussian"] | Callable[[Array], Array]
 SMALL = 48  # eigenvectors of matrices up to this size are found in batches, all of them
-QUERIES = 256  # points whose neighbours are looked for at once
+QUERIES = 256  # points whose neighbours are looked for at once, at most (guess)
+BLOCK_WORK = 4e9  # floating-point operations between two calls of the callback: about half a second (guess)
+WITHIN = 1000  # neighbours that are expected within a radius (guess)
 ENTRIES = 1 << 20  # numbers gathered at once, so that they stay in the cache
 
 
 class LocalPCA:
     """The principal components of neighbourhoods, a few at a time."""
 
-    def __init__(self, values: Array, weights: Weights | None, radius: float | None, leading: int) -> None:
+    def __init__(
+        self, values: Array, weights: Weights | None, neighbours: int | None, radius: float | None, leading: int
+    ) -> None:
         self.values, self.weights, self.radius, self.leading = values, weights, radius, leading
+        self.expected = neighbours or min(len(values), WITHIN)
 
     def run(
         self,
@@ -53,11 +58,18 @@ class LocalPCA:
 
         done = 0
         with ThreadPoolExecutor(workers) as pool:
-            for count in pool.map(at, slices(n, QUERIES)):
+            for count in pool.map(at, slices(n, self._block(workers))):
                 done += count
                 if callback is not None:
                     callback(done, n)
         return bases, spectra, totals, counts
+
+    def _block(self, workers: int) -> int:
+        """How many points to do at once: each needs distances to all points, products of neighbours, eigenvectors."""
+        (N, B), count = self.values.shape, self.expected
+        size = min(count, B)
+        work = 2.0 * N * B + 2.0 * size * count * B + 10.0 * size**3
+        return int(np.clip(BLOCK_WORK / work / workers, 1, QUERIES))
 
     def _moments(self, numbers: Indices, distances: Array, there: Mask) -> tuple[Array, Array]:
         """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import neighbour_search
 from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
 from isopursuit.matrix import as_matrix
+from isopursuit.parameters import as_numbers
 from isopursuit.rank import EPS
 from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
@@ -65,6 +66,19 @@ class TangentSpaces:
         shares = self.spectra / self.totals[:, None]
         B, counts = self.bases.shape[1], self.counts.tolist()
         return np.array([_suggested(share, k, B) for share, k in zip(shares, counts, strict=True)], dtype=np.intp)
+
+    def take(self, points: ArrayLike) -> TangentSpaces:
+        """Some of the tangent spaces, given by their numbers or a mask."""
+        some = as_numbers(points, len(self.bases), "points")
+        at = None if self.at is None else self.at[some]
+        parts = self.bases[some], self.spectra[some], self.totals[some], self.counts[some]
+        return TangentSpaces(*parts, at, self.how)
+
+    def of_dimension(self, D: int) -> TangentSpaces:
+        """The tangent spaces of D dimensions, at most the present number: those of largest variance."""
+        if not 1 <= D <= self.dimension:
+            raise ParameterError(f"D={D} is out of range: these tangent spaces have {self.dimension} dimensions.")
+        return replace(self, bases=self.bases[:, :, :D], how=self.how if self.dimension == D else "given")
 
     def project(self, vectors: ArrayLike) -> Array:
         """Coordinates in each tangent space, (n, D, P), of vectors (n, B, P) there."""
@@ -150,10 +164,10 @@ def tangent_spaces(
     """
     values = as_matrix(points, wide=False).values
     N, B = values.shape
-    _check_options(N, B, D, neighbours, radius, leading, workers)
+    check_options((N, B), D, neighbours, radius, leading, workers)
     where, chosen = _as_places(at, values)
     search = neighbour_search(values, neighbours, radius, method)
-    pca = LocalPCA(values, weights, radius, min(max(leading, 2 if D is None else D + 1), B))
+    pca = LocalPCA(values, weights, neighbours, radius, min(max(leading, 2 if D is None else D + 1), B))
     if D is None:
         some = np.unique(np.linspace(0, len(where) - 1, min(len(where), SAMPLE)).astype(np.intp))
         _, spectra, totals, counts = pca.run(search, where[some], 0, workers, None)
@@ -230,9 +244,16 @@ def _as_places(at: ArrayLike | None, values: Array) -> tuple[Array, Indices | No
     )
 
 
-def _check_options(
-    N: int, B: int, D: int | None, neighbours: int | None, radius: float | None, leading: int, workers: int
+def check_options(
+    shape: tuple[int, int],
+    D: int | None,
+    neighbours: int | None,
+    radius: float | None = None,
+    leading: int = 1,
+    workers: int = 1,
 ) -> None:
+    """Refuse options of `tangent_spaces` that do not fit points (N, B)."""
+    N, B = shape
     if (neighbours is None) == (radius is None):
         raise ParameterError("Pass either neighbours=, such as 50, or radius=, the size of a neighbourhood.")
     if D is not None and not 1 <= D <= B:
