@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
 from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix
 from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, refuse_empty, short_names, whole_ticks
@@ -131,6 +132,47 @@ def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("direction, by rank")
     ax.set_ylabel("share of the variance (log scale)")
     ax.set_title("Spectra of the neighbourhoods")
+    ax.legend()
+    return ax
+
+
+def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown: int = 6) -> Axes:
+    """The shares of the variance of each direction against the size of the neighbourhoods.
+
+    Shares of the manifold's own directions stay level. Those of noise fall as neighbourhoods grow, and those of
+    curvature rise. The bands hold the middle half of the neighbourhoods; the directions of the suggested dimension are
+    blue.
+
+    Parameters
+    ----------
+    evidence : DimensionEvidence
+        From `dimension_evidence`.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    shown : int
+        How many directions to draw.
+    """
+    if shown < 1:
+        raise ParameterError(f"shown={shown} must be at least 1.")
+    ax = new_axes(ax)
+    sizes, D = evidence.neighbours, evidence.suggested
+    shares = np.maximum(evidence.shares, 1e-6)  # far below any direction that counts
+    for rank in range(min(shown, shares.shape[2])):
+        low, middle, high = np.quantile(shares[:, :, rank], (0.25, 0.5, 0.75), axis=1)
+        colour = BLUE if rank < D else ORANGE
+        ax.fill_between(sizes, low, high, color=colour, alpha=0.2, linewidth=0)
+        ax.plot(sizes, middle, "o-", color=colour, markersize=3, linewidth=1)
+        ax.annotate(
+            f"{rank + 1}", (float(sizes[-1]), float(middle[-1])), (5, 0), textcoords="offset points", va="center"
+        )
+    votes = evidence.votes.mean(axis=0)
+    ax.plot([], [], color=BLUE, label=f"the first {D}: suggested by {votes[D]:.0%}")
+    ax.plot([], [], color=ORANGE, label="beyond")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("neighbours (log scale)")
+    ax.set_ylabel("share of the variance (log scale)")
+    ax.set_title(f"Spectra by size of neighbourhood: D = {D}?")
     ax.legend()
     return ax
 
