@@ -20,7 +20,7 @@ from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, rotatable_bonds
-from isopursuit.manifold.molecules import shape_gradients
+from isopursuit.manifold.shapes import shape_gradients
 from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.matrix import in_unit_stack
@@ -36,7 +36,7 @@ SYNTHETIC = {
 SYNTHETIC_DRAWS, MOLECULE_DRAWS = 20, 10
 SYNTHETIC_SIZE, SYNTHETIC_NEIGHBOURS = 2000, 60
 NEIGHBOURS = (100, 300, 1000)  # of the molecules' frames
-KINDS = {False: "as estimated", True: f"{SPOILED:.0%} random"}
+KINDS = {False: "as estimated", True: f"{100 * SPOILED:g} % random"}
 
 
 def log_losses(matrices, subsets):
@@ -88,7 +88,7 @@ def synthetic_rows(make, noises):
 
 
 def draw_matrices(trajectory, rows, D, neighbours):
-    """For each kind and draw the matrices of torsions, of dimension D."""
+    """For each kind and draw the matrices that `torsion_matrices` makes by default, of dimension D."""
     positions = trajectory.positions
     rng = np.random.default_rng(0)
     draws = [rng.choice(len(positions), POINTS, replace=False) for _ in range(MOLECULE_DRAWS)]
@@ -98,8 +98,8 @@ def draw_matrices(trajectory, rows, D, neighbours):
     for at, bases in zip(draws, estimated, strict=True):
         for kind in KINDS:
             used = spoil(bases, rng) if kind else bases
-            projected = shape_gradients(positions[at], used, rows, frames=at).normalized()
-            yield kind, at, in_unit_stack(projected, "median")[0]
+            projected = shape_gradients(positions[at], used, rows, frames=at).projected
+            yield kind, in_unit_stack(projected, "median")[0]
 
 
 def molecule_rows(name, trajectory, bonds, axes):
@@ -110,7 +110,7 @@ def molecule_rows(name, trajectory, bonds, axes):
     cells = {(kind, aggregate): [] for kind in KINDS for aggregate in AGGREGATES}
     for neighbours in NEIGHBOURS:
         hits, losses = ({key: [] for key in cells} for _ in range(2))
-        for kind, _, matrices in draw_matrices(trajectory, rows, D, neighbours):
+        for kind, matrices in draw_matrices(trajectory, rows, D, neighbours):
             for aggregate, (best, log_loss) in best_subsets(matrices).items():
                 hits[kind, aggregate].append({abouts[i] for i in best} == axes)
                 losses[kind, aggregate].append(log_loss)
