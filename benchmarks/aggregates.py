@@ -26,7 +26,7 @@ from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.matrix import in_unit_stack
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "aggregates.md"
-AGGREGATES = ("sum", "geometric", "trimmed")
+AGGREGATES = {"sum": "sum", "geometric": "geometric", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated
 SPOILED = 0.05  # share of the tangent spaces that are replaced by random ones
 SYNTHETIC = {
@@ -50,8 +50,8 @@ def best_subsets(matrices):
     subsets = np.array(list(combinations(range(matrices.shape[2]), matrices.shape[1])))
     losses = log_losses(matrices, subsets)
     found = {}
-    for name in AGGREGATES:
-        aggregate = as_aggregate(name)
+    for name, option in AGGREGATES.items():
+        aggregate = as_aggregate(option)
         totals = aggregate.log_total(losses)
         best = int(totals.argmin())
         found[name] = subsets[best], aggregate.per_point(totals[best], matrices.shape[0])
