@@ -18,7 +18,7 @@ from isopursuit.errors import PackageError, ParameterError, ShapeError
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.plots.axes import BLUE, ORANGE, SKY
+from isopursuit.plots.axes import BLUE, ORANGE, SKY, colour_map
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -272,6 +272,27 @@ def test_angles_a_turn_apart_have_the_same_colour(torus):
     np.testing.assert_allclose(colours(0.0), colours(1.0), atol=0.02)
 
 
+def test_components_that_are_computed_once_draw_the_same_picture(torus):
+    manifold, _, _ = torus
+    values = manifold.dictionary.value("first arc")
+    once = plots.principal_components(manifold.points)
+    first, second = (drawn(plots.plot_manifold(points, values)) for points in (manifold.points, once))
+    np.testing.assert_allclose(first.collections[0].get_offsets(), second.collections[0].get_offsets())
+    assert first.get_title() == second.get_title()
+    variances = np.linalg.eigvalsh(np.cov(manifold.points.T))[::-1]
+    np.testing.assert_allclose(once.shares, variances[:3] / variances.sum())
+
+
+def test_no_colour_of_a_value_vanishes_on_light_or_on_dark_paper():
+    for cyclic in (False, True):
+        rgb = colour_map(cyclic=cyclic)(np.linspace(0, 1, 64))[:, :3]
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        light = linear @ [0.2126, 0.7152, 0.0722]  # the relative luminance of WCAG
+        for paper in (0.98, 0.009):  # of the report's two papers
+            contrast = (np.maximum(light, paper) + 0.05) / (np.minimum(light, paper) + 0.05)
+            assert contrast.min() > 1.2
+
+
 def test_the_picked_coordinates_span_the_plane(torus):
     manifold, _, _ = torus
     x, y = (manifold.dictionary.value(label) for label in manifold.truth)
@@ -312,6 +333,97 @@ def test_a_selection_for_many_points_shows_its_mean_inner_products(torus):
     np.testing.assert_allclose(ax.images[0].get_array(), mean)
     ax = drawn(plots.plot_singular_values(picked))
     assert "ideal 80" in " ".join(legend(ax))
+
+
+def test_each_point_has_its_loss_and_the_worst_have_their_numbers():
+    losses = np.array([2.5, 80.0, 2.0, 9.0, np.inf, 1e40])
+    numbers = [10, 20, 30, 40, 50, 60]
+    unsure = [False, True, False, False, False, True]
+    ax = drawn(plots.plot_point_losses(losses, points=numbers, ideal=2, undetermined=unsure))
+    assert legend(ax) == [
+        "determined (3)",
+        "tangent space not determined (1)",
+        "determined, above 10⁶ (1)",
+        "not determined, above 10⁶ (1)",
+        "ideal: 2",
+    ]
+    shown = dict(zip(*np.concatenate([line.get_xydata() for line in ax.lines[:4]]).T, strict=True))
+    assert [shown[x] for x in numbers[:4]] == losses[:4].tolist()
+    assert 1e6 < shown[50] == shown[60] < 1e7
+    assert ax.get_yscale() == "log"
+    assert {text.get_text() for text in ax.texts} == {"50", "60", "20"}
+
+
+def test_losses_that_are_close_have_a_plain_axis_and_may_be_sorted():
+    losses = np.array([2.5, 2.1, 3.0])
+    ax = drawn(plots.plot_point_losses(losses, order="losses", worst=1))
+    assert ax.get_yscale() == "linear"
+    assert ax.get_legend() is None
+    assert dict(ax.lines[0].get_xydata().tolist()) == {1.0: 2.1, 2.0: 2.5, 3.0: 3.0}
+    assert texts(ax.texts) == ["2"]
+    with pytest.raises(ShapeError, match="3 losses"):
+        plots.plot_point_losses(losses, points=[1, 2])
+    with pytest.raises(ParameterError, match="'points' or 'losses'"):
+        plots.plot_point_losses(losses, order="names")
+
+
+def test_a_ramachandran_plot_is_a_whole_turn_in_degrees():
+    few = drawn(plots.plot_ramachandran([0.1, np.pi + 0.1], [3 * np.pi / 2, 0.0], labels=("φ (C–N–CA–C)", "ψ (N–C)")))
+    np.testing.assert_allclose(few.collections[0].get_offsets(), [[5.73, -90], [-174.27, 0]], atol=0.01)
+    assert (few.get_xlabel(), few.get_ylabel()) == ("φ", "ψ")
+    assert (few.get_xlim(), few.get_ylim()) == ((-180, 180), (-180, 180))
+    assert texts(few.get_xticklabels()) == ["−180°", "−120°", "−60°", "0°", "60°", "120°", "180°"]
+    angles = np.random.default_rng(0).uniform(-9, 9, (2, 5000))
+    many = drawn(plots.plot_ramachandran(*angles, labels=(HOSTILE, HOSTILE)))
+    assert many.collections[0].get_array().sum() == 5000
+    with pytest.raises(ShapeError, match="one length"):
+        plots.plot_ramachandran(angles[0], angles[1, :3])
+
+
+BACKBONE = ["CH3", "C", "N", "CA", "C", "N"]
+CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+ZIGZAG = np.array([[1.2 * i, 0.7 * (i % 2), 0.1 * i * (i % 3)] for i in range(6)])
+
+
+@pytest.mark.parametrize("bonds", [CHAIN, []])
+def test_torsions_are_marked_on_the_molecule_with_or_without_rdkit_and_bonds(bonds, monkeypatch):
+    labels = ["φ (ACE:C–ALA:N–ALA:CA–ALA:C)", "ψ (ALA:N–ALA:CA–ALA:C–NME:N)"]
+    rows = [[1, 2, 3, 4], [2, 3, 4, 5]]
+    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
+    ax = drawn(plots.plot_torsions(BACKBONE, rows, bonds=bonds, positions=ZIGZAG, labels=labels))
+    assert sorted(texts(ax.texts)) == sorted([*BACKBONE, "φ", "ψ"])
+    assert legend(ax) == labels
+    places = {i: text.get_position() for i, text in enumerate(text for text in ax.texts if text.get_text() in BACKBONE)}
+    assert len(ax.lines) == len(bonds) + 6
+    axes = [line for line in ax.lines if line.get_linewidth() > 5]
+    for (i, j), line in zip([(2, 3), (3, 4)], axes, strict=True):
+        middle = (np.array(places[i]) + places[j]) / 2
+        np.testing.assert_allclose(line.get_xydata().mean(axis=0), middle, atol=0.2)
+    assert axes[0].get_color() != axes[1].get_color()
+
+
+@pytest.mark.needs("rdkit")
+def test_bonds_alone_place_the_atoms_of_a_molecule():
+    ax = drawn(plots.plot_torsions(BACKBONE, [[0, 1, 2, 3]], bonds=CHAIN, labels=["CH3–C–N–CA torsion"]))
+    assert legend(ax) == ["1: CH3–C–N–CA torsion"]
+    places = np.array([text.get_position() for text in ax.texts if text.get_text() in BACKBONE])
+    lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)
+    np.testing.assert_allclose(lengths, lengths[0], rtol=0.1)
+
+
+def test_a_large_molecule_names_only_the_atoms_of_its_torsions():
+    positions = np.random.default_rng(0).normal(size=(200, 3))
+    ax = drawn(plots.plot_torsions([f"a{i}" for i in range(200)], [[5, 6, 7, 8]], positions=positions))
+    assert texts(ax.texts) == ["1", "a5", "a6", "a7", "a8"]
+
+
+def test_a_molecule_of_nothing_and_torsions_of_other_atoms_are_refused():
+    with pytest.raises(ParameterError, match="neither bonds nor positions"):
+        plots.plot_torsions(BACKBONE, [[0, 1, 2, 3]])
+    with pytest.raises(ParameterError, match="the molecule has 6"):
+        plots.plot_torsions(BACKBONE, [[0, 1, 2, 6]], positions=ZIGZAG)
+    with pytest.raises(ShapeError, match=r"positions must be \(6, 3\)"):
+        plots.plot_torsions(BACKBONE, [[0, 1, 2, 3]], positions=ZIGZAG[:5])
 
 
 @pytest.mark.needs("rdkit")
@@ -364,6 +476,8 @@ def test_what_is_no_element_is_refused():
         lambda: plots.plot_singular_values([]),
         lambda: plots.plot_length_curves(exponents=()),
         lambda: plots.plot_coordinates([], []),
+        lambda: plots.plot_ramachandran([], []),
+        lambda: plots.plot_point_losses([]),
         lambda: plots.plot_manifold(np.ones((5, 2)), np.zeros(5)),
         lambda: plots.plot_length_curves(exponents=(1.0, -1.0)),
     ],

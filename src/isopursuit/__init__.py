@@ -1,5 +1,8 @@
 """Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from isopursuit.audit import Audit, Swap, audit
 from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError
@@ -19,6 +22,10 @@ from isopursuit.select import select
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import as_source
 
+if TYPE_CHECKING:
+    from isopursuit.manifold.coordinates import find_coordinates
+    from isopursuit.manifold.coordinates_result import Coordinates
+
 __all__ = [
     "Alternative",
     "Audit",
@@ -26,6 +33,7 @@ __all__ = [
     "Choice",
     "Compared",
     "Comparison",
+    "Coordinates",
     "Effort",
     "IsoPursuitError",
     "PointwiseSelection",
@@ -42,6 +50,7 @@ __all__ = [
     "compare",
     "exact_search",
     "exchange_search",
+    "find_coordinates",
     "greedy_search",
     "isometry_loss",
     "isometry_pursuit",
@@ -53,9 +62,17 @@ __all__ = [
     "symmetric_normalize",
 ]
 
+# imported when first used: manifolds need parts of SciPy that take as long to import as the rest of the package
+_LATER = {
+    "Coordinates": "isopursuit.manifold.coordinates_result",
+    "find_coordinates": "isopursuit.manifold.coordinates",
+}
 
-def __getattr__(name: str) -> str:
-    """`__version__`, read from the installed package's metadata on first use."""
+
+def __getattr__(name: str) -> Any:
+    """What is imported when first used, and `__version__`, read from the installed package's metadata."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 

@@ -98,6 +98,10 @@ class GeometryError(InputError):
     """Atoms are in a line or in one place, so that an angle or a torsion has no gradient there."""
 
 
+class StoppedError(IsoPursuitError):
+    """A callback or a time limit ended the work before there was any answer."""
+
+
 class PackageError(IsoPursuitError, ImportError):
     """A package is not installed that one of the extras brings."""
 

@@ -246,15 +246,23 @@ class Selection:
         loss = loss_text(self.search.per_point, 6)
         return f"{loss} a point{self._space} (ideal {self.k}, {self.aggregate.words(self.points)})"
 
-    def _in_loss_of_a_point(self) -> Selection:
-        """The same with prices and alternatives in the unit of `loss_per_point`."""
+    def per_point(self) -> Selection:
+        """The same with loss, bound, prices and alternatives in the unit of `loss_per_point`: means instead of sums."""
         shift = self.search.per_point.log_loss - self.log_loss
         if not shift < 0:
             return self
-        scale = float(np.exp(shift))
+        scale, mean = float(np.exp(shift)), Aggregate("trimmed", 1.0)
+        whole = replace(
+            self.search,
+            loss=self.search.loss * scale,
+            log_loss=self.search.log_loss + shift,
+            lower_bound=self.search.lower_bound * scale,
+            aggregate=mean,
+        )
         choices = tuple(replace(one, price=one.price * scale, log_loss=one.log_loss + shift) for one in self.choices)
         others = tuple(replace(one, loss=one.loss * scale, log_loss=one.log_loss + shift) for one in self.alternatives)
-        return replace(self, choices=choices, alternatives=others, log_loss=self.log_loss + shift)
+        loss, log_loss = self.loss * scale, self.log_loss + shift
+        return replace(self, loss=loss, log_loss=log_loss, search=whole, choices=choices, alternatives=others)
 
     @property
     def point_line(self) -> str:
@@ -264,7 +272,7 @@ class Selection:
 
     def __str__(self) -> str:
         lines = [f"{self.k} columns by {self.method}: loss {self._loss_words}, {self.verdict}"]
-        shown = self._in_loss_of_a_point()
+        shown = self.per_point()
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
         lines.append(f"  unit: {self.unit}")
@@ -280,7 +288,7 @@ class Selection:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
-        shown = self._in_loss_of_a_point()
+        shown = self.per_point()
         rows = [
             (one.label, f"{one.length:.3f}", views.signed(one.price_text()), one.replacement_text)
             for one in shown.choices

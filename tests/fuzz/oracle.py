@@ -6,6 +6,7 @@ relative to each column's own length.
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -50,10 +51,23 @@ def log_loss(sigma: NDArray[np.floating], c: float) -> NDArray[np.longdouble]:
     return np.where(np.isfinite(top), total, Long(np.inf))
 
 
-def joint_log_loss(X: Array, subsets: NDArray[np.integer], c: float) -> NDArray[np.longdouble]:
-    """The log of the losses summed over the points X (n, D, P), for subsets (m, k), in extended precision."""
+def joint_log_loss(
+    X: Array, subsets: NDArray[np.integer], c: float, aggregate: str | float = "sum"
+) -> NDArray[np.longdouble]:
+    """The log of the aggregate over the points X (n, D, P), for subsets (m, k), in extended precision."""
     each = [log_loss(jacobi_singular_values(np.moveaxis(point[:, subsets], 1, 0)), c) for point in X.astype(Long)]
-    return np.logaddexp.reduce(np.stack(each), axis=0)
+    return aggregated(np.stack(each), aggregate)
+
+
+def aggregated(each: NDArray[np.longdouble], aggregate: str | float) -> NDArray[np.longdouble]:
+    """The log of the aggregate of the log-losses (n, m): "sum", "geometric", or the share of a trimmed mean."""
+    n = len(each)
+    if n == 1 or aggregate == "sum":
+        return np.logaddexp.reduce(each, axis=0)
+    if aggregate == "geometric":
+        return each.mean(axis=0)
+    kept = math.ceil(float(aggregate) * n)
+    return np.logaddexp.reduce(np.sort(each, axis=0)[:kept], axis=0) - np.log(Long(kept))
 
 
 def all_subsets(P: int, k: int, include: list[int], exclude: list[int]) -> NDArray[np.intp]:
@@ -63,7 +77,9 @@ def all_subsets(P: int, k: int, include: list[int], exclude: list[int]) -> NDArr
     return np.array(found, dtype=np.intp).reshape(-1, k)
 
 
-def brute_force(X: Array, subsets: NDArray[np.intp], c: float) -> tuple[float, NDArray[np.intp]]:
+def brute_force(
+    X: Array, subsets: NDArray[np.intp], c: float, aggregate: str | float = "sum"
+) -> tuple[float, NDArray[np.intp]]:
     """The least log-loss of the subsets at the points X (n, D, P), and the subset.
 
     Float64 first: a subset whose singular values, each moved towards 1 by more than the rounding of the SVD, have a
@@ -76,14 +92,14 @@ def brute_force(X: Array, subsets: NDArray[np.intp], c: float) -> tuple[float, N
         slack = 16 * D * np.finfo(float).eps * sigma[:, :1]
         moved = np.where(sigma < 1, np.minimum(sigma + slack, 1), np.maximum(sigma - slack, 1))
         optimistic[i] = log_loss(moved, c)
-    optimistic = np.logaddexp.reduce(optimistic, axis=0)
+    optimistic = aggregated(optimistic, aggregate)
     order = np.argsort(optimistic, kind="stable")
     best, where = Long(np.inf), subsets[order[0]]
     for first in range(0, len(order), 256):
         some = order[first : first + 256]
         if optimistic[some[0]] > best:
             break
-        values = joint_log_loss(X, subsets[some], c)
+        values = joint_log_loss(X, subsets[some], c, aggregate)
         least = int(values.argmin())
         if values[least] < best:
             best, where = values[least], subsets[some[least]]

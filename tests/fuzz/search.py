@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Problem:
     exclude: list[int] = field(default_factory=list)
     k: int | None = None
     space: str = "vectors"
+    aggregate: str | float = "sum"
     limits: dict[str, Any] = field(default_factory=dict)
     optimum: float | None = None
 
@@ -48,6 +49,7 @@ class Problem:
         kind, _, rest = self.mode.partition(" ")
         of = "ip.as_source(X)" if rest == "source" else "X"
         named = {"c": self.c, "k": self.k, "include": self.include, "exclude": self.exclude, **self.limits}
+        named |= {} if len(self.X) == 1 else {"aggregate": self.aggregate}
         if kind == "select":
             named = {"method": "exact", "space": self.space, **named}
         given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value != [] and value is not None)
@@ -57,6 +59,9 @@ class Problem:
 def run(seed: int) -> Outcome:
     """Draw a problem, search, compare."""
     problem = draw(np.random.default_rng([seed, 12]))
+    if len(problem.X) > 1:
+        drawn = str(np.random.default_rng([seed, 15]).choice(["sum", "geometric", "0.7", "0.4"]))
+        problem = replace(problem, aggregate=float(drawn) if drawn[0] == "0" else drawn)
     X: Any = problem.X[0] if len(problem.X) == 1 else list(problem.X)
     source = script(f"found = ip.{problem.call}\nprint(found)", X=X)
     try:
@@ -167,6 +172,7 @@ def answer(problem: Problem, X: Any, **changed: Any) -> ip.Search:
     kind, _, rest = problem.mode.partition(" ")
     data = ip.as_source(X) if rest == "source" else X
     named = {"include": problem.include, "exclude": problem.exclude, **problem.limits, **changed}
+    named |= {} if len(problem.X) == 1 else {"aggregate": problem.aggregate}
     if kind == "select":
         return ip.select(data, problem.k, problem.c, method="exact", space=problem.space, **named).search
     search = {"exact": ip.exact_search, "exchange": ip.exchange_search, "brute": ip.brute_search}[kind]
@@ -185,7 +191,10 @@ def points(problem: Problem) -> Array:
 def best_subset(problem: Problem) -> tuple[float, NDArray[np.intp]]:
     """The least log-loss and where it is, by brute force."""
     X = points(problem)
-    return brute_force(X, all_subsets(X.shape[2], size_of(problem), problem.include, problem.exclude), problem.c)
+    # a column that is zero at some point cannot be picked, also where that point would be left out
+    zero = np.flatnonzero(~X.any(axis=1).all(axis=0)).tolist() if problem.aggregate != "sum" else []
+    subsets = all_subsets(X.shape[2], size_of(problem), problem.include, sorted({*problem.exclude, *zero}))
+    return brute_force(X, subsets, problem.c, problem.aggregate)
 
 
 def size_of(problem: Problem) -> int:
@@ -202,7 +211,7 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
         yield f"{picked} are not {k} columns with {problem.include} and without {problem.exclude}"
         return
     best = best_subset(problem)[0] if problem.optimum is None else problem.optimum
-    own = float(joint_log_loss(X, found.indices[None], problem.c)[0])
+    own = float(joint_log_loss(X, found.indices[None], problem.c, problem.aggregate)[0])
     # singular vectors of a row space are known to rounding only, relative to the gap in the spectrum
     stated = STATED if problem.space == "vectors" or k == problem.X.shape[1] else 1e-6
     if found.optimal:

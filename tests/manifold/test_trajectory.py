@@ -80,10 +80,96 @@ def test_a_trajectory_that_is_none_is_refused(positions, numbers, error):
         Trajectory(positions, numbers)
 
 
-@pytest.mark.needs("ase")
+def named(**fields):
+    """Ethanol's first five frames, with names."""
+    ethanol = load_ethanol()
+    names = ["C1", "C2", "O", "H11", "H12", "H21", "H22", "H23", "HO"]
+    given = {"names": names, "residues": ["EOH"] * 9, "bonds": ETHANOL_BONDS} | fields
+    return Trajectory(ethanol.positions[:5], ethanol.numbers, "ethanol", **given)
+
+
+def test_a_selection_keeps_names_bonds_and_the_numbers_in_the_file():
+    some = named().select([8, 2, 0, 1])
+    assert some.symbols == ("H", "O", "C", "C")
+    assert some.names == ("HO", "O", "C1", "C2")
+    assert some.residues == ("EOH",) * 4
+    assert some.bonds == ((0, 1), (1, 2), (2, 3))
+    assert some.serials.tolist() == [8, 2, 0, 1]
+    np.testing.assert_array_equal(some.positions, named().positions[:, [8, 2, 0, 1]])
+    again = some.select(np.array([True] * 4))
+    assert again.serials.tolist() == [8, 2, 0, 1]
+    assert some.select([3, 2, 1, 0]).serials.tolist() == [1, 0, 2, 8]
+    assert named().select("all").names == named().names
+    peroxide = Trajectory(np.zeros((1, 6, 3)), [6, 8, 1, 8, 6, 1]).select("heavy")
+    assert peroxide.serials.tolist() == [0, 1, 3, 4]
+    assert peroxide.names is peroxide.residues is peroxide.bonds is None
+
+
+def test_frames_are_taken_by_numbers_masks_and_slices():
+    positions = named().positions
+    for frames, expected in (([4, 0], [4, 0]), (slice(1, None, 2), [1, 3]), (np.arange(5) > 3, [4])):
+        taken = named().take(frames)
+        np.testing.assert_array_equal(taken.positions, positions[expected])
+        assert taken.names == named().names
+        assert taken.bonds == named().bonds
+        assert taken.serials.tolist() == list(range(9))
+    with pytest.raises(ParameterError, match="no frame is left"):
+        named().take(slice(5, None))
+    with pytest.raises(ParameterError, match="from 0 to 4"):
+        named().take([5])
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "match"),
+    [
+        ({"names": ["C"]}, ShapeError, "9 atoms have 1 names"),
+        ({"residues": ["A"] * 10}, ShapeError, "9 atoms have 10 residues"),
+        ({"serials": [1, 2]}, ShapeError, "9 atoms have 2 serials"),
+        ({"bonds": [(0, 9)]}, ParameterError, "the bond 0–9 is not between two of the atoms 0 to 8"),
+        ({"bonds": [(3, 3)]}, ParameterError, "the bond 3–3"),
+        ({"bonds": [(-1, 3)]}, ParameterError, "the bond -1–3"),
+    ],
+)
+def test_names_and_bonds_that_do_not_fit_are_refused(fields, error, match):
+    with pytest.raises(error, match=match):
+        named(**fields)
+
+
+@pytest.mark.parametrize(
+    ("atoms", "match"),
+    [
+        ("heavy", "leaves 3 atoms; a torsion needs 4"),
+        ([0, 1, 2], "leaves 3 atoms"),
+        ([0, 1, 2, 2], "names an atom twice"),
+        ([0, 1, 2, 9], "from 0 to 8"),
+        ([0.0, 1.0, 2.0, 3.0], "whole numbers"),
+        ("protein", r"atoms='protein' is not known here.*as_trajectory"),
+    ],
+)
+def test_selections_that_make_no_molecule_are_refused(atoms, match):
+    with pytest.raises(ParameterError, match=match):
+        named().select(atoms)
+
+
 def test_bonds_are_found_in_moving_molecules():
     assert find_bonds(load_ethanol()) == ETHANOL_BONDS
     assert find_bonds(Trajectory(WATER, np.array([8, 1, 1]))) == ((0, 1), (0, 2))
+    assert find_bonds(named(bonds=[(1, 0)])) == ((0, 1),)  # the topology's
+    assert find_bonds(named(bonds=[(1, 0)]), how="distances") == ETHANOL_BONDS
+    assert find_bonds(named(bonds=[])) == ETHANOL_BONDS
+    with pytest.raises(ParameterError, match="came without bonds"):
+        find_bonds(load_ethanol(), how="topology")
+    with pytest.raises(ParameterError, match="how='guess' is not known"):
+        find_bonds(load_ethanol(), how="guess")
+
+
+@pytest.mark.needs("rdkit")
+def test_rdkit_finds_the_same_bonds():
+    assert find_bonds(load_ethanol(), how="rdkit") == ETHANOL_BONDS
+
+
+def test_a_large_molecule_is_shown_by_its_formula():
+    assert "40 atoms C30H10" in repr(Trajectory(np.zeros((1, 40, 3)), [6] * 30 + [1] * 10))
 
 
 def test_without_ase_archives_are_read_and_the_rest_says_what_to_install(tmp_path, monkeypatch):

@@ -217,6 +217,78 @@ def compare(
 
 
 @app.command()
+def coordinates(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A trajectory: .xyz, .extxyz, .npz, .pdb, .dcd, .xtc.", show_default=False),
+    ],
+    dimension: Annotated[
+        int | None, typer.Option("-D", "--dimension", help="How many torsions to pick; if not given, estimated.")
+    ] = None,
+    topology: Annotated[
+        Path | None, typer.Option(help="The file with the atoms, where the trajectory has positions only.")
+    ] = None,
+    atoms: Annotated[
+        str,
+        typer.Option(
+            "--select",
+            metavar="[heavy|all|NUMBERS|WORDS]",
+            help="Atoms: numbers from 0 such as 0,4:9, or words of MDAnalysis such as 'protein'.",
+        ),
+    ] = "heavy",
+    dictionary: Annotated[
+        Literal["bonds", "rotatable", "all"],
+        typer.Option(help="Torsions along three bonds, one for each rotatable bond, or of every four atoms."),
+    ] = "bonds",
+    frames: Annotated[
+        str, typer.Option(metavar="[COUNT|NUMBERS]", help="How many frames to draw, or which, such as 0:5000:50.")
+    ] = "100",
+    neighbours: Annotated[
+        int | None, typer.Option(help="How many frames make a tangent space; if not given, by their number.")
+    ] = None,
+    aggregate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[sum|geometric|trimmed|SHARE]",
+            help="How losses at many frames become one number.",
+            show_default=False,
+        ),
+    ] = None,
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out", help="Leave out frames whose tangent space is not determined.")
+    ] = False,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[median|each|none|NUMBER]",
+            help="The length of a gradient that counts as 1; if not given, the median.",
+            show_default=False,
+        ),
+    ] = None,
+    c: Exponent = 1.0,
+    method: Annotated[Method, typer.Option(help="How to search; 'auto' chooses by size.")] = "auto",
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for everything.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="For the draw of frames.", min=0)] = 0,
+    plumed: Annotated[Path | None, typer.Option(help="Write an input file of PLUMED with the torsions.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Write the torsions along all frames (.csv, .parquet), in radians.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Pick torsions that are coordinates of a molecule's motion, from a trajectory."""
+    with exit_status():
+        from isopursuit.cli import coordinates as command
+
+        wanted = command.Wanted(
+            file, topology, dimension, atoms, dictionary, frames, neighbours, aggregate, leave_out, unit
+        )
+        search = command.SearchOptions(c, method, time_limit, seed)
+        command.coordinates(wanted, search, command.Outputs(as_json, output, report, plumed, table))
+
+
+@app.command()
 def datasets(
     name: Annotated[str | None, typer.Argument(help="The data set to write.", show_default=False)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .csv file to write it to.")] = None,

@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 LARGE_FILE = 2**26  # bytes of a .npy file from which on it is streamed (guess: reading it takes longer than a search)
 
 
+def as_unit_option(text: str) -> Unit:
+    """The length that counts as 1, as --unit gives it."""
+    if text in ("median", "each"):
+        return text
+    if text == "none":
+        return None
+    try:
+        return as_unit(float(text))
+    except (ValueError, ParameterError):
+        raise ParameterError(
+            f"--unit {text} is not a positive length. Pass a number, median, each, or none for lengths as they are in "
+            "the file."
+        ) from None
+
+
 @dataclass(frozen=True)
 class Input:
     """The file and how to read it, as the options of the same names say."""
@@ -49,20 +64,7 @@ class Input:
     @property
     def unit(self) -> Unit:
         """The length that counts as 1: if not given the median row, and for columns each one's own length."""
-        text = self.unit_text
-        if text is None:
-            return "median" if self.samples else "each"
-        if text in ("median", "each"):
-            return text
-        if text == "none":
-            return None
-        try:
-            return as_unit(float(text))
-        except (ValueError, ParameterError):
-            raise ParameterError(
-                f"--unit {text} is not a positive length. Pass a number, median, each, or none for lengths as they "
-                "are in the file."
-            ) from None
+        return as_unit_option(self.unit_text or ("median" if self.samples else "each"))
 
     def is_streamed(self) -> bool:
         """Whether files are streamed over: a pattern that is not the name of a file, or files for a cluster."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from isopursuit.cli.inputs import Candidates
 from isopursuit.cli.output import json_text, say
+from isopursuit.clock import Clock
 from isopursuit.errors import printable
 from isopursuit.outputs import write_whole
 from isopursuit.results import NO_BOUND, USEFUL, loss_text
@@ -84,6 +85,12 @@ def progress_line(now: SearchProgress, time_limit: float) -> str:
     return "  ".join(parts)
 
 
+def write_line(line: str) -> None:
+    """Replace the line that is shown on the terminal."""
+    sys.stderr.write(f"\r\x1b[K{line}")  # back to the beginning of the line, and clear it
+    sys.stderr.flush()
+
+
 class SearchWatch:
     """The callback of a search: a live line on a terminal after two seconds, drafts of the answer, the history, and
     what is known if the command is interrupted.
@@ -103,7 +110,7 @@ class SearchWatch:
 
     def __exit__(self, *_: object) -> None:
         if self.shown:
-            self._write("")
+            write_line("")
 
     def __call__(self, now: SearchProgress) -> None:
         """Never stops the search."""
@@ -112,12 +119,7 @@ class SearchWatch:
             self.save(now)
         if self.live and now.seconds > QUIET_SECONDS:
             self.shown = True
-            self._write(progress_line(now, self.time_limit))
-
-    @staticmethod
-    def _write(line: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{line}")  # back to the beginning of the line, and clear it
-        sys.stderr.flush()
+            write_line(progress_line(now, self.time_limit))
 
     def known(self) -> str:
         """The best subset so far, its loss and the bound."""
@@ -127,6 +129,37 @@ class SearchWatch:
         names = [printable(i if self.labels is None else self.labels[i]) for i in now.indices.tolist()]
         loss = f"loss {loss_text(now.incumbent)}, the lower bound of the search {loss_text(now.lower_bound)}"
         return f"the best so far has {loss}: {', '.join(names)}"
+
+
+class StageWatch:
+    """The callback of work in stages: a live line on a terminal after two seconds, and what is known if the command is
+    interrupted. Never stops the work.
+    """
+
+    def __init__(self) -> None:
+        self.clock = Clock.of(None)
+        self.line = ""
+        self.live = sys.stderr.isatty()
+        self.shown = False
+
+    def __enter__(self) -> StageWatch:
+        interrupts.known = self.known
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            write_line("")
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show how far the stage is."""
+        self.line = f"{stage}: {done / total:.0%}" if total > 1 else stage
+        if self.live and self.clock.seconds > QUIET_SECONDS:
+            self.shown = True
+            write_line(f"{self.line}  ({self.clock.seconds:.0f} s)")
+
+    def known(self) -> str:
+        """How far the work is."""
+        return f"no coordinates yet ({self.line})" if self.line else "nothing was found yet"
 
 
 class PursuitWatch:

@@ -26,3 +26,33 @@ def of_rows(note: str) -> str:
     """
     words, colon, labels = note.partition(":")
     return words.replace("column", "row") + colon + labels
+
+
+# keywords of `find_coordinates` and the options that stand for them
+COORDINATE_OPTIONS = {"atoms": "--select", "D": "--dimension", "torsions": "--dictionary"}
+KEYWORD = re.compile(
+    r"\b(atoms|D|torsions|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
+    r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
+)
+
+
+def of_coordinates(message: str) -> str:
+    """A message about coordinates, with the keywords of `find_coordinates` as the command's options.
+
+    Examples
+    --------
+    >>> of_coordinates("Pass atoms='all', D=2, time_limit=9, or frames=. leave_out=True leaves them out.")
+    'Pass --select all, --dimension 2, --time-limit 9, or --frames. --leave-out leaves them out.'
+    """
+    message = message.replace("leave_out=True", "--leave-out").replace("unit=None", "--unit none")
+
+    def option(found: re.Match[str]) -> str:
+        name, *values = found.groups()
+        value = next((text for text in values if text), "")
+        dot = "." if value.endswith(".") else ""
+        value = value.removesuffix(".")
+        value = f"'{value}'" if " " in value else value
+        name = COORDINATE_OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        return f"{name} {value}".rstrip() + dot
+
+    return KEYWORD.sub(option, message)

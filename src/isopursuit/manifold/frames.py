@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.errors import FileError, ParameterError
+from isopursuit.manifold.bonds import bonds_by_distance, is_box, make_whole, molecules_of
 from isopursuit.manifold.elements import ATOMIC_NUMBERS, guess_number
-from isopursuit.manifold.periodic import bonds_by_distance, is_box, make_whole, molecules_of
 
 UNKNOWN = -1  # the atomic number of an atom whose element is not known
 MAX_BYTES = 8e9  # positions larger than this are refused before they are read (guess: half of a laptop's memory)
@@ -29,7 +28,7 @@ class Frames:
 
     Lists have an entry for each atom of the file. `own` are the numbers of the atoms that the caller gave, which may be
     fewer. `read(atoms, stride)` yields blocks of frames; `choose(words)` are the atoms that a selection in the
-    language of the package means.
+    language of the package means, in which "heavy" is a word, too: names such as 1HB2 make hydrogens hard to exclude.
     """
 
     source: str
@@ -99,10 +98,7 @@ def chosen_atoms(frames: Frames, atoms: object) -> Indices:
             f'atoms={atoms!r} is not known for {frames.source}. Use "heavy", "all" or a list of numbers; a selection '
             "in words needs names of atoms, from topology= or an object of MDAnalysis or mdtraj."
         )
-    # names such as 1HB2 make hydrogens hard to exclude in words
-    words = re.sub(r"^heavy and | and heavy$", "", atoms.strip())
-    found = frames.choose(words)
-    return found if words == atoms.strip() else found[frames.numbers[found] != 1]
+    return frames.choose(atoms)
 
 
 def as_atoms(atoms: object, count: int) -> Indices:

@@ -102,9 +102,8 @@ def torsion_matrices(
 
     Examples
     --------
-    >>> from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-    >>> from isopursuit.manifold.internal import bond_torsions
-    >>> found = torsion_matrices(load_ethanol(), [0, 5000], torsions=bond_torsions(ETHANOL_BONDS))
+    >>> from isopursuit.manifold.ethanol import load_ethanol
+    >>> found = torsion_matrices(load_ethanol(), [0, 5000])
     >>> found.matrices.shape, found.labels[0]
     ((2, 2, 12), 'O2–C0–C1–H5 torsion')
     """

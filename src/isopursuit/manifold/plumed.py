@@ -49,10 +49,10 @@ def plumed_text(torsions: ArrayLike, labels: Sequence[object], *, file: str = "C
     if not re.fullmatch(r"[^\s#{}=,@]+", file):
         raise ParameterError(f"file={file!r} must be a name without spaces and without # {{ }} = , @.")
     steps = as_count(stride, 1, "stride")
-    texts = [printable(label) for label in labels]
+    texts = [str(label) for label in labels]
     names = plumed_labels(texts)
     lines = [f"# Torsions picked by isopursuit {version('isopursuit')}, in radians; atoms are numbered from 1."]
-    lines += [f"# {name}: {_ascii(text)}" for name, text in zip(names, texts, strict=True)]
+    lines += [f"# {name}: {_ascii(printable(text))}" for name, text in zip(names, texts, strict=True)]
     lines += [
         f"{name}: TORSION ATOMS={','.join(str(atom + 1) for atom in row)}"
         for name, row in zip(names, rows.tolist(), strict=True)

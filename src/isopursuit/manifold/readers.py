@@ -6,6 +6,7 @@ read in blocks of frames, for the atoms that are asked for.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,8 +39,8 @@ def open_file(path: Path, topology: Path | None) -> Frames:
     if topology is None and kind not in BY_MDANALYSIS:
         return from_atoms(_read_ase(path), path.name)
     files = [path] if topology is None else [topology, path]
-    mdanalysis = optional("MDAnalysis", "chem", f"Reading {kind or 'such'} files")
     with _quiet():
+        mdanalysis = optional("MDAnalysis", "chem", f"Reading {kind or 'such'} files")
         try:
             universe = mdanalysis.Universe(*map(str, files))
         except Exception as error:  # noqa: BLE001 - whatever MDAnalysis says of a broken file becomes one line
@@ -79,18 +80,20 @@ def from_mdanalysis(group: Any, source: str = "") -> Frames:
         residues = tuple(texts[int(i)] for i in places)
     bonds = getattr(universe, "bonds", None)
     masses = np.nan_to_num(np.asarray(getattr(everything, "masses", np.zeros(len(places))), dtype=np.float64))
+    numbers = elements_of(_texts(getattr(everything, "elements", None)), names, masses, places)
 
     def choose(words: str) -> Indices:
         with _quiet():
             try:
-                return np.asarray(group.select_atoms(words).indices, dtype=np.intp)
+                known = re.sub(r"\bheavy\b", "group heavy", words)
+                return np.asarray(group.select_atoms(known, heavy=everything[numbers != 1]).indices, dtype=np.intp)
             except Exception as error:  # noqa: BLE001 - whatever MDAnalysis says of the words becomes one line
                 raise _bad_words(words, "MDAnalysis", error) from None
 
     return Frames(
         source=source,
         count=len(universe.trajectory),
-        numbers=elements_of(_texts(getattr(everything, "elements", None)), names, masses, places),
+        numbers=numbers,
         own=np.asarray(group.indices, dtype=np.intp),
         read=lambda atoms, stride: _mdanalysis_blocks(universe, atoms, stride),
         places=places,
@@ -120,7 +123,7 @@ def from_mdtraj(data: Any) -> Frames:
 
     def choose(words: str) -> Indices:
         try:
-            return np.asarray(data.topology.select(words), dtype=np.intp)
+            return np.asarray(data.topology.select(re.sub(r"\bheavy\b", "(mass > 2)", words)), dtype=np.intp)
         except Exception as error:  # noqa: BLE001 - whatever mdtraj says of the words becomes one line
             raise _bad_words(words, "mdtraj", error) from None
 

@@ -34,6 +34,7 @@ from isopursuit.manifold.internal import (
 )
 from isopursuit.normalize import Normalization, log_lengths
 from isopursuit.parameters import as_exponent
+from isopursuit.threads import on_one_blas_thread
 
 Callback = Callable[[int, int], object]  # how much is done, and how much there is
 
@@ -112,6 +113,7 @@ class ShapeGradients:
         return self.projected * scale[:, None]
 
 
+@on_one_blas_thread
 def shape_gradients(
     positions: ArrayLike,
     tangents: ArrayLike,

@@ -14,14 +14,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import cKDTree
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError, optional
+from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError
 from isopursuit.files.paths import check_file
+from isopursuit.manifold.bonds import LONGEST_BOND, STRETCH, bonds_by_distance, bonds_by_rdkit, closest_pair
 from isopursuit.manifold.elements import SYMBOLS
 from isopursuit.manifold.frames import Frames, as_atoms, chosen_atoms, read_atoms
-from isopursuit.manifold.periodic import LONGEST_BOND, STRETCH, bonds_by_distance
 from isopursuit.manifold.readers import open_file, open_object, read_archive
 from isopursuit.parameters import as_count, as_numbers
 
@@ -200,7 +199,7 @@ def load_trajectory(
         if topology is not None:
             check_file(topology)
         trajectory = _assemble(open_file(path, topology), atoms, stride)
-    closest = _nearest(trajectory.positions[0])
+    closest = closest_pair(trajectory.positions[0])
     if closest < CLOSEST:
         raise FileError(
             f"{path.name}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; convert them."
@@ -269,9 +268,10 @@ def find_bonds(trajectory: Trajectory, *, how: BondRule = "auto", stretch: float
     if how == "topology" or (how == "auto" and trajectory.bonds):
         return trajectory.bonds or ()
     if how == "rdkit":
-        return _rdkit_bonds(trajectory)
-    found: list[list[int]] = bonds_by_distance(trajectory.positions, trajectory.numbers, None, stretch).tolist()
-    return tuple((i, j) for i, j in found)
+        found = bonds_by_rdkit(trajectory.positions[0], trajectory.symbols)
+    else:
+        found = bonds_by_distance(trajectory.positions, trajectory.numbers, None, stretch)
+    return tuple((int(i), int(j)) for i, j in found)
 
 
 def _assemble(frames: Frames, atoms: object, stride: int) -> Trajectory:
@@ -297,16 +297,6 @@ def _thinned(trajectory: Trajectory, atoms: str | ArrayLike | None, stride: int)
     return chosen if _stride(stride) == 1 else chosen.take(slice(None, None, stride))
 
 
-def _rdkit_bonds(trajectory: Trajectory) -> Bonds:
-    chem, rules = (optional(f"rdkit.Chem{name}", "chem", "RDKit's bonds") for name in ("", ".rdDetermineBonds"))
-    rows = zip(trajectory.symbols, trajectory.positions[0].tolist(), strict=True)
-    lines = [f"{symbol} {x:.6f} {y:.6f} {z:.6f}" for symbol, (x, y, z) in rows]
-    molecule = chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines, ""]))
-    rules.DetermineConnectivity(molecule)
-    pairs = ((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds())
-    return tuple(sorted((min(i, j), max(i, j)) for i, j in pairs))
-
-
 def _refuse_few(count: int, atoms: object, name: str) -> None:
     if count < TORSION:
         raise ParameterError(f"{name}the selection {str(atoms)[:60]} leaves {count} atoms; a torsion needs {TORSION}.")
@@ -326,11 +316,3 @@ def _refuse_long_bonds(trajectory: Trajectory) -> None:
 
 def _stride(stride: int) -> int:
     return as_count(stride, 1, "stride")
-
-
-def _nearest(positions: Array) -> float:
-    """The least distance between two atoms of one frame."""
-    if len(positions) < 2:
-        return np.inf
-    distances: Array = np.asarray(cKDTree(positions).query(positions, k=2)[0])
-    return float(distances[:, 1].min())

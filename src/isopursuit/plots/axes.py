@@ -15,11 +15,12 @@ from isopursuit.errors import ParameterError, optional
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-GREY = "#999999"
+AMBER, GREY = "#E69F00", "#999999"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 # markers and line styles differ too, for print in grey
 MARKERS = ("o", "s", "^", "D", "v")
@@ -47,12 +48,37 @@ def refuse_empty(values: Sequence[Any] | NDArray[Any], what: str) -> None:
         raise ParameterError(f"There are no {what} to draw: pass at least one.")
 
 
-def short_names(labels: Sequence[object]) -> list[str]:
+def colour_map(*, cyclic: bool = False) -> Colormap:
+    """Colours for values: neither end of the map vanishes on light or on dark paper; a cyclic one for angles."""
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap, ListedColormap
+
+    if cyclic:
+        return LinearSegmentedColormap.from_list("turn", [PURPLE, BLUE, GREEN, AMBER, PURPLE])
+    return ListedColormap(colormaps["viridis"](np.linspace(0.15, 0.93, 256)))
+
+
+def short_names(labels: Sequence[object], longest: int = LONGEST) -> list[str]:
     """Labels short enough for an axis and without what cannot be drawn; matplotlib hides those that begin with _."""
     clean = ("".join(ch if ch.isprintable() else " " for ch in str(label)) for label in labels)
     clean = (f" {name}" if name.startswith("_") else name for name in clean)
-    half = LONGEST // 2  # both ends stay: numbered names differ at the end
-    return [name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}" for name in clean]
+    half = longest // 2  # both ends stay: numbered names differ at the end
+    return [name if len(name) <= longest else f"{name[:half]}…{name[1 - half :]}" for name in clean]
+
+
+def short_heads(labels: Sequence[object]) -> list[str]:
+    """What stands before the first bracket, such as "φ" of "φ (C–N–CA–C)", where that tells labels apart.
+
+    The last word of labels such as "C0–C1–O2–H3 torsion" is left out.
+
+    Examples
+    --------
+    >>> short_heads(["φ (C–N–CA–C)", "ψ (N–CA–C–N)"]), short_heads(["χ (C–C)", "χ (N–C)"])
+    (['φ', 'ψ'], ['χ (C–C)', 'χ (N–C)'])
+    """
+    heads = [str(label).split(" (")[0].removesuffix(" torsion").strip() for label in labels]
+    different = len(set(map(str, labels)))
+    return short_names(heads if len(set(heads)) == different and all(heads) else labels)
 
 
 def name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn: int = 0) -> None:
@@ -66,11 +92,11 @@ def name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn:
     axis.set_ticks([places[i] for i in kept], text, rotation=turn, parse_math=False, fontsize=7 if len(kept) > 6 else 9)
 
 
-def plain_ticks(axis: Axis) -> None:
+def plain_ticks(axis: Axis, subs: tuple[float, ...] = (1.0, 2.0, 5.0)) -> None:
     """0.5, 1, 2 on a logarithmic axis, not powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -79,12 +105,12 @@ def whole_ticks(axis: Axis) -> None:
     """Ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
-def plain_legend(ax: Axes) -> None:
+def plain_legend(ax: Axes, **options: Any) -> None:
     """A legend whose names are never mathematics."""
-    for text in ax.legend().get_texts():
+    for text in ax.legend(**options).get_texts():
         text.set_parse_math(False)
 
 
@@ -93,4 +119,5 @@ def maybe_log(ax: Axes, values: Array, axis: Literal["x", "y"] = "y") -> None:
     values = values[np.isfinite(values)]
     if values.size and values.min() > 0 and values.max() > 10 * values.min():
         (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
-        plain_ticks(ax.xaxis if axis == "x" else ax.yaxis)
+        wide = values.max() > 1000 * values.min()
+        plain_ticks(ax.xaxis if axis == "x" else ax.yaxis, (1.0,) if wide else (1.0, 2.0, 5.0))

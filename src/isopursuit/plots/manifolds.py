@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +13,17 @@ from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes, refuse_empty, short_names, whole_ticks
+from isopursuit.plots.axes import (
+    BLUE,
+    ORANGE,
+    SKY,
+    colour_map,
+    new_axes,
+    refuse_empty,
+    short_heads,
+    short_names,
+    whole_ticks,
+)
 from isopursuit.pointwise import PointwiseSelection
 from isopursuit.rank import row_space
 from isopursuit.results import name_of
@@ -24,15 +35,55 @@ if TYPE_CHECKING:
 DRAWN = 500  # tangent spaces whose spectra are drawn (a guess; more lines hide each other)
 
 
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Points by their leading principal components, with the share of the variance that each component holds.
+
+    Attributes
+    ----------
+    coordinates : ndarray, shape (m, n)
+        The components of the n points, the direction of largest variance first.
+    shares : ndarray, shape (m,)
+        Each component's share of the variance of the points.
+    """
+
+    coordinates: Array
+    shares: Array
+
+
+def principal_components(points: ArrayLike, count: int = 3) -> PrincipalComponents:
+    """The leading principal components of points (n, B): to draw several pictures of the same points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = np.column_stack([np.arange(5.0), 2 * np.arange(5.0)])
+    >>> principal_components(line).shares.round(12).tolist()
+    [1.0, 0.0]
+    """
+    data = as_matrix(points, wide=False).values
+    centred = data - data.mean(axis=0)
+    if not centred.any():
+        raise ParameterError(f"All {len(data)} points are the same one. A picture needs two that differ.")
+    shown = row_space(np.ascontiguousarray(centred.T), min(count, data.shape[1]))
+    return PrincipalComponents(shown, (shown**2).sum(axis=1) / (centred**2).sum())
+
+
 def plot_manifold(
-    points: ArrayLike, values: ArrayLike, ax: Axes | None = None, *, label: object = "", cyclic: bool = False
+    points: ArrayLike | PrincipalComponents,
+    values: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    label: object = "",
+    cyclic: bool = False,
 ) -> Axes:
     """Points by their first two principal components, coloured by a function.
 
     Parameters
     ----------
-    points : array_like (n, B)
-        The data.
+    points : array_like (n, B) or PrincipalComponents
+        The data; where several functions are drawn on the same points, `principal_components` of them is computed
+        once.
     values : array_like (n,)
         The function's values at the points.
     ax : Axes, optional
@@ -43,25 +94,26 @@ def plot_manifold(
     cyclic : bool
         For angles in radians: they are taken between −π and π, and both ends have the same colour.
     """
-    data, colours = as_matrix(points, wide=False).values, np.asarray(values, dtype=np.float64)
-    if colours.shape != (len(data),):
-        raise ShapeError(f"There are {len(data)} points, but values of shape {colours.shape}; expected one for each.")
-    centred = data - data.mean(axis=0)
-    if not centred.any():
-        raise ParameterError(f"All {len(data)} points are the same one. A picture needs two that differ.")
+    found = points if isinstance(points, PrincipalComponents) else principal_components(points)
+    n, colours = found.coordinates.shape[1], np.asarray(values, dtype=np.float64)
+    if colours.shape != (n,):
+        raise ShapeError(f"There are {n} points, but values of shape {colours.shape}; expected one for each.")
     ax = new_axes(ax)
-    count = min(3 if hasattr(ax, "get_zlim") else 2, data.shape[1])
-    shown = row_space(np.ascontiguousarray(centred.T), count)
-    share = float((shown**2).sum() / (centred**2).sum())
-    style: dict[str, Any] = {"cmap": "twilight", "vmin": -np.pi, "vmax": np.pi} if cyclic else {"cmap": "viridis"}
+    deep = hasattr(ax, "get_zlim")
+    shown = found.coordinates[: 3 if deep else 2]
+    count, share = len(shown), float(found.shares[: len(shown)].sum())
+    style: dict[str, Any] = {"vmin": -np.pi, "vmax": np.pi} if cyclic else {}
+    style["cmap"] = colour_map(cyclic=cyclic)
     image = ax.scatter(*shown, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
-    ax.set_xlabel("first principal component")
-    if count > 1:
-        ax.set_ylabel("second principal component")
+    ordinals = ("first", "second", "third")[:count]
+    for name, axis in zip(ordinals, "xyz", strict=False):
+        ax.set(**{f"{axis}label": f"{name} principal component" if not deep else name})
     name = short_names([label])[0]
     ax.set_title(f"{name}\n{count} components, {share:.0%} of the variance", parse_math=False)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    bar.set_label("angle (rad)" if cyclic else name, parse_math=False)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.12 if deep else 0.05)
+    if cyclic:
+        bar.set_ticks([-np.pi, -np.pi / 2, 0.0, np.pi / 2, np.pi], labels=["−180°", "−90°", "0°", "90°", "180°"])
+    bar.set_label("" if cyclic else name, parse_math=False)
     return ax
 
 
@@ -98,7 +150,7 @@ def plot_coordinates(
     if colours is None:
         ax.scatter(x, y, s=5, color=BLUE, alpha=0.5, linewidths=0)
     else:
-        image = ax.scatter(x, y, s=5, c=np.asarray(colours, dtype=np.float64), cmap="viridis", linewidths=0)
+        image = ax.scatter(x, y, s=5, c=np.asarray(colours, dtype=np.float64), cmap=colour_map(), linewidths=0)
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
     if cyclic:
         ticks, text = [-np.pi, 0.0, np.pi], ["−π", "0", "π"]
@@ -208,7 +260,11 @@ def plot_frequencies(
         bars = [(str(name_of(picked.labels, int(i))), int(picked.counts[i])) for i in order]
         different = int((picked.counts > 0).sum())
     else:
-        bars = [(" + ".join(short_names(one.labels)), one.count) for one in picked.subsets[:shown]]
+        most = picked.subsets[:shown]
+        every = short_heads([label for one in most for label in one.labels])
+        size = len(most[0].labels)
+        names = [_in_lines(every[i : i + size]) for i in range(0, len(every), size)]
+        bars = [(name, one.count) for name, one in zip(names, most, strict=True)]
         different = len(picked.subsets)
     places = np.arange(len(bars))
     drawn = ax.barh(places, [count / n for _, count in bars], color=SKY)
@@ -220,6 +276,11 @@ def plot_frequencies(
     ax.set_xlabel(f"share of {n} points")
     ax.set_title(f"The {len(bars)} most frequent of {different} {kind} picked")
     return ax
+
+
+def _in_lines(names: list[str]) -> str:
+    """A set of functions, two on a line."""
+    return " +\n".join(" + ".join(names[i : i + 2]) for i in range(0, len(names), 2))
 
 
 def _wrapped(angles: Array) -> Array:

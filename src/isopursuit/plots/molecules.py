@@ -72,31 +72,17 @@ def _draw_molecule(
     shares: Mapping[tuple[int, int], float],
     least: float,
 ) -> Any:
-    Chem, Geometry, rdDepictor, rdMolDraw2D = (
-        optional(f"rdkit.{name}", "chem", "Drawing molecules")
-        for name in ("Chem", "Geometry", "Chem.rdDepictor", "Chem.Draw.rdMolDraw2D")
-    )
+    Geometry, rdMolDraw2D = (_rdkit(name) for name in ("Geometry", "Chem.Draw.rdMolDraw2D"))
     atoms = {a for pair in (*bonds, *shares) for a in pair}
     if not atoms <= set(range(len(symbols))):
         raise ParameterError(f"bonds and shares name atoms {sorted(atoms)}; the molecule has {len(symbols)}.")
     marked = {frozenset(pair): float(share) for pair, share in shares.items() if share >= least}
-    molecule: Any = Chem.RWMol()
-    for symbol in symbols:
-        try:
-            atom = Chem.Atom(symbol)
-        except RuntimeError:
-            raise ParameterError(f"{symbol!r} is no element's symbol. Use symbols such as 'C' and 'Cl'.") from None
-        atom.SetNoImplicit(True)
-        molecule.AddAtom(atom)
+    molecule = depicted(symbols, bonds)
     bands: dict[int, float] = {}
-    for i, j in bonds:
-        number = molecule.AddBond(i, j, Chem.BondType.SINGLE) - 1
-        if frozenset((i, j)) in marked:
-            bands[number] = marked.pop(frozenset((i, j)))
+    for number, pair in enumerate(bonds):
+        if frozenset(pair) in marked:
+            bands[number] = marked.pop(frozenset(pair))
             molecule.GetBondWithIdx(number).SetProp("bondNote", f"{bands[number]:.0%}")
-    molecule.UpdatePropertyCache(strict=False)
-    Chem.FastFindRings(molecule)
-    rdDepictor.Compute2DCoords(molecule)
     drawing: Any = getattr(rdMolDraw2D, canvas)(*size)
     options = drawing.drawOptions()
     options.prepareMolsBeforeDrawing = False
@@ -119,6 +105,29 @@ def _draw_molecule(
         drawing.DrawString(f"{share:.0%}", third, rawCoords=True)
     drawing.FinishDrawing()
     return drawing.GetDrawingText()
+
+
+def depicted(symbols: Sequence[str], bonds: Sequence[tuple[int, int]]) -> Any:
+    """An RDKit molecule with these single bonds, numbered as they come, and a place in the plane for each atom."""
+    Chem, rdDepictor = _rdkit("Chem"), _rdkit("Chem.rdDepictor")
+    molecule: Any = Chem.RWMol()
+    for symbol in symbols:
+        try:
+            atom = Chem.Atom(symbol)
+        except RuntimeError:
+            raise ParameterError(f"{symbol!r} is no element's symbol. Use symbols such as 'C' and 'Cl'.") from None
+        atom.SetNoImplicit(True)
+        molecule.AddAtom(atom)
+    for i, j in bonds:
+        molecule.AddBond(int(i), int(j), Chem.BondType.SINGLE)
+    molecule.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(molecule)
+    rdDepictor.Compute2DCoords(molecule)
+    return molecule
+
+
+def _rdkit(name: str) -> Any:
+    return optional(f"rdkit.{name}", "chem", "Drawing molecules")
 
 
 def _rgb(colour: str) -> tuple[float, float, float]:

@@ -1,20 +1,10 @@
-"""The report: one self-contained HTML file about one selection, made for reading (extra `report`).
-
-It loads nothing from anywhere: its Content-Security-Policy allows inline styles, images inside the file, and the one
-script whose hash it names. Pictures are drawn if matplotlib is installed. The template is data/report.html.jinja.
-"""
+"""The report of one selection; the template is data/report.html.jinja."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import math
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,16 +13,13 @@ import numpy as np
 
 from isopursuit import plots
 from isopursuit.audit import Audit
-from isopursuit.errors import PackageError, ShapeError, optional
+from isopursuit.errors import ShapeError
 from isopursuit.files import Table
 from isopursuit.matrix import as_matrix
 from isopursuit.outputs import write_whole
-from isopursuit.parameters import is_number
-from isopursuit.plots.inline import inline_svg
-from isopursuit.results import USEFUL, loss_text
+from isopursuit.report.page import draw_pictures, render, require_templates
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
-from isopursuit.views import fixed, number, percent, shade, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +28,6 @@ Candidates = Literal["columns", "rows"]
 NUMBERED = 16  # columns: the cells of a larger Gram matrix are colours without numbers (as many as fit a page's width)
 DRAWN = 64  # columns: a larger Gram matrix is a picture instead of a table (a guess)
 MOST_COLUMNS = 12  # of a table, that are shown for the picked rows (guess: more do not fit a page's width)
-PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions the report names
 
 
 def write_report(
@@ -136,16 +122,16 @@ def report_html(
     PackageError
         Jinja2, which the extra `report` brings, is not installed.
     """
-    template = _template()
+    require_templates()
     audit = selection if isinstance(selection, Audit) else None
     selection = selection.given if isinstance(selection, Audit) else selection
     values = as_matrix(X, wide=False).values
     noun = candidates.removesuffix("s") if noun is None else noun
     names, entries, numbers = _shown_table(values if table is None else table, candidates, turned=table is None)
-    script = _asset("report.js")
     gram = selection.gram if selection.k <= DRAWN else None
     pictures, no_pictures = _pictures(selection, X, history, noun)
-    page = template.render(
+    return render(
+        "report.html.jinja",
         selection=selection,
         audit=audit,
         values=values,
@@ -155,7 +141,6 @@ def report_html(
         table_shape=entries.shape,
         picked_values=_picked_values(selection, noun, names, entries) if candidates == "rows" else None,
         numbers=numbers,
-        useful=USEFUL,
         source=source,
         command=command,
         options=options or {},
@@ -164,49 +149,8 @@ def report_html(
         numbered=NUMBERED,
         pictures=pictures,
         no_pictures=no_pictures,
-        versions=_versions(),
         data_digest=hashlib.sha256(values.tobytes()).hexdigest(),
-        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
-        style=_asset("report.css"),
-        script=script,
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-    return page.encode("utf-8", "replace").decode()  # a label may hold a lone surrogate
-
-
-def _template() -> Any:
-    jinja2 = optional("jinja2", "report", "The report")
-    environment: Any = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters |= {"number": number, "percent": percent, "fixed": fixed, "shade": shade}
-    environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key, "signed": signed, "cell": _cell}
-    environment.tests["number"] = is_number
-    environment.tests["finite"] = math.isfinite
-    return environment.from_string(_asset("report.html.jinja"))
-
-
-def _asset(name: str) -> str:
-    return (files("isopursuit") / "data" / name).read_text(encoding="utf-8")
-
-
-def _sort_key(value: float) -> str:
-    """A number as JavaScript reads it."""
-    return repr(float(value)).replace("inf", "Infinity")
-
-
-def _versions() -> dict[str, str]:
-    """What the answer was made with."""
-    found = {name: _version(name) for name in PACKAGES}
-    found["python"] = f"{platform.python_implementation()} {platform.python_version()}"
-    return found | {"platform": platform.platform()}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _shown_table(table: Any, candidates: Candidates, *, turned: bool) -> tuple[Sequence[Any], Any, Sequence[int]]:
@@ -240,18 +184,9 @@ def _picked_values(selection: Selection, noun: str, names: Sequence[Any], entrie
     return {"caption": caption, "heads": heads, "rows": entries[selection.indices, :MOST_COLUMNS].tolist()}
 
 
-def _cell(value: object) -> str:
-    """A value of a table for reading."""
-    return number(float(value), 6) if is_number(value) else str(value)
-
-
 def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str) -> tuple[dict[str, str], str]:
     """SVG by caption, or why there is none."""
     columns = plots.compared_columns(X, selection)  # refuses another matrix, drawn or not
-    try:
-        optional("matplotlib", "plot", "Drawing")
-    except PackageError as error:
-        return {}, str(error)
     drawings: dict[str, Callable[[Axes], object]] = {
         "Each singular value would be 1 in an orthonormal set.": partial(
             plots.plot_singular_values, selection, noun=noun
@@ -273,7 +208,7 @@ def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], n
     if history:
         whole = [*history, _last(selection, history[-1])]
         drawings["The search: the two lines meet when the proof is complete."] = partial(plots.plot_progress, whole)
-    return {caption: inline_svg(draw, caption, f"p{i}") for i, (caption, draw) in enumerate(drawings.items())}, ""
+    return draw_pictures(drawings)
 
 
 def _last(selection: Selection, before: SearchProgress) -> SearchProgress:

@@ -1,4 +1,4 @@
-"""Molecules in periodic boxes: bonds by distance, and molecules that a box has cut made whole again.
+"""Bonds by distance or by RDKit, and molecules that a periodic box has cut made whole again.
 
 A cell is a 3 × 3 matrix whose rows are the box vectors, in Å. The vector of a bond is the shortest of its periodic
 images: d − round(d C⁻¹) C for a bond vector d and a cell C. Rounding gives the shortest image of every vector that is
@@ -7,13 +7,15 @@ shorter than half the box is wide, in boxes of any shape.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.spatial import cKDTree
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import GeometryError
+from isopursuit.errors import GeometryError, optional
 from isopursuit.manifold.elements import COVALENT_RADII
 
 MIN_WIDTH = 4.0  # Å: a narrower box is a placeholder, such as the 1 × 1 × 1 of many PDB files (guess)
@@ -78,6 +80,25 @@ def bonds_by_distance(
     blocks = (bond_vectors(positions, pairs[i : i + step], cells) for i in range(0, len(pairs), step))
     medians = [np.median(np.linalg.norm(vectors, axis=2), axis=0) for vectors in blocks]
     return pairs[np.concatenate([*medians, np.empty(0)]) <= limits]
+
+
+def bonds_by_rdkit(positions: Array, symbols: Sequence[str]) -> Indices:
+    """The bonds that RDKit finds in one frame, (m, 2)."""
+    chem, rules = (optional(f"rdkit.Chem{name}", "chem", "RDKit's bonds") for name in ("", ".rdDetermineBonds"))
+    rows = zip(symbols, positions.tolist(), strict=True)
+    lines = [f"{symbol} {x:.6f} {y:.6f} {z:.6f}" for symbol, (x, y, z) in rows]
+    molecule = chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines, ""]))
+    rules.DetermineConnectivity(molecule)
+    pairs = [sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in molecule.GetBonds()]
+    return np.array(sorted(pairs), dtype=np.intp).reshape(-1, 2)
+
+
+def closest_pair(positions: Array) -> float:
+    """The least distance between two atoms of one frame."""
+    if len(positions) < 2:
+        return np.inf
+    distances: Array = np.asarray(cKDTree(positions).query(positions, k=2)[0])
+    return float(distances[:, 1].min())
 
 
 def molecules_of(bonds: Indices, atoms: int) -> Indices:

@@ -1,0 +1,183 @@
+"""`isopursuit coordinates`: from a trajectory file to torsions that are coordinates, with files for what comes next."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from isopursuit._types import AggregateOption, Method, Unit
+from isopursuit.cli.inputs import as_unit_option
+from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
+from isopursuit.cli.progress import StageWatch
+from isopursuit.cli.words import of_coordinates
+from isopursuit.clock import as_time_limit
+from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError
+from isopursuit.manifold.coordinates import find_coordinates
+from isopursuit.manifold.coordinates_options import AGGREGATE
+from isopursuit.manifold.coordinates_result import Coordinates
+from isopursuit.manifold.tables import as_table_path
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The trajectory and what to make of it, as the options of the same names say."""
+
+    file: Path
+    topology: Path | None
+    dimension: int | None
+    select: str
+    dictionary: Literal["bonds", "rotatable", "all"]
+    frames: str
+    neighbours: int | None
+    aggregate_text: str | None
+    leave_out: bool
+    unit_text: str | None
+
+    @property
+    def unit(self) -> Unit | Literal["auto"]:
+        """The length that counts as 1."""
+        return "auto" if self.unit_text is None else as_unit_option(self.unit_text)
+
+    @property
+    def aggregate(self) -> AggregateOption:
+        """How losses become one number: a name, or a share of the frames."""
+        text = self.aggregate_text
+        if text is None:
+            return AGGREGATE
+        if text in ("sum", "geometric", "trimmed"):
+            return text
+        try:
+            share = float(text)
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
+            raise ParameterError(
+                f"--aggregate {text} is not known. Use sum, geometric, trimmed, or the share of the frames that a "
+                "trimmed mean keeps, such as 0.8."
+            )
+        return share
+
+    @property
+    def atoms(self) -> Any:
+        """Which atoms: numbers, or words such as heavy, all or a selection of MDAnalysis."""
+        if any(character not in "0123456789,: " for character in self.select):
+            return self.select
+        return numbers(self.select, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
+
+    @property
+    def chosen_frames(self) -> Any:
+        """How many frames, or which."""
+        text = self.frames.strip()
+        if text.isdecimal():
+            return int(text)
+        return numbers(text, "--frames", "a number such as 100, or numbers from 0 such as 0:5000:50")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search, as the options of the same names say."""
+
+    c: float
+    method: Method
+    time_limit: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the answer goes: to the terminal, as text or as JSON, and to files."""
+
+    as_json: bool = False
+    output: Path | None = None
+    report: Path | None = None
+    plumed: Path | None = None
+    table: Path | None = None
+
+
+def numbers(text: str, option: str, expected: str) -> list[int]:
+    """Numbers separated by commas; first:end and first:end:step as in Python.
+
+    Examples
+    --------
+    >>> numbers("7,0:10:5", "--frames", "numbers")
+    [7, 0, 5]
+    """
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            ends = [int(end) for end in part.split(":")]
+            found += [ends[0]] if len(ends) == 1 else range(*ends)
+    except (ValueError, TypeError):
+        found = []
+    if not found or min(found) < 0:
+        raise ParameterError(f"{option} {text} is not understood. Pass {expected}.")
+    return found
+
+
+def coordinates(wanted: Wanted, search: SearchOptions, outputs: Outputs) -> None:
+    """Read the trajectory, find coordinates, print them and write the files."""
+    as_time_limit(search.time_limit)  # refused before any file is read
+    unit, aggregate, atoms, frames = wanted.unit, wanted.aggregate, wanted.atoms, wanted.chosen_frames
+    if outputs.table is not None:
+        as_table_path(outputs.table, "--table")
+    check_outputs(wanted.file, output=outputs.output, report=outputs.report, plumed=outputs.plumed, table=outputs.table)
+    with _options_in_errors(), StageWatch() as watch:
+        found = find_coordinates(
+            wanted.file,
+            wanted.dimension,
+            topology=wanted.topology,
+            atoms=atoms,
+            dictionary=wanted.dictionary,
+            frames=frames,
+            neighbours=wanted.neighbours,
+            aggregate=aggregate,
+            leave_out=wanted.leave_out,
+            unit=unit,
+            c=search.c,
+            method=search.method,
+            time_limit=search.time_limit,
+            seed=search.seed,
+            callback=watch,
+        )
+    notes = [of_coordinates(note) for note in found.notes]
+    answer = {"file": str(wanted.file), **found.as_dict(), "notes": notes}
+    give(answer, partial(_show, found, notes), _files(found, answer, outputs), as_json=outputs.as_json)
+
+
+@contextmanager
+def _options_in_errors() -> Generator[None]:
+    """Errors of the library name the options of this command."""
+    try:
+        yield
+    except RangeError as error:  # of another type: there is no --standardize here
+        raise InputError(of_coordinates(str(error))) from None
+    except IsoPursuitError as error:
+        raise type(error)(of_coordinates(str(error))) from None
+
+
+def _files(found: Coordinates, answer: dict[str, Any], outputs: Outputs) -> dict[Path, Callable[[], str | bytes]]:
+    """What makes the content of each file that was asked for."""
+    files: dict[Path, Callable[[], str | bytes]] = {}
+    if outputs.output is not None:
+        files[outputs.output] = partial(json_text, answer)
+    if outputs.plumed is not None:
+        files[outputs.plumed] = found.plumed_content
+    if outputs.table is not None:
+        files[outputs.table] = partial(found.table_content, outputs.table.suffix.lower())
+    if outputs.report is not None:
+        files[outputs.report] = partial(found.report_content, command=shlex.join(["isopursuit", *sys.argv[1:]]))
+    return files
+
+
+def _show(found: Coordinates, notes: list[str]) -> None:
+    """The picked torsions, then one line each about the loss, the worst frames, the dimension and the unit."""
+    show_table(["picked", "best replacement (loss with it)"], found.rows, found.title)
+    for line in found.summary:
+        say(of_coordinates(line))
+    show_notes(notes)

@@ -1,0 +1,274 @@
+"""One function from data to coordinates: read, estimate tangent spaces, project gradients, check, select.
+
+The steps can be used one by one: `as_trajectory`, `torsion_matrices` (or `tangent_spaces` and `differentials` for
+functions of any kind), `check_points`, `select`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isopursuit._types import AggregateOption, Array, Indices, Mask, Method, Unit
+from isopursuit.clock import Clock
+from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.manifold.checks import PointChecks, check_points
+from isopursuit.manifold.coordinates_options import (
+    AGGREGATE,
+    FRAMES,
+    POINTS,
+    CoordinateOptions,
+    Stages,
+    Watch,
+    default_neighbours,
+)
+from isopursuit.manifold.coordinates_result import Coordinates
+from isopursuit.manifold.dictionary import Dictionary, Differentials, differentials
+from isopursuit.manifold.dimension import DimensionEvidence, dimension_evidence
+from isopursuit.manifold.molecules import TorsionMatrices, torsion_matrices
+from isopursuit.manifold.shapes import count_torsions, refuse_large
+from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
+from isopursuit.manifold.torsions import torsion_rows
+from isopursuit.manifold.trajectory import Trajectory, as_trajectory
+from isopursuit.matrix import as_matrix
+from isopursuit.parameters import is_whole
+from isopursuit.select import select
+
+CHECK_SHARE = 0.3  # of the remaining time, that checks of the points may take (guess: a second or two is usual)
+
+
+def find_coordinates(
+    data: Any,
+    D: int | None = None,
+    *,
+    topology: Any = None,
+    atoms: str | ArrayLike = "heavy",
+    dictionary: Literal["bonds", "rotatable", "all"] | Dictionary | ArrayLike = "bonds",
+    frames: int | ArrayLike = FRAMES,
+    neighbours: int | None = None,
+    aggregate: AggregateOption = AGGREGATE,
+    leave_out: bool = False,
+    unit: Unit | Literal["auto"] = "auto",
+    c: float = 1.0,
+    method: Method = "auto",
+    time_limit: float | None = 60.0,
+    seed: int = 0,
+    callback: Watch | None = None,
+) -> Coordinates:
+    """Find a few functions that are coordinates of a data manifold: torsions of a molecule, or functions of any kind.
+
+    Parameters
+    ----------
+    data : path, Trajectory, MDAnalysis Universe or AtomGroup, mdtraj Trajectory, or array_like (N, B)
+        A molecule in many frames, whose shapes are the manifold; or points, with `dictionary` a `Dictionary`.
+    D : int, optional
+        The dimension of the manifold: so many functions are picked. Estimated from the spectra of the tangent spaces
+        if not given: look at `Coordinates.dimension`, and give D once you have decided.
+    topology : path, optional
+        The file with atoms and bonds, for trajectory files that have positions only (.dcd, .xtc).
+    atoms : "heavy", "all", str or sequence of int
+        Which atoms make the shape and the torsions: all but hydrogen, all, a selection in the words of MDAnalysis or
+        mdtraj, or numbers from 0; see `as_trajectory`.
+    dictionary : {"bonds", "rotatable", "all"}, array_like of int (P, 4), or Dictionary
+        The functions to pick from. "bonds": torsions along three bonds; "rotatable": one for each rotatable bond;
+        "all": every four atoms; rows of four atoms by position among the chosen ones. For an array of points a
+        `Dictionary` with gradients at all N points, or exactly at the points that `frames` lists.
+    frames : int or array_like of int
+        At how many frames, or points, tangent spaces are estimated: drawn at random with `seed`, without repeats; or
+        their numbers. All frames make the manifold.
+    neighbours : int, optional
+        How many frames make a tangent space, the frame's own included; `default_neighbours` if not given.
+    aggregate : {"sum", "geometric", "trimmed"} or float
+        How the losses at the points become one number; see `select`.
+    leave_out : bool
+        Whether points whose tangent space is not determined are left out of the selection. They are reported in any
+        case.
+    unit : "auto", number, "median", "each" or None
+        The length of a differential that counts as 1. "auto" is the default of `torsion_matrices`, the median over all
+        frames and torsions, or that of `differentials` for a `Dictionary`.
+    c, method
+        As in `select`.
+    time_limit : float, optional
+        Seconds for everything. When they are over, the best functions so far are returned with their bound; where
+        tangent spaces alone take longer, `StoppedError` says so.
+    seed : int
+        For the draw of frames.
+    callback : callable, optional
+        Called with the stage in words, how much of it is done, and how much there is (for the search: seconds); return
+        True to stop. A search that is stopped returns its best functions so far; before that there are none, and
+        `StoppedError` is raised.
+
+    Returns
+    -------
+    Coordinates
+
+    Examples
+    --------
+    >>> from isopursuit import find_coordinates
+    >>> from isopursuit.manifold.ethanol import load_ethanol
+    >>> found = find_coordinates(load_ethanol(), 2, atoms="all", frames=50)
+    >>> found.torsions[:, 1:3].tolist()  # one torsion about each bond that turns, C–C and C–O
+    [[0, 1], [0, 2]]
+    >>> found.values().shape, bool(found.loss_per_point < 2.5)
+    ((16000, 2), True)
+
+    Any other manifold: points, and functions with their gradients.
+
+    >>> from isopursuit.manifold.synthetic import swiss_roll
+    >>> roll = swiss_roll(2000, noise=0.1)
+    >>> sorted(find_coordinates(roll.points, 2, dictionary=roll.dictionary).labels)
+    ['arc length', 'height']
+    """
+    clock = Clock.of(time_limit)
+    options = CoordinateOptions(D, dictionary, frames, neighbours, aggregate, leave_out, unit, c, method, seed)
+    stages = Stages(clock, callback)
+    if _is_points(data, dictionary):
+        return _of_points(data, options, stages)
+    stages("reading", 0, 1)
+    trajectory = as_trajectory(data, topology, atoms=atoms)
+    return _of_trajectory(trajectory, options, stages)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What is selected from, and where."""
+
+    at: Indices
+    matrices: TorsionMatrices | Differentials
+    tangents: TangentSpaces
+    evidence: DimensionEvidence | None
+
+
+def _is_points(data: Any, dictionary: Any) -> bool:
+    """Whether the data are points with functions of any kind; an error where data and dictionary do not fit."""
+    if isinstance(dictionary, Dictionary):
+        if isinstance(data, str | Path | Trajectory):
+            raise ParameterError(
+                "A Dictionary goes with an array of points (N, B). For a trajectory pass dictionary='bonds', "
+                "'rotatable', 'all', or rows of four atoms."
+            )
+        return True
+    if isinstance(data, np.ndarray):
+        raise ParameterError(
+            "An array of points needs dictionary=, a Dictionary of functions with gradients there; `as_dictionary` "
+            "makes one from an array (N, B, P). A molecule's positions go into a Trajectory."
+        )
+    return False
+
+
+def _of_trajectory(trajectory: Trajectory, options: CoordinateOptions, stages: Stages) -> Coordinates:
+    """Torsions as coordinates of the manifold of a molecule's shapes."""
+    N, atoms, _ = trajectory.positions.shape
+    at = options.chosen(N, "frame")
+    given = options.dictionary
+    every = isinstance(given, str) and given == "all"
+    rows = given if every else torsion_rows(trajectory, given)
+    P = count_torsions(atoms) if every else len(rows)
+    options.check_functions(P)
+    refuse_large(N, atoms, len(at), options.D or 1, P)  # before the dimension is estimated
+    D, evidence = _dimension(trajectory, at, options, stages)
+    matrices = torsion_matrices(
+        trajectory,
+        at,
+        D=D,
+        neighbours=options.neighbours or default_neighbours(N, D),
+        torsions=rows,
+        c=options.c,
+        unit="median" if options.unit == "auto" else options.unit,
+        callback=partial(stages, "estimating tangent spaces"),
+    )
+    found = _select(_Prepared(at, matrices, matrices.tangents, evidence), options, stages)
+    picked = matrices.torsions[found.selection.indices]
+    return replace(found, trajectory=trajectory, torsions=trajectory.serials[picked])
+
+
+def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordinates:
+    """Functions of any kind as coordinates of the manifold of the given points."""
+    points, dictionary = as_matrix(data, wide=False).values, options.dictionary
+    N, n = len(points), len(dictionary.gradients)
+    at = options.chosen(N, "point")
+    if n not in (N, len(at)) or (n != N and is_whole(options.frames)):
+        raise ShapeError(
+            f"The dictionary has gradients at {n} points; expected them at all {N} points, or at those whose numbers "
+            "frames= lists."
+        )
+    options.check_functions(dictionary.gradients.shape[2])
+    D, evidence = _dimension(points, at, options, stages)
+    tangents = tangent_spaces(
+        points,
+        at,
+        D=D,
+        neighbours=options.neighbours or default_neighbours(N, D, POINTS),
+        callback=partial(stages, "estimating tangent spaces"),
+    )
+    here = dictionary.take(at) if n == N else dictionary
+    matrices = differentials(here, tangents, unit=options.unit)
+    found = _select(_Prepared(at, matrices, tangents, evidence), options, stages)
+    return replace(found, data=points, dictionary=dictionary)
+
+
+def _dimension(
+    points: Array | Trajectory, at: Indices, options: CoordinateOptions, stages: Stages
+) -> tuple[int, DimensionEvidence | None]:
+    """D as given; or as estimated, with what the spectra of neighbourhoods of several sizes say."""
+    if options.D is not None:
+        return options.D, None
+    evidence = dimension_evidence(points, at, callback=partial(stages, "estimating the dimension"))
+    return evidence.suggested, evidence
+
+
+def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> Coordinates:
+    """Check the points, leave out those that are to be, and select."""
+    matrices = prepared.matrices
+    checks, notes = _check(prepared, options.c, stages)
+    used, more = _used(checks, options.leave_out)
+    share = 1 / int(used.sum()) if options.aggregate == "sum" else 1.0  # of a point in the loss
+
+    selection = select(
+        matrices.take(used),
+        c=options.c,
+        method=options.method,
+        aggregate=options.aggregate,
+        time_limit=stages.clock.remaining_limit,
+        callback=partial(stages.searching, share),
+    )
+    return Coordinates(
+        selection,
+        prepared.at,
+        used,
+        matrices,
+        prepared.tangents,
+        checks,
+        prepared.evidence,
+        seconds=stages.clock.seconds,
+        notes=(*notes, *more, *selection.notes),
+    )
+
+
+def _check(prepared: _Prepared, c: float, stages: Stages) -> tuple[PointChecks, tuple[str, ...]]:
+    """The checks of the points, without the functions where these take too long, and a note then."""
+    clock = stages.clock.part(CHECK_SHARE)
+
+    def watch(done: int, total: int) -> None:
+        stages("checking points", done, total)
+        if clock.expired:
+            raise TimeoutError  # check_points has no time limit
+
+    try:
+        return check_points(prepared.matrices, prepared.tangents, c=c, callback=watch), ()
+    except TimeoutError:
+        note = "there was no time for the best functions at each point by itself: tangent spaces alone were checked."
+        return check_points(prepared.tangents), (note,)
+
+
+def _used(checks: PointChecks, leave_out: bool) -> tuple[Mask, tuple[str, ...]]:
+    """Which points the selection counts, and a note where too few would be left."""
+    determined = ~checks.undetermined
+    if not leave_out or determined.any():
+        return determined if leave_out else np.ones_like(determined), ()
+    return np.ones_like(determined), ("no point is determined, so none was left out.",)

@@ -1,0 +1,121 @@
+"""What `find_coordinates` is asked for, how many neighbours it takes, and how it reports its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from isopursuit._types import AggregateOption, Indices, Method, Unit
+from isopursuit.aggregate import as_aggregate
+from isopursuit.clock import Clock
+from isopursuit.errors import ParameterError, StoppedError
+from isopursuit.parameters import as_count, as_exponent, as_numbers, is_whole
+from isopursuit.results import loss_text
+from isopursuit.scale import as_unit
+from isopursuit.search.incumbent import SearchProgress
+from isopursuit.select import unknown
+
+Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
+
+AGGREGATE: AggregateOption = "sum"  # how losses at many points become one number
+FRAMES = 100  # points at which tangent spaces are estimated (guess: losses per point differ by a few percent then)
+# neighbours of a point, in units of N^(4/(D + 4)): of a molecule's shapes (measured: ethanol's loss is least with 300
+# to 700 of 16,000 frames), and of other points (measured: swiss rolls of 1,000 points are found with 20 to 40)
+SHAPES, POINTS = 1.0, 0.3
+FEWEST_NEIGHBOURS = 10  # for each of the D + 1 directions and the centre that are estimated (guess)
+
+
+def default_neighbours(N: int, D: int = 2, scale: float = SHAPES) -> int:
+    """How many of N points make a tangent space of dimension D: scale · N^(4/(D + 4)), at least 10 (D + 1), at most N.
+
+    Within a radius r of a point of a D-dimensional manifold there are about k = N r^D points. Curvature turns the
+    tangent space by an angle proportional to r, noise σ across the manifold by one proportional to σ / (r √k). The sum
+    of squares is least where r^(D + 4) is proportional to 1/N, hence k to N^(4/(D + 4)). The factor grows with the
+    noise: it is 1 for the shapes of a molecule, which vibrates, and 0.3 for other points.
+
+    Examples
+    --------
+    >>> default_neighbours(10_000), default_neighbours(10_000, 4), default_neighbours(200)
+    (464, 100, 34)
+    """
+    return min(N, max(FEWEST_NEIGHBOURS * (D + 1), round(scale * N ** (4 / (D + 4)))))
+
+
+@dataclass(frozen=True)
+class CoordinateOptions:
+    """What the caller asked for."""
+
+    D: int | None
+    dictionary: Any
+    frames: Any
+    neighbours: int | None
+    aggregate: AggregateOption
+    leave_out: bool
+    unit: Unit | Literal["auto"]
+    c: float
+    method: Method
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Refuse, before any work, what no step could use."""
+        if self.D is not None:
+            as_count(self.D, 1, "D")
+        if self.neighbours is not None:
+            as_count(self.neighbours, 2, "neighbours")
+        as_aggregate(self.aggregate)
+        as_exponent(self.c)
+        if self.unit != "auto":
+            as_unit(self.unit)
+        if self.method not in get_args(Method):
+            raise unknown(self.method, Method)
+        as_count(self.seed, 0, "seed")
+
+    def check_functions(self, P: int) -> None:
+        """Refuse to pick more functions than there are."""
+        if self.D is not None and P < self.D:
+            raise ParameterError(
+                f"D={self.D} functions cannot be picked from {P}. Pass a smaller D, or more functions."
+            )
+
+    def chosen(self, N: int, noun: str) -> Indices:
+        """The numbers of the points at which tangent spaces are estimated, ascending if they are drawn."""
+        if not is_whole(self.frames):
+            if not np.size(self.frames):
+                raise ParameterError(f"frames is empty. Pass how many {noun}s to draw, such as {FRAMES}, or numbers.")
+            return as_numbers(self.frames, N, "frames")
+        if self.frames < 1:
+            raise ParameterError(
+                f"frames={self.frames} must be at least 1: how many {noun}s to draw, or their numbers."
+            )
+        drawn = np.random.default_rng(self.seed).choice(N, min(self.frames, N), replace=False)
+        return np.sort(drawn).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Reports how far the work is, and ends it where nothing is picked yet and the caller or the clock says so."""
+
+    clock: Clock
+    callback: Watch | None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Report a stage before the search; `StoppedError` to end it."""
+        share = f"{done / max(total, 1):.0%} done"
+        if self.callback is not None and self.callback(stage, done, total) is True:
+            raise StoppedError(f"Stopped while {stage} ({share}), before any functions were picked.")
+        if self.clock.expired:
+            raise StoppedError(
+                f"The time limit of {self.clock.limit:g} s was over while {stage} ({share}), before any functions were "
+                "picked. Pass a longer time limit, fewer frames, or fewer atoms."
+            )
+
+    def searching(self, share: float, now: SearchProgress) -> bool:
+        """Report a running search, of whose loss a point has this share; True to stop it."""
+        if self.callback is None:
+            return False
+        stage = f"searching, best loss per point {loss_text(share * now.incumbent, 4)}"
+        total = 0 if self.clock.limit is None else round(self.clock.limit)
+        return self.callback(stage, round(self.clock.seconds), total) is True

@@ -1,0 +1,317 @@
+"""What `find_coordinates` answers: the picked functions, the loss at each point, and files for what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isopursuit import views
+from isopursuit._types import Array, Indices, Labels, Mask
+from isopursuit.errors import ParameterError, printable
+from isopursuit.loss.penalty import log_spectral_loss, to_loss
+from isopursuit.manifold.internal import torsion_values
+from isopursuit.manifold.shapes import shapes
+from isopursuit.manifold.tables import as_table_path, table_content
+from isopursuit.outputs import check_writable, write_whole
+from isopursuit.pointwise import PointwiseSelection, select_pointwise
+from isopursuit.rank import spectrum
+from isopursuit.results import LogLoss, loss_text, plain
+from isopursuit.selection import Selection
+
+if TYPE_CHECKING:
+    from isopursuit.manifold.checks import PointChecks
+    from isopursuit.manifold.dictionary import Dictionary, Differentials
+    from isopursuit.manifold.dimension import DimensionEvidence
+    from isopursuit.manifold.molecules import TorsionMatrices
+    from isopursuit.manifold.tangent import TangentSpaces
+    from isopursuit.manifold.trajectory import Trajectory
+
+POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take (guess: 100 points take a few)
+WORST = 3  # points of the largest loss that the text names
+DIGITS = 4  # of a loss per point, for reading
+
+
+@dataclass(frozen=True)
+class PointLoss:
+    """The loss of the picked functions at one point: its `number` among the data, the loss, and its logarithm."""
+
+    number: int
+    loss: float
+    log_loss: float
+
+    def __str__(self) -> str:
+        return f"{self.number} ({loss_text(self, DIGITS)})"
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The answer of `find_coordinates`: a few functions as coordinates of a manifold.
+
+    Arrays with n rows are about the chosen points, in the order of `points`.
+
+    Attributes
+    ----------
+    selection : Selection
+        Which functions, how good, how sure, and what could replace each, over the points that are `used`.
+    points : ndarray of int, shape (n,)
+        The numbers of the chosen frames, or points.
+    used : ndarray of bool, shape (n,)
+        Which of them the selection counts: all, or with leave_out=True those that are determined.
+    matrices : TorsionMatrices or Differentials
+        The differentials of all functions at the chosen points.
+    tangents : TangentSpaces
+        The tangent spaces there.
+    checks : PointChecks
+        Which of these points are undetermined, and why.
+    dimension : DimensionEvidence or None
+        What the estimate of D rests on; None where D was given.
+    trajectory : Trajectory or None
+        All frames, with the chosen atoms; None where points were given.
+    torsions : ndarray of int, shape (D, 4), or None
+        The atoms of the picked torsions by their numbers in the file, from 0.
+    data : ndarray, shape (N, B), or None
+        All points; None for a trajectory, see `manifold_points`.
+    dictionary : Dictionary or None
+        The functions where points were given.
+    seconds : float
+        Wall-clock time.
+    """
+
+    selection: Selection
+    points: Indices
+    used: Mask
+    matrices: TorsionMatrices | Differentials
+    tangents: TangentSpaces
+    checks: PointChecks
+    dimension: DimensionEvidence | None = None
+    trajectory: Trajectory | None = None
+    torsions: Indices | None = None
+    data: Array | None = None
+    dictionary: Dictionary | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> Labels:
+        """The picked functions."""
+        return self.selection.labels
+
+    @property
+    def D(self) -> int:
+        """The dimension of the manifold: so many functions were picked."""
+        return self.tangents.dimension
+
+    @cached_property
+    def point_log_losses(self) -> Array:
+        """The logarithm of the loss of the picked functions at each chosen point, (n,), also at those left out."""
+        picked = self.matrices.matrices[:, :, self.selection.indices]
+        return np.asarray(log_spectral_loss(spectrum(picked), self.selection.c))
+
+    @property
+    def point_losses(self) -> Array:
+        """The loss of the picked functions at each chosen point, (n,): D is ideal; infinite beyond float64."""
+        return np.array([to_loss(one) for one in self.point_log_losses.tolist()])
+
+    @property
+    def loss_per_point(self) -> float:
+        """The loss of a typical point, by the aggregate that the selection minimized: D is ideal."""
+        return self.selection.loss_per_point
+
+    def _per_point(self, log_loss: float) -> str:
+        """The loss of a typical point for reading, from the logarithm of the loss of all points together."""
+        return loss_text(LogLoss(self.selection.aggregate.per_point(log_loss, self.selection.points)), DIGITS)
+
+    @property
+    def verdict(self) -> str:
+        """What is proved, in words."""
+        return self.selection.verdict
+
+    def worst(self, count: int = WORST) -> tuple[PointLoss, ...]:
+        """The points of the largest loss, worst first."""
+        order = np.argsort(-self.point_log_losses, kind="stable")[:count].tolist()
+        logs = self.point_log_losses.tolist()
+        return tuple(PointLoss(int(self.points[i]), to_loss(logs[i]), logs[i]) for i in order)
+
+    @cached_property
+    def pointwise(self) -> PointwiseSelection:
+        """The best functions at each chosen point by itself, computed when first asked for."""
+        return select_pointwise(
+            self.matrices, self.selection.c, method="exact", time_limit=POINTWISE_SECONDS, unit=None
+        )
+
+    def manifold_points(self) -> Array:
+        """All points of the manifold, (N, B): as given, or a trajectory's shapes, which are all planar angles."""
+        if self.data is not None:
+            return self.data
+        return shapes(self._frames.positions)[0]
+
+    def values(self) -> Array:
+        """The picked functions along all frames or points, (N, D); torsions are in radians, from −π to π."""
+        if self.dictionary is None:
+            rows = self.matrices.torsions[self.selection.indices]  # type: ignore[union-attr]
+            return torsion_values(self._frames.positions, rows)
+        known = self.dictionary.values
+        if known is None or self.data is None or len(known) != len(self.data):
+            raise ParameterError(
+                "The dictionary has no values at all points. Build it with values there, by `evaluate_dictionary` at "
+                "all points for example."
+            )
+        return known[:, self.selection.indices]
+
+    # ------------------------------------------------------------------------------------------- into files
+
+    def to_table(self, path: str | Path) -> None:
+        """Write `values` as a table, .csv or .parquet (extra `files`): the number of the frame or point, then one
+        column for each picked function, headed by its label.
+        """
+        path = as_table_path(path)
+        write_whole(path, self.table_content(path.suffix.lower()))
+
+    def table_content(self, kind: str) -> str | bytes:
+        """The content of a table file of this kind, ".csv" or ".parquet"."""
+        return table_content(kind, [self._noun, *(str(label) for label in self.labels)], self.values())
+
+    def to_plumed(self, path: str | Path) -> None:
+        """Write an input file of PLUMED: one TORSION line for each picked torsion, its atoms numbered as in the file,
+        from 1 as PLUMED does.
+        """
+        path = Path(path)
+        check_writable(path, "to_plumed")
+        write_whole(path, self.plumed_content())
+
+    def plumed_content(self) -> str:
+        """The text of an input file of PLUMED."""
+        from isopursuit.manifold.plumed import plumed_text
+
+        if self.torsions is None:
+            raise ParameterError("Only torsions of a trajectory can be written for PLUMED; these functions are others.")
+        return plumed_text(self.torsions, tuple(map(str, self.labels)))
+
+    def to_report(self, path: str | Path, *, title: str | None = None, command: str | None = None) -> None:
+        """Write one self-contained HTML page with pictures (extra `report`)."""
+        path = Path(path)
+        check_writable(path, "to_report")
+        write_whole(path, self.report_content(title=title, command=command))
+
+    def report_content(self, *, title: str | None = None, command: str | None = None) -> str:
+        """The text of the report."""
+        # a later layer than this module
+        report: Any = import_module("isopursuit.report.coordinates")
+        return str(report.coordinates_report_html(self, title=title, command=command))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; what is not finite becomes None."""
+        undetermined = np.flatnonzero(self.checks.undetermined).tolist()
+        return {
+            "source": None if self.trajectory is None else self.trajectory.source,
+            "labels": [plain(label) for label in self.labels],
+            "torsions": None if self.torsions is None else self.torsions.tolist(),
+            "D": self.D,
+            "D_is": self.tangents.how,
+            "D_suggested": self._suggested,
+            "loss_per_point": plain(self.loss_per_point),
+            "aggregate": str(self.selection.aggregate),
+            "points": self.points.tolist(),
+            "used": self.used.tolist(),
+            "neighbours": int(np.median(self.tangents.counts)),
+            "point_log_losses": [plain(value) for value in self.point_log_losses.tolist()],
+            "worst": [{name: plain(value) for name, value in vars(one).items()} for one in self.worst()],
+            "undetermined": [{"point": int(self.points[i]), "reason": self.checks.reasons[i]} for i in undetermined],
+            "selection": self.selection.as_dict(),
+            "unit": self.selection.unit,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+    # ------------------------------------------------------------------------------------------- for reading
+
+    @property
+    def _noun(self) -> str:
+        return "point" if self.trajectory is None else "frame"
+
+    @property
+    def _frames(self) -> Trajectory:
+        assert self.trajectory is not None  # one of trajectory and data is there
+        return self.trajectory
+
+    @property
+    def _suggested(self) -> int:
+        """The dimension that most neighbourhoods' spectra suggest, or the evidence where D was estimated."""
+        if self.dimension is not None:
+            return int(self.dimension.suggested)
+        return int(np.bincount(self.tangents.dimensions).argmax())
+
+    @property
+    def title(self) -> str:
+        """What was picked from what, in one line."""
+        of = f"points in {self.tangents.bases.shape[1]} dimensions"
+        if self.trajectory is not None:
+            of = f"frames of {len(self.trajectory.numbers)} atoms"
+            of += f" of {self.trajectory.source}" if self.trajectory.source else ""
+        N = len(self.data) if self.data is not None else len(self._frames.positions)
+        return f"{self.D} of {len(self.matrices.labels)} functions, at {len(self.points)} of {N:,} {of}"
+
+    @property
+    def summary(self) -> list[str]:
+        """The loss with its verdict, the worst points, undetermined points, the dimension, the unit: a line each."""
+        loss = self._per_point(self.selection.log_loss)
+        over = self.selection.aggregate.words(self.selection.points).replace("point", self._noun)
+        lines = [
+            f"loss per {self._noun} {loss} (ideal {self.D}), {over}; {self.verdict}",
+            f"worst {self._noun}s, with their losses: {', '.join(map(str, self.worst()))}",
+            self._undetermined_line,
+            self._dimension_line,
+            f"neighbours of each {self._noun}: {int(np.median(self.tangents.counts))}; unit: {self.selection.unit}",
+        ]
+        return [line for line in lines if line]
+
+    @property
+    def _undetermined_line(self) -> str:
+        mask = self.checks.undetermined
+        if not mask.any():
+            return f"undetermined {self._noun}s: none"
+        why = "; ".join(f"{int(some.sum())} {kind}" for kind, some in self.checks.kinds.items() if some.any())
+        how = "left out" if not self.used[mask].any() else "counted all the same, leave_out=True leaves them out"
+        return f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, {how} ({why})"
+
+    @property
+    def _dimension_line(self) -> str:
+        shares = np.bincount(self.tangents.dimensions, minlength=self.D + 1) / len(self.tangents.dimensions)
+        agree = f"{shares[self.D]:.0%} of the neighbourhoods suggest D = {self.D}"
+        most = int(shares.argmax())
+        other = "" if most == self.D else f", {shares[most]:.0%} suggest D = {most}"
+        how = self.tangents.how if self.dimension is None else "estimated"
+        return f"dimension: D = {self.D} was {how}; {agree}{other}"
+
+    def _replacement(self, i: int) -> str:
+        """What would replace the i-th picked function best, with the loss per point then."""
+        choice = self.selection.choices[i]
+        if choice.replacement is None or np.isnan(choice.price):
+            return choice.replacement_text
+        return f"{choice.replacement_text} ({self._per_point(choice.log_loss)})"
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """For each picked function its label, and its best replacement with the loss per point then."""
+        return [(str(label), self._replacement(i)) for i, label in enumerate(self.labels)]
+
+    def __str__(self) -> str:
+        width = max(8, *(len(printable(name)) for name, _ in self.rows))
+        lines = [self.title, f"  {'function':<{width}}  best replacement (loss with it)"]
+        lines += [f"  {printable(name):<{width}}  {printable(other)}" for name, other in self.rows]
+        lines += [f"  {printable(line)}" for line in self.summary]
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        return views.result(
+            self.title,
+            self.verdict,
+            views.table(("function", "best replacement (loss with it)"), self.rows),
+            *(f"<p>{views.escape(line)}</p>" for line in self.summary),
+            notes=self.notes,
+        )

@@ -1,0 +1,183 @@
+"""The pictures of the report of coordinates: the manifold, planes of pairs, the molecule, losses, frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isopursuit import plots
+from isopursuit._types import Array
+from isopursuit.errors import PackageError, ParameterError
+from isopursuit.manifold.internal import all_angles, angle_values
+from isopursuit.manifold.trajectory import find_bonds
+from isopursuit.plots.axes import short_heads
+from isopursuit.plots.inline import SIZE
+from isopursuit.report.found import FoundCoordinates
+from isopursuit.report.page import draw_pictures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_POINTS = 3000  # points or frames of the manifold that are drawn (guess: more hide each other)
+MOST_ANGLES = 400  # planar angles that make a shape in a picture; of a larger molecule an even sample (guess)
+MOST_PAIRS = 10  # planes of two functions: all pairs of five functions
+DEEP = 0.1  # share of the variance: a third component that holds more is drawn (guess)
+SMALL = (3.4, 2.9)  # inches of a picture that takes a third of a page's width
+WIDE = (7.0, 3.4)  # inches of one that takes three quarters of it
+FEW = 2  # pictures of one kind; more of them are small
+SUBSETS = 8  # sets of functions whose frequencies are drawn (guess: as many as can be read)
+Drawings = dict[str, "Callable[[Axes], object]"]
+Pictures = dict[str, str]
+
+
+def coordinate_pictures(found: FoundCoordinates) -> tuple[dict[str, Pictures], str]:
+    """Groups of pictures by name, each SVG by caption; or why there is none."""
+    noun = "point" if found.trajectory is None else "frame"
+    groups: dict[str, Drawings] = {
+        "molecule": _molecule(found),
+        "losses": _losses(found, noun),
+        "planes": _planes(found, noun),
+        "pointwise": _pointwise(found, noun),
+        "dimension": _dimension(found, noun),
+    }
+    pictures: dict[str, Pictures] = {}
+    for name, drawings in groups.items():
+        size = WIDE if name == "losses" else SMALL if len(drawings) > FEW else SIZE
+        pictures[name], missing = draw_pictures(drawings, name, size=size)
+        if missing:
+            return {}, missing
+    pictures["manifold"] = _manifold(found)
+    return pictures, ""
+
+
+def _molecule(found: FoundCoordinates) -> Drawings:
+    molecule = found.trajectory
+    if molecule is None or found.torsions is None:
+        return {}
+    serials = getattr(molecule, "serials", None)
+    places = {int(serial): i for i, serial in enumerate(range(len(molecule.numbers)) if serials is None else serials)}
+    rows = [[places[int(atom)] for atom in row] for row in found.torsions]
+    names = getattr(molecule, "names", None)
+    if names is None:
+        names = [f"{symbol}{serial}" for symbol, serial in zip(molecule.symbols, places, strict=True)]
+    try:
+        bonds = find_bonds(molecule)
+    except PackageError:
+        bonds = ()
+    draw = partial(
+        plots.plot_torsions, names, rows, bonds=bonds, positions=molecule.positions[0], labels=[*map(str, found.labels)]
+    )
+    return {f"The molecule with the picked torsions: {_listed(found)}. The thick line is a torsion’s axis.": draw}
+
+
+def _losses(found: FoundCoordinates, noun: str) -> Drawings:
+    draw = partial(
+        plots.plot_point_losses,
+        found.point_losses,
+        points=found.points,
+        ideal=len(found.labels),
+        undetermined=found.checks.undetermined,
+        order="points" if noun == "frame" else "losses",
+        noun=noun,
+    )
+    order = "along the trajectory" if noun == "frame" else "from the lowest to the highest"
+    return {f"The loss of the picked functions at each {noun}, {order}; the worst have their numbers.": draw}
+
+
+def _pointwise(found: FoundCoordinates, noun: str) -> Drawings:
+    picked = found.pointwise
+    different = len(picked.subsets)
+    some = f"the {SUBSETS} most frequent of {different} sets" if different > SUBSETS else "each set"
+    drawings = {
+        "How often each function is picked at": partial(plots.plot_frequencies, picked),
+        f"How often {some} of functions is picked at": partial(
+            plots.plot_frequencies, picked, kind="subsets", shown=SUBSETS
+        ),
+    }
+    return {f"{caption} a single {noun}.": partial(_untitled, draw) for caption, draw in drawings.items()}
+
+
+def _dimension(found: FoundCoordinates, noun: str) -> Drawings:
+    drawings: Drawings = {
+        f"The variances of the neighbourhoods of the {noun}s: D is where they fall steeply.": partial(
+            plots.plot_spectra, found.tangents
+        )
+    }
+    draw = getattr(plots, "plot_dimension", None)
+    if found.dimension is not None and draw is not None:
+        drawings["The evidence for the dimension, by the size of the neighbourhoods."] = partial(draw, found.dimension)
+    return drawings
+
+
+def _planes(found: FoundCoordinates, noun: str) -> Drawings:
+    """Two functions at a time: of the picked ones every pair, up to a limit."""
+    known = _values(found)
+    if known is None:
+        return {}
+    values, names = known[1], short_heads(found.labels)
+    drawings: Drawings = {}
+    for i, j in list(combinations(range(values.shape[1]), 2))[:MOST_PAIRS]:
+        x, y, labels = values[:, i], values[:, j], (names[i], names[j])
+        if found.torsions is None:
+            draw = partial(plots.plot_coordinates, x, y, labels=labels)
+        else:
+            draw = partial(plots.plot_ramachandran, x, y, labels=labels)
+        drawings[f"All {len(x):,} {noun}s in the plane of {found.labels[i]} and {found.labels[j]}."] = partial(
+            _untitled, draw
+        )
+    return drawings
+
+
+def _untitled(draw: Callable[[Axes], Axes], ax: Axes) -> None:
+    """Draw without a title, which the caption repeats."""
+    draw(ax).set_title("")
+
+
+def _manifold(found: FoundCoordinates) -> Pictures:
+    """The points or shapes by their principal components, once for each picked function."""
+    known = _values(found)
+    if known is None:
+        return {}
+    places, values = known
+    some = np.unique(np.linspace(0, len(places) - 1, min(len(places), MOST_POINTS)).astype(np.intp))
+    components = plots.principal_components(_shapes(found, places[some]))
+    deep = len(components.shares) > 2 and components.shares[2] > DEEP
+    what = "points" if found.torsions is None else "shapes of the molecule"
+    drawings: Drawings = {
+        f"The {what} by principal components, coloured by {label}.": partial(
+            plots.plot_manifold, components, values[some, i], label=name, cyclic=found.torsions is not None
+        )
+        for i, (label, name) in enumerate(zip(found.labels, short_heads(found.labels), strict=True))
+    }
+    size = SMALL if len(drawings) > FEW else SIZE
+    return draw_pictures(drawings, "manifold", size=size, projection="3d" if deep else None)[0]
+
+
+def _shapes(found: FoundCoordinates, numbers: Any) -> Array:
+    """The coordinates of some points: as given, or the planar angles of those frames."""
+    if found.trajectory is None:
+        return np.asarray(found.data)[numbers]
+    positions = found.trajectory.positions[numbers]
+    angles = all_angles(positions.shape[1])
+    some = np.linspace(0, len(angles) - 1, min(len(angles), MOST_ANGLES)).astype(np.intp)
+    return angle_values(positions, angles[some])
+
+
+def _values(found: FoundCoordinates) -> tuple[Any, Array] | None:
+    """Numbers of points or frames, and the picked functions there: at all of them, or where they are known."""
+    try:
+        values = found.values()
+        return np.arange(len(values)), values
+    except ParameterError:  # functions of points may have gradients alone, or values at the chosen points
+        known = found.dictionary.values
+        if known is None or len(known) != len(found.points):
+            return None
+        return np.asarray(found.points), known[:, found.selection.indices]
+
+
+def _listed(found: FoundCoordinates) -> str:
+    return ", ".join(map(str, found.labels))

@@ -1,0 +1,277 @@
+"""From data to coordinates in one call: ethanol, and manifolds whose coordinates are known."""
+
+import csv
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+
+import isopursuit as ip
+from isopursuit.errors import FileError, ParameterError, ShapeError, StoppedError
+from isopursuit.manifold.coordinates_options import default_neighbours
+from isopursuit.manifold.dictionary import Dictionary, as_dictionary, differentials
+from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
+from isopursuit.manifold.internal import torsion_values
+from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
+from isopursuit.manifold.tangent import tangent_spaces
+
+AXES = {(0, 1), (0, 2)}  # the bonds about which ethanol turns
+
+
+def axes(found):
+    """The middle bonds of the picked torsions."""
+    return {tuple(sorted(row[1:3])) for row in found.torsions.tolist()}
+
+
+@pytest.fixture(scope="module")
+def ethanol():
+    return load_ethanol().take(slice(None, None, 4))
+
+
+@pytest.fixture(scope="module")
+def found(ethanol):
+    return ip.find_coordinates(ethanol, 2, atoms="all", frames=40)
+
+
+@pytest.fixture(scope="module")
+def roll():
+    return swiss_roll(2000, noise=0.1)
+
+
+def test_ethanol_turns_about_its_two_bonds(found):
+    assert axes(found) == AXES
+    assert found.selection.search.optimal
+    assert 2 < found.loss_per_point < 2.6
+    assert found.D == 2
+    assert found.dimension is None
+
+
+def test_one_call_is_the_steps_one_by_one(ethanol, found):
+    steps = torsion_matrices(ethanol, found.points, D=2, neighbours=default_neighbours(len(ethanol.positions)))
+    picked = ip.select(steps, aggregate=found.selection.aggregate)
+    assert found.labels == picked.labels
+    assert found.loss_per_point == pytest.approx(picked.loss_per_point)
+    np.testing.assert_allclose(found.point_log_losses, picked.point_log_losses, atol=1e-9)
+
+
+def test_the_losses_at_the_points_add_up_to_the_loss_per_point(ethanol):
+    summed = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, aggregate="sum")
+    assert summed.loss_per_point == pytest.approx(summed.point_losses.mean())
+    geometric = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, aggregate="geometric")
+    assert np.log(geometric.loss_per_point) == pytest.approx(geometric.point_log_losses.mean())
+    trimmed = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, aggregate=0.5)
+    assert trimmed.loss_per_point == pytest.approx(np.sort(trimmed.point_losses)[:15].mean())
+
+
+def test_the_worst_points_are_named_by_their_number_in_the_trajectory(found):
+    worst = found.worst(3)
+    order = np.argsort(-found.point_losses)
+    assert [one.number for one in worst] == found.points[order[:3]].tolist()
+    assert worst[0].loss == pytest.approx(found.point_losses.max())
+    assert str(worst[0].number) in str(found)
+
+
+def test_frames_are_drawn_by_the_seed_and_without_repeats(ethanol):
+    draws = [ip.find_coordinates(ethanol, 2, atoms="all", frames=20, seed=seed).points for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert set(draws[0].tolist()) != set(draws[2].tolist())
+    assert len(set(draws[0].tolist())) == 20
+    given = ip.find_coordinates(ethanol, 2, atoms="all", frames=[5, 3, 400])
+    assert given.points.tolist() == [5, 3, 400]
+
+
+def test_atoms_keep_their_numbers_of_the_file(ethanol):
+    chosen = [8, 2, 0, 1, 5, 6]  # another order, and fewer
+    found = ip.find_coordinates(ethanol, 2, atoms=chosen, frames=20)
+    assert axes(found) == AXES
+    bonds = {frozenset(bond) for bond in ETHANOL_BONDS}
+    for row in found.torsions.tolist():
+        assert all(frozenset(pair) in bonds for pair in pairwise(row))
+    np.testing.assert_allclose(found.values(), torsion_values(ethanol.positions, found.torsions), atol=1e-12)
+
+
+def test_one_torsion_for_each_rotatable_bond_is_a_smaller_dictionary(ethanol):
+    found = ip.find_coordinates(ethanol, 2, atoms="all", dictionary="rotatable", frames=20)
+    assert len(found.matrices.labels) == 2
+    assert axes(found) == AXES
+
+
+def test_the_table_has_the_picked_torsions_along_all_frames(ethanol, found, tmp_path):
+    found.to_table(tmp_path / "t.csv")
+    found.to_table(str(tmp_path / "t.parquet"))
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["frame", *found.labels]
+    np.testing.assert_array_equal(np.array(rows, dtype=float)[:, 1:], found.values())
+    frame = pl.read_parquet(tmp_path / "t.parquet")
+    assert frame.columns == head
+    assert frame["frame"].to_list() == list(range(len(ethanol.positions)))
+    np.testing.assert_array_equal(frame.to_numpy()[:, 1:], found.values())
+    np.testing.assert_allclose(found.values(), torsion_values(ethanol.positions, found.torsions), atol=1e-12)
+
+
+def test_plumed_counts_atoms_from_one(found, tmp_path):
+    found.to_plumed(tmp_path / "plumed.dat")
+    lines = re.findall(r"TORSION ATOMS=([\d,]+)", (tmp_path / "plumed.dat").read_text())
+    assert [[int(atom) - 1 for atom in line.split(",")] for line in lines] == found.torsions.tolist()
+
+
+def test_a_table_of_another_kind_or_in_no_folder_is_refused(found, tmp_path):
+    with pytest.raises(ParameterError, match=r"\.csv"):
+        found.to_table(tmp_path / "t.xlsx")
+    with pytest.raises(FileError, match="does not exist"):
+        found.to_table(tmp_path / "none" / "t.csv")
+
+
+def test_the_text_fits_one_screen_and_has_no_long_number(ethanol, found):
+    text = str(found)
+    assert len(text.splitlines()) < 24
+    for word in (*found.labels, "ideal 2", "proved optimal", "worst frames", "undetermined frames", "D = 2 was given"):
+        assert word in text
+    far = ip.find_coordinates(ethanol, 2, atoms="all", frames=20, unit=0.01)  # every length is far from 1
+    assert "loss per frame e^" in str(far)
+    assert not re.search(r"\d{8}", str(far))
+
+
+def test_the_answer_is_json(found):
+    answer = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert answer["labels"] == list(found.labels)
+    assert answer["torsions"] == found.torsions.tolist()
+    assert answer["D"] == 2
+    assert answer["selection"]["status"] == "optimal"
+    assert len(answer["point_log_losses"]) == len(answer["points"]) == 40
+
+
+def test_the_dimension_is_estimated_with_its_evidence(ethanol):
+    found = ip.find_coordinates(ethanol, atoms="all", frames=20)
+    assert found.D == found.dimension.suggested == len(found.labels)
+    assert f"D = {found.D} was estimated" in str(found)
+
+
+def test_points_and_functions_of_any_kind(roll):
+    found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary)
+    assert set(found.labels) == set(roll.truth)
+    assert found.torsions is None
+    np.testing.assert_array_equal(found.values()[:, 0], roll.dictionary.value(found.labels[0]))
+    assert "points in 3 dimensions" in str(found)
+    assert found.manifold_points() is found.data
+    with pytest.raises(ParameterError, match="PLUMED"):
+        found.plumed_content()
+
+
+def test_a_torus_is_found_too():
+    torus = clifford_torus(2000, noise=0.05)
+    assert set(ip.find_coordinates(torus.points, 2, dictionary=torus.dictionary).labels) == set(torus.truth)
+
+
+def test_gradients_at_the_chosen_points_are_enough(roll):
+    at = np.arange(0, 2000, 40)
+    everywhere = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, frames=at)
+    there = roll.dictionary.take(at)
+    here = ip.find_coordinates(roll.points, 2, dictionary=Dictionary(there.gradients, there.labels), frames=at)
+    assert here.labels == everywhere.labels
+    assert here.loss_per_point == everywhere.loss_per_point
+    with pytest.raises(ParameterError, match="no values at all points"):
+        here.values()
+    with pytest.raises(ShapeError, match="gradients at 50 points"):
+        ip.find_coordinates(roll.points, 2, dictionary=there)
+
+
+def test_points_that_are_noise_are_found_and_left_out(roll):
+    """Where neighbourhoods have no direction, the tangent space is not determined."""
+    rng = np.random.default_rng(0)
+    blob = rng.normal(scale=3.0, size=(200, 3)) + np.array([0.0, 60.0, 0.0])
+    points = np.concatenate([roll.points, blob])
+    gradients = np.concatenate([roll.dictionary.gradients, roll.dictionary.gradients[:200]])
+    at = np.concatenate([np.arange(0, 2000, 40), np.arange(2000, 2010)])
+    dictionary = as_dictionary(gradients, roll.dictionary.labels)
+    kept = ip.find_coordinates(points, 2, dictionary=dictionary, frames=at)
+    left = ip.find_coordinates(points, 2, dictionary=dictionary, frames=at, leave_out=True)
+    assert kept.checks.undetermined[50:].mean() > 0.5
+    assert kept.used.all()
+    np.testing.assert_array_equal(left.used, ~left.checks.undetermined)
+    assert left.selection.points == left.used.sum() < len(at)
+    assert len(left.point_losses) == len(at)
+    assert "left out" in str(left)
+    assert "leave_out=True" in str(kept)
+    assert set(left.labels) == set(roll.truth)
+
+
+def test_functions_at_each_point_by_itself(roll):
+    found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, frames=20)
+    assert len(found.pointwise.searches) == 20
+    assert (found.pointwise.losses <= found.point_losses + 1e-9).all()
+
+
+def test_stages_come_in_order_and_a_callback_stops_them(ethanol):
+    seen = []
+    ip.find_coordinates(ethanol, atoms="all", frames=20, callback=lambda stage, *_: seen.append(stage.split(",")[0]))
+    stages = list(dict.fromkeys(seen))
+    expected = ["reading", "estimating the dimension", "estimating tangent spaces", "checking points"]
+    assert stages[:4] == expected
+    assert set(stages[4:]) <= {"searching"}
+    with pytest.raises(StoppedError, match="while estimating tangent spaces"):
+        ip.find_coordinates(ethanol, 2, atoms="all", callback=lambda stage, *_: stage == "estimating tangent spaces")
+
+
+def test_a_search_that_is_stopped_answers_with_its_best(ethanol):
+    found = ip.find_coordinates(
+        ethanol, 3, atoms="all", dictionary="all", frames=20, callback=lambda stage, *_: stage.startswith("searching")
+    )
+    assert len(found.labels) == 3
+    assert found.selection.search.status in ("interrupted", "optimal")
+
+
+def test_a_time_limit_that_is_over_before_the_search_says_so(ethanol):
+    with pytest.raises(StoppedError, match=r"time limit of 0\.001 s"):
+        ip.find_coordinates(ethanol, 2, atoms="all", time_limit=0.001)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"frames": 0}, "frames=0"),
+        ({"frames": []}, "frames is empty"),
+        ({"frames": [10**6]}, "from 0 to 3999"),
+        ({"dictionary": "bond"}, "bond"),
+        ({"aggregate": "mean"}, "aggregate='mean'"),
+        ({"method": "fast"}, "fast"),
+        ({"atoms": "heavy"}, "3 atoms"),
+        ({"neighbours": 2}, "neighbours=2"),
+        ({"D": 0}, "D=0"),
+        ({"D": 13}, "cannot be picked from 12"),
+        ({"seed": -1}, "seed=-1"),
+        ({"unit": "metre"}, "unit='metre'"),
+        ({"time_limit": 0}, "time_limit=0"),
+    ],
+)
+def test_wrong_options_are_refused(ethanol, options, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        ip.find_coordinates(ethanol, **{"D": 2, "atoms": "all", "frames": 10, **options})
+
+
+def test_data_and_dictionary_must_fit(ethanol, roll):
+    with pytest.raises(ParameterError, match="array of points"):
+        ip.find_coordinates(ethanol, 2, dictionary=roll.dictionary)
+    with pytest.raises(ParameterError, match="needs dictionary="):
+        ip.find_coordinates(roll.points, 2)
+
+
+def test_neighbours_grow_with_the_number_of_points_and_shrink_with_the_dimension():
+    sizes = [default_neighbours(N) for N in (100, 1000, 10_000, 100_000)]
+    assert sizes == sorted(sizes)
+    assert default_neighbours(10_000, 4) < default_neighbours(10_000, 2)
+    assert default_neighbours(10) == 10
+
+
+def test_the_unit_of_a_dictionary_is_that_of_differentials(roll):
+    found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, frames=20)
+    at = found.points
+    spaces = tangent_spaces(roll.points, at, D=2, neighbours=int(found.tangents.counts[0]))
+    expected = differentials(roll.dictionary.take(at), spaces)
+    np.testing.assert_array_equal(found.matrices.matrices, expected.matrices)
+    assert found.selection.unit == str(expected.unit_length)

@@ -1,0 +1,152 @@
+"""`isopursuit coordinates` on real files, as a chemist in a terminal meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import isopursuit as ip
+from isopursuit.cli import app
+from isopursuit.manifold.ethanol import load_ethanol
+from isopursuit.manifold.trajectory import load_trajectory
+
+COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
+OPTIONS = ("--dimension", "2", "--select", "all", "--frames", "30")
+
+
+def run(*arguments):
+    return subprocess.run(
+        [COMMAND, "coordinates", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "ethanol.npz"
+    ethanol = load_ethanol()
+    np.savez(path, R=ethanol.positions[::4], z=ethanol.numbers)
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(file):
+    return ip.find_coordinates(load_trajectory(file), 2, atoms="all", frames=30)
+
+
+def test_from_a_file_to_torsions_and_files(file, expected, tmp_path):
+    answer, table, plumed = tmp_path / "a.json", tmp_path / "t.parquet", tmp_path / "plumed.dat"
+    result = run(file, *OPTIONS, "-o", answer, "--table", table, "--plumed", plumed)
+    assert result.returncode == 0
+    for label in expected.labels:
+        assert label in result.stdout
+    assert "ideal 2" in result.stdout
+    assert f"wrote {plumed}" in result.stdout
+    assert "\x1b" not in result.stdout + result.stderr  # no colours and no progress line when piped
+    told = json.loads(answer.read_text())
+    assert told["labels"] == list(expected.labels)
+    assert told["loss_per_point"] == pytest.approx(expected.loss_per_point)
+    assert told["file"] == str(file)
+    np.testing.assert_array_equal(pl.read_parquet(table).to_numpy()[:, 1:], expected.values())
+    assert plumed.read_text() == expected.plumed_content()
+
+
+def test_json_on_stdout_is_all_there_is(file, expected):
+    result = run(file, *OPTIONS, "--json", "--aggregate", "geometric", "--leave-out", "--unit", "each", "--seed", "3")
+    answer = json.loads(result.stdout)
+    same = ip.find_coordinates(
+        load_trajectory(file), 2, atoms="all", frames=30, aggregate="geometric", leave_out=True, unit="each", seed=3
+    )
+    assert answer["labels"] == list(same.labels)
+    assert answer["points"] == same.points.tolist()
+    assert answer["aggregate"] == "geometric"
+    assert answer["points"] != expected.points.tolist()
+
+
+def test_frames_and_atoms_by_number(file):
+    result = run(file, "-D", "2", "--select", "0:3,5,8", "--frames", "0:4000:200", "--neighbours", "200", "--json")
+    answer = json.loads(result.stdout)
+    assert answer["points"] == list(range(0, 4000, 200))
+    assert set(np.ravel(answer["torsions"])) <= {0, 1, 2, 5, 8}
+    assert answer["neighbours"] == 200
+
+
+def test_a_report_is_written(file, tmp_path):
+    pytest.importorskip("jinja2")
+    page = tmp_path / "r.html"
+    result = run(file, *OPTIONS, "--report", page)
+    assert result.returncode == 0
+    assert "<html" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--frames", "many"), ("--frames many", "such as 100")),
+        (("--frames", "0"), ("--frames 0",)),
+        (("--select", "5:2"), ("--select 5:2",)),
+        (("--select", "heavy"), ("3 atoms",)),
+        (("--aggregate", "mean"), ("--aggregate mean", "geometric")),
+        (("--aggregate", "1.5"), ("--aggregate 1.5",)),
+        (("--unit", "metre"), ("--unit metre",)),
+        (("--dimension", "0"), ("--dimension 0",)),
+        (("--neighbours", "3000000"), ("--neighbours 3000000",)),
+        (("--table", "t.xlsx"), ("--table", ".csv")),
+        (("--plumed", "none/plumed.dat"), ("--plumed", "does not exist")),
+        (("-o", "answer.txt"), ("--output", ".json")),
+        (("--time-limit", "0"), ("positive number of seconds",)),
+    ],
+)
+def test_a_wrong_option_is_one_line_that_says_what_to_do(file, options, words):
+    result = CliRunner().invoke(app, ["coordinates", str(file), "-D", "2", "--select", "all", *options])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    for word in words:
+        assert word in result.stderr
+
+
+def test_an_unknown_dictionary_is_a_usage_error(file):
+    result = run(file, "--dictionary", "bond")
+    assert result.returncode == 2
+    assert "bonds" in result.stderr
+
+
+def test_a_file_that_is_no_trajectory_is_one_line(tmp_path):
+    missing = run(tmp_path / "ethanol.npz", *OPTIONS)
+    (tmp_path / "broken.npz").write_bytes(b"PK nothing")
+    broken = run(tmp_path / "broken.npz", *OPTIONS)
+    for result, word in ((missing, "There is no file"), (broken, "broken.npz")):
+        assert result.returncode == 1
+        assert result.stderr.startswith("error: ")
+        assert word in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_ends_within_seconds_and_leaves_whole_files_or_none(file, tmp_path):
+    page = tmp_path / "t.csv"
+    process = subprocess.Popen(
+        [COMMAND, "coordinates", file, "-D", "4", "--select", "all", "--dictionary", "all", "--table", page],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted: " in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
