@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,7 @@ class Frames:
     count: int  # of frames
     numbers: Indices
     own: Indices
-    read: Callable[[Indices, int], Iterator[Block]]
+    read: Callable[[Indices, int], Generator[Block]]
     places: Indices | None = None  # the number of each atom's residue
     names: tuple[str, ...] | None = None
     residues: tuple[str, ...] | None = None
@@ -118,6 +119,8 @@ def as_atoms(atoms: object, count: int) -> Indices:
 def read_atoms(frames: Frames, chosen: Indices, stride: int) -> tuple[Array, Indices | None]:
     """Positions (n, chosen, 3) of whole molecules, and the bonds between the chosen atoms if the file knows them."""
     n = -(-frames.count // stride)
+    if len(np.unique(chosen)) < len(chosen):
+        raise ParameterError(f"{frames.source}: the group of atoms has an atom twice. Name each atom once.")
     _refuse_unknown(frames, chosen)
     _refuse_size(frames, n, len(chosen))
     bonds, around = _surroundings(frames, chosen)
@@ -125,14 +128,15 @@ def read_atoms(frames: Frames, chosen: Indices, stride: int) -> tuple[Array, Ind
     place = np.searchsorted(around, chosen)
     positions = np.empty((n, len(chosen), 3))
     done = 0
-    for block, cells in frames.read(around, stride):
-        whole = block
-        if cells is not None:
-            if links is None:
-                links = bonds_by_distance(block, np.maximum(frames.numbers[around], 0), cells)
-            whole = make_whole(block, links, cells)
-        positions[done : done + len(block)] = whole[:, place]
-        done += len(block)
+    with closing(frames.read(around, stride)) as blocks:
+        for block, cells in blocks:
+            whole = block
+            if cells is not None:
+                if links is None:
+                    links = bonds_by_distance(block, np.maximum(frames.numbers[around], 0), cells)
+                whole = make_whole(block, links, cells)
+            positions[done : done + len(block)] = whole[:, place]
+            done += len(block)
     return positions, None if bonds is None else _within(bonds, chosen, len(frames.numbers))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def from_mdtraj(data: Any) -> Frames:
     names = tuple(str(atom.name) for atom in atoms)
     symbols = [atom.element.symbol if atom.element is not None else "" for atom in atoms]
 
-    def read(chosen: Indices, stride: int) -> Iterator[Block]:
+    def read(chosen: Indices, stride: int) -> Generator[Block]:
         for first in range(0, data.n_frames, BLOCK * stride):
             some = slice(first, first + BLOCK * stride, stride)
             cells = None if data.unitcell_vectors is None else np.asarray(data.unitcell_vectors[some], dtype=np.float64)
@@ -152,7 +152,7 @@ def from_atoms(frames: Sequence[Any], source: str) -> Frames:
                 "same molecule, its atoms in the same order."
             )
 
-    def read(chosen: Indices, stride: int) -> Iterator[Block]:
+    def read(chosen: Indices, stride: int) -> Generator[Block]:
         every = frames[::stride]
         for first in range(0, len(every), BLOCK):
             some = every[first : first + BLOCK]
@@ -190,7 +190,7 @@ def _read_ase(path: Path) -> list[Any]:
     return frames
 
 
-def _mdanalysis_blocks(universe: Any, atoms: Indices, stride: int) -> Iterator[Block]:
+def _mdanalysis_blocks(universe: Any, atoms: Indices, stride: int) -> Generator[Block]:
     trajectory, group = universe.trajectory, universe.atoms[atoms]
     before = trajectory.frame
     try:

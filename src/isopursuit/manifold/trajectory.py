@@ -175,8 +175,9 @@ def load_trajectory(
     Parameters
     ----------
     path : str or Path
-        .npz (MD17, rMD17, sGDML), .xyz, .extxyz, .traj and other formats of ASE, or .pdb, .gro, .dcd, .xtc, .trr, .nc
-        and other formats of MDAnalysis.
+        .npz (MD17, rMD17, sGDML, with arrays `names`, `residues` and `bonds` if you like), .xyz, .extxyz, .traj and
+        other formats of ASE, or .pdb, .gro, .dcd, .xtc, .trr, .nc and other formats of MDAnalysis, which keeps an index
+        beside .xtc and .trr files.
     topology : str or Path, optional
         The file with the atoms: .pdb, .gro, .psf, .prmtop. Files such as .dcd and .xtc hold positions alone.
     atoms : "heavy", "all", str or sequence of int, optional
@@ -276,8 +277,8 @@ def find_bonds(trajectory: Trajectory, *, how: BondRule = "auto", stretch: float
 
 def _assemble(frames: Frames, atoms: object, stride: int) -> Trajectory:
     chosen = chosen_atoms(frames, atoms)
-    if atoms is not None:
-        _refuse_few(len(chosen), atoms, f"{frames.source}: ")
+    if atoms is not None or len(frames.own) < len(frames.numbers):
+        _refuse_few(len(chosen), "of atoms" if atoms is None else atoms, f"{frames.source}: ")
     positions, bonds = read_atoms(frames, chosen, _stride(stride))
     trajectory = Trajectory(
         positions,
