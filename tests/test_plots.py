@@ -16,6 +16,7 @@ from isopursuit import plots
 from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import PackageError, ParameterError, ShapeError
 from isopursuit.manifold.dictionary import differentials
+from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.plots.axes import BLUE, ORANGE, SKY, colour_map
@@ -310,6 +311,19 @@ def test_the_spectra_show_where_the_dimension_is(torus):
     assert "D = 2 (estimated)" in legend(ax)
     mean = next(line for line in ax.lines if line.get_label() == "mean")
     np.testing.assert_allclose(mean.get_ydata(), (spaces.spectra / spaces.totals[:, None]).mean(axis=0))
+
+
+def test_the_evidence_for_the_dimension_is_shares_by_size(torus):
+    manifold, _, _ = torus
+    evidence = dimension_evidence(manifold.points, range(20), neighbours=[20, 40, 80])
+    ax = drawn(plots.plot_dimension(evidence, shown=3))
+    lines = [line for line in ax.lines if len(line.get_xdata())]
+    assert [line.get_xdata().tolist() for line in lines] == [[20, 40, 80]] * 3
+    np.testing.assert_allclose(lines[1].get_ydata(), np.median(evidence.shares[:, :, 1], axis=1))
+    assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
+    assert f"the first 2: suggested by {evidence.votes.mean(axis=0)[2]:.0%}" in legend(ax)
+    with pytest.raises(ParameterError, match="shown=0"):
+        plots.plot_dimension(evidence, shown=0)
 
 
 def test_frequencies_are_counts_over_points(torus):

@@ -159,3 +159,15 @@ def test_what_does_not_fit_is_refused(points):
         as_dictionary(np.ones((2, 3, 4))).value(0)
     with pytest.raises(LabelError, match="not a function"):
         evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS).value("width")
+
+
+def test_the_default_unit_is_the_functions_own_where_it_fits_the_points_and_the_median_where_not():
+    spaces, gradients = sheet()
+    gradients /= np.median(np.linalg.norm(spaces.project(gradients), axis=1))
+    for factor, how in ((0.6, "given"), (1.8, "given"), (0.05, "median"), (1e4, "median")):
+        found = differentials(factor * gradients, spaces)
+        assert found.unit_length.how == how
+        if how == "median":
+            assert found.unit_length.length == pytest.approx(factor)
+            np.testing.assert_allclose(found.matrices, spaces.project(gradients), atol=1e-12)
+    assert found.tangents is spaces

@@ -209,9 +209,11 @@ def _of_functions(matrices: Array, own: Array, c: float, kinds: dict[str, Mask],
     """Add what the functions say: a direction along which none changes, and own best subsets of large loss."""
     D = matrices.shape[1]
     limit = _far(D, c)
-    weakest = _weakest(matrices)
-    # D columns have a singular value of at most `weakest`, so that their loss is at least that of it and D − 1 ones
-    least = np.logaddexp(_log_ideal(D - 1), log_penalty(np.minimum(weakest, 1.0), c))
+    weakest, strongest = _along(matrices, -1), _along(matrices, 0)
+    # where all functions are too slow the unit is at fault, not the direction
+    relative = weakest / np.clip(strongest, np.finfo(np.float64).tiny, 1.0)
+    # D columns have a singular value of at most `weakest`: their loss is at least that of it and of D − 1 ideal ones
+    least = np.logaddexp(_log_ideal(D - 1), log_penalty(np.minimum(relative, 1.0), c))
     kinds[FLAT] = (least > limit) | ~(weakest > 0)
     kinds[STRETCHED] = (own > limit) & ~kinds[FLAT]
     words[FLAT] = [f"no function changes along one direction: {one:.2g} at most" for one in weakest.tolist()]
@@ -219,14 +221,15 @@ def _of_functions(matrices: Array, own: Array, c: float, kinds: dict[str, Mask],
     words[STRETCHED] = [f"its own best subset has loss {loss} (ideal {D})" for loss in losses]
 
 
-def _weakest(matrices: Array) -> Array:
-    """An upper bound on the least singular value of any D columns, at each point: the length of what the D columns that
-    change most along the weakest direction have along it.
+def _along(matrices: Array, direction: int) -> Array:
+    """How much D functions together change along one of each point's left singular vectors, at most: (n,).
+
+    Along the last one it bounds the least singular value of any D columns.
     """
     U = np.linalg.svd(matrices, full_matrices=False)[0]
-    along = np.abs(np.einsum("nd,ndp->np", U[:, :, -1], matrices))
+    changes = np.abs(np.einsum("nd,ndp->np", U[:, :, direction], matrices))
     D = matrices.shape[1]
-    return np.sqrt((np.sort(along, axis=1)[:, -D:] ** 2).sum(axis=1))
+    return np.sqrt((np.sort(changes, axis=1)[:, -D:] ** 2).sum(axis=1))
 
 
 def _far(D: int, c: float) -> float:

@@ -206,9 +206,9 @@ class DimensionLosses:
                 f"({row.verdict})"
             )
         lines.append(
-            "The ideal loss is D, 1 per direction. A dimension is supported where the loss per direction is near 1, "
-            "most points are determined, and one more dimension makes both clearly worse. This is guidance: a "
-            "dictionary that lacks a coordinate makes the loss rise at the right D as well."
+            "The ideal loss is D, 1 per direction. A dimension is supported where the loss per direction is near 1 and "
+            "most points are determined, and where one more dimension makes these clearly worse or adds little "
+            "variance. This is guidance: a dictionary that lacks a coordinate raises the loss at the right D as well."
         )
         return "\n".join(lines)
 

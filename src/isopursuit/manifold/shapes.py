@@ -191,7 +191,7 @@ def refuse_large(frames: int, atoms: int, points: int, D: int, torsions: int) ->
     remedies = {
         matrices: "Pass torsions='bonds' (the torsions along bonds), or fewer frames to make matrices at.",
         features: "Take fewer atoms, such as trajectory.select('heavy'), or thin the trajectory: "
-        f"every {max(2, -(-needed // MAX_BYTES))}th frame.",
+        f"keep one frame in {max(2, -(-needed // MAX_BYTES))}.",
         gradients: "Take fewer atoms, such as trajectory.select('heavy') or the backbone.",
     }
     first = max(remedies)
