@@ -32,7 +32,7 @@ topology = sys.argv[2] if len(sys.argv) > 2 else None
 # From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the torsions' gradients along
 # them, and one pair for all frames together, proved to be the best.
 
-found = ip.find_coordinates(data, 2, topology=topology, aggregate="trimmed")
+found = ip.find_coordinates(data, 2, topology=topology)
 print(found)
 
 # %%
@@ -46,7 +46,7 @@ print("worst frames:", *found.worst(3), sep="  ")
 # %%
 # Four coordinates add the two peptide bonds, which turn by some 13°: one torsion about each bond of the backbone.
 
-four = ip.find_coordinates(data, 4, topology=topology, aggregate="trimmed")
+four = ip.find_coordinates(data, 4, topology=topology)
 print(four)
 
 # %%

@@ -1,10 +1,13 @@
 from importlib.resources import files
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+import isopursuit as ip
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.internal import torsion_values
+from isopursuit.manifold.molecules import torsion_matrices
 
 PHI, PSI = ("ACE:C", "ALA:N", "ALA:CA", "ALA:C"), ("ALA:N", "ALA:CA", "ALA:C", "NME:N")
 OMEGAS = ("ACE:CH3", "ACE:C", "ALA:N", "ALA:CA"), ("ALA:CA", "ALA:C", "NME:N", "NME:CH3")
@@ -94,3 +97,30 @@ def test_the_file_says_where_it_comes_from_and_is_small():
         "BSD-3-Clause",
     ):
         assert fact in text
+
+
+@pytest.mark.parametrize("D", [2, 4])
+@pytest.mark.parametrize("neighbours", [100, 300])
+def test_one_torsion_about_each_bond_of_the_backbone_is_picked(peptide, D, neighbours):
+    """φ and ψ are about the bonds of the alpha carbon; the oracle evaluates every subset at every frame."""
+    heavy = peptide.select("heavy")
+    X = torsion_matrices(heavy, range(50, 10_000, 100), D=D, neighbours=neighbours)
+    found = ip.select(X, method="exact", aggregate="trimmed")
+    order = keys(heavy)
+    axes = {tuple(order[i] for i in sorted(X.torsions[column, 1:3])) for column in found.indices}
+    assert axes == {bond for bond in BACKBONE if D == 4 or "ALA:CA" in bond}
+    kept = [
+        np.sort([ip.isometry_loss(one[:, list(subset)]) for one in X.matrices])[:90].mean()
+        for subset in combinations(range(len(X.labels)), D)
+    ]
+    assert found.loss_per_point == pytest.approx(min(kept), rel=1e-9)
+    assert found.loss_per_point < 4 * D
+    assert found.verdict == "proved optimal"
+
+
+def test_the_worst_frame_decides_a_sum_and_is_left_out_by_a_trimmed_mean(peptide):
+    X = torsion_matrices(peptide.select("heavy"), range(0, 10_000, 100), D=4, neighbours=500)
+    total, trimmed = (ip.select(X, method="exact", aggregate=aggregate) for aggregate in ("sum", "trimmed"))
+    assert np.exp(total.point_log_losses.max()) > 0.5 * total.loss
+    assert trimmed.loss_per_point < 6
+    assert total.loss_per_point > 1000
