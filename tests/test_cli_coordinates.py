@@ -93,7 +93,7 @@ def test_a_report_is_written(file, tmp_path):
         (("--frames", "many"), ("--frames many", "such as 100")),
         (("--frames", "0"), ("--frames 0",)),
         (("--select", "5:2"), ("--select 5:2",)),
-        (("--select", "heavy"), ("3 atoms",)),
+        (("--select", "heavy"), ("3 atoms", "--select all")),
         (("--aggregate", "mean"), ("--aggregate mean", "geometric")),
         (("--aggregate", "1.5"), ("--aggregate 1.5",)),
         (("--unit", "metre"), ("--unit metre",)),

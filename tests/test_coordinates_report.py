@@ -1,65 +1,241 @@
 """The report of coordinates: ethanol's torsions, and functions of points that are no molecule."""
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
-import matplotlib as mpl
-
-mpl.use("Agg")
+import html
+import re
+import sys
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
+import pytest
+from pages import Reader
 
 import isopursuit as ip
-from isopursuit.errors import ParameterError
-from isopursuit.loss.penalty import log_spectral_loss
-from isopursuit.manifold.internal import torsion_values
+from isopursuit.errors import PackageError
+from isopursuit.manifold.dimension import dimension_evidence
+from isopursuit.manifold.ethanol import load_ethanol
+from isopursuit.manifold.synthetic import clifford_torus
+from isopursuit.manifold.trajectory import Trajectory
+from isopursuit.report import coordinates_report_html, write_coordinates_report
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 
 
-@dataclass(frozen=True)
-class Checks:
-    undetermined: Any
-    reasons: Any
+@cache
+def whole():
+    ethanol = load_ethanol()
+    return Trajectory(ethanol.positions[::4], ethanol.numbers, "ethanol.npz")
 
 
-@dataclass(frozen=True)
-class Found:
-    """Coordinates as `find_coordinates` answers them."""
+def find_ethanol(D, aggregate):
+    frames = np.arange(0, 4000, 200)
+    found = ip.find_coordinates(
+        whole(), D, atoms="all", frames=frames, neighbours=100, aggregate=aggregate, method="exact"
+    )
+    reasons = tuple("its spectrum has no gap" if frame in (600, 1400) else "" for frame in frames)
+    return replace(found, checks=replace(found.checks, reasons=reasons))
 
-    selection: Any
-    points: Any
-    matrices: Any
-    tangents: Any
-    checks: Any
-    dimension: Any = None
-    trajectory: Any = None
-    torsions: Any = None
-    data: Any = None
-    dictionary: Any = None
-    notes: tuple = ()
 
-    @property
-    def labels(self):
-        return self.selection.labels
+@pytest.fixture(scope="module")
+def ethanol():
+    return find_ethanol(2, "trimmed")
 
-    @cached_property
-    def point_log_losses(self):
-        picked = self.matrices.matrices[:, :, self.selection.indices]
-        return log_spectral_loss(np.linalg.svd(picked, compute_uv=False), self.selection.c)
 
-    @property
-    def point_losses(self):
-        return np.exp(self.point_log_losses)
+@pytest.fixture(scope="module")
+def ethanol_page(ethanol):
+    return coordinates_report_html(ethanol, command="isopursuit coordinates ethanol.npz")
 
-    @cached_property
-    def pointwise(self):
-        return ip.select_pointwise(self.matrices, method="exact")
 
-    def values(self):
-        if self.trajectory is not None:
-            return torsion_values(self.trajectory.positions, self.torsions)
-        if self.dictionary.values is None or len(self.dictionary.values) != len(self.data):
-            raise ParameterError("The dictionary has no values at all points.")
-        return self.dictionary.values[:, self.selection.indices]
+def find_torus():
+    manifold = clifford_torus(1500)
+    points, functions = manifold.points, manifold.dictionary
+    return ip.find_coordinates(
+        points, 2, dictionary=functions, frames=np.arange(0, 1500, 50), neighbours=40, aggregate="geometric"
+    )
+
+
+@pytest.fixture(scope="module")
+def torus():
+    return find_torus()
+
+
+def words(page):
+    return re.sub(r"\s+", " ", " ".join(Reader(page).words))
+
+
+def captions(page):
+    return re.findall(r"<figcaption>(.*?)</figcaption>", page)
+
+
+def test_it_says_what_was_asked_and_what_was_picked(ethanol, ethanol_page):
+    text = words(ethanol_page)
+    for said in (
+        "2 of 12 torsions as coordinates of ethanol.npz",
+        "4,000 frames of 9 atoms (CCOHHHHHH)",
+        "100 for each tangent space",
+        "trimmed 0.9: mean over the best 18 of 20 frames",
+        ethanol.selection.unit,
+        f"loss per frame {ethanol.selection.loss:.4g}",
+        "Proved optimal",
+        "need not be the slowest",
+    ):
+        assert said in text
+    for label, row in zip(ethanol.labels, ethanol.torsions, strict=True):
+        assert f"{label} {'–'.join(map(str, row))}" in text
+    for choice in ethanol.selection.choices:
+        assert f"{choice.length:.4g}" in text
+        assert str(choice.replacement) in text
+
+
+def test_the_worst_frames_are_named_with_their_losses(ethanol, ethanol_page):
+    table = ethanol_page[ethanol_page.index("frames with the highest losses") :]
+    first = words(re.search(r"<tbody>(<tr>.*?</tr>)", table, re.DOTALL)[1])
+    worst = int(np.argmax(ethanol.point_losses))
+    own = ethanol.pointwise.searches[worst]
+    for said in (str(ethanol.points[worst]), f"{ethanol.point_losses[worst]:.4g}", f"{own.loss:.4g}"):
+        assert said in first
+    for column in own.indices:
+        assert ethanol.matrices.labels[column] in first
+    numbers = [f"{f(ethanol.point_losses):.4g}" for f in (np.min, np.max)]
+    assert re.search(rf"lowest, median, highest {numbers[0]}, \S+, {numbers[1]}", words(ethanol_page))
+
+
+def test_undetermined_frames_are_listed_with_the_reason(ethanol, ethanol_page):
+    table = words(ethanol_page[ethanol_page.index("<h3>Undetermined frames") :].split("</section>")[0] + "")
+    assert "2 of 20, counted all the same" in words(ethanol_page)
+    for number in (600, 1400):
+        assert re.search(rf"\b{number}\b.*its spectrum has no gap", table)
+    used = ~ethanol.checks.undetermined
+    rest = ip.select(replace(ethanol.matrices, matrices=ethanol.matrices.matrices[used]), method="exact")
+    text = words(coordinates_report_html(replace(ethanol, selection=rest, used=used)))
+    assert "20, of which 2 undetermined ones were left out" in text
+    assert "2 of 20, left out" in text
+
+
+def test_every_picture_is_in_the_page_and_has_words(ethanol, ethanol_page):
+    named = captions(ethanol_page)
+    first, second = ethanol.labels
+    assert len(named) == 8 == ethanol_page.count('<svg role="img" aria-label="')
+    for caption in named:
+        assert f'aria-label="{caption}"' in ethanol_page
+    for said in (
+        f"The molecule with the picked torsions: {first}, {second}.",
+        "The loss of the picked functions at each frame, along the trajectory",
+        f"coloured by {first}.",
+        f"coloured by {second}.",
+        f"All 4,000 frames in the plane of {first} and {second}.",
+        "How often each function is picked at a single frame.",
+        "The variances of the neighbourhoods",
+    ):
+        assert sum(said in caption for caption in named) == 1
+    ids = re.findall(r'\bid="([^"]*)"', ethanol_page)
+    assert len(set(ids)) == len(ids)
+    assert len(ethanol_page) < 2e6  # thousands of points are images
+
+
+def test_losses_are_those_of_one_frame_also_where_their_sum_was_minimized():
+    found = find_ethanol(3, "sum")
+    page = coordinates_report_html(found)
+    text = words(page)
+    mean = found.selection.loss / 20
+    shown = f"{mean:.4g}" if mean < 1e6 else f"e^{np.log(mean):.2f}"
+    assert f"loss per frame {shown} ideal (orthonormal) 3" in text.replace("\n", " ")
+    assert "sum: mean over 20 frames" in text
+    assert not re.search(r"\d{8}", words(re.sub(r"(?s)<(style|script|svg)\b.*?</\1>", "", page)))
+    planes = [caption for caption in captions(page) if "in the plane of" in caption]
+    assert len(planes) == 3  # every pair of three
+
+
+def test_without_rdkit_and_without_bonds_there_is_still_a_molecule(ethanol, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
+    apart = replace(ethanol.trajectory, positions=10 * ethanol.trajectory.positions)  # too far for any bond
+    for found in (ethanol, replace(ethanol, trajectory=apart)):
+        assert any(caption.startswith("The molecule") for caption in captions(coordinates_report_html(found)))
+
+
+def test_without_matplotlib_it_works_and_says_so(ethanol, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    page = coordinates_report_html(ethanol)
+    assert "<svg" not in page
+    assert "There are no pictures. Drawing needs matplotlib. Install isopursuit[plot]" in page
+    assert ethanol.labels[0] in page
+
+
+def test_without_jinja_nothing_is_computed(ethanol, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    fresh = replace(ethanol)
+    with pytest.raises(PackageError, match=r"Install isopursuit\[report\]"):
+        coordinates_report_html(fresh)
+    assert "pointwise" not in vars(fresh)
+
+
+def test_functions_of_points_have_a_page_without_molecule_or_angles(torus):
+    page = coordinates_report_html(torus, title="A torus", source="points.npy")
+    text = words(page)
+    for said in ("A torus", "points.npy", "1,500 points in 4 dimensions", "geometric mean over 30 points"):
+        assert said in text
+    named = captions(page)
+    assert not any("molecule" in caption or "frame" in caption for caption in named)
+    assert sum(caption.endswith(("first arc.", "second arc.")) for caption in named) == 3
+    assert "Ramachandran" not in page
+    assert "undetermined points none" in text
+
+
+def test_functions_whose_values_are_known_at_some_points_or_nowhere(torus):
+    some = replace(torus, dictionary=torus.dictionary.take(torus.points))
+    assert any("All 30 points in the plane" in caption for caption in captions(coordinates_report_html(some)))
+    gradients = replace(torus, dictionary=replace(torus.dictionary, values=None))
+    page = coordinates_report_html(gradients)
+    assert "only their gradients" in page
+    assert any("loss of the picked functions" in caption for caption in captions(page))
+
+
+def test_the_evidence_for_the_dimension_is_shown_where_there_is_some(torus):
+    evidence = dimension_evidence(torus.data, torus.points, neighbours=(20, 40, 80))
+    page = coordinates_report_html(replace(torus, dimension=evidence))
+    for line in str(evidence).splitlines():
+        assert line in html.unescape(page)
+    assert any("evidence for the dimension" in caption for caption in captions(page))
+    assert "D = 2 was given" in coordinates_report_html(torus)
+
+
+def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):
+    text = words(ethanol_page)
+    assert "isopursuit coordinates ethanol.npz" in text
+    assert "frames = [0, 200, 400," in text
+    for said in (
+        "find_coordinates(trajectory, D=2, frames=frames,",
+        "neighbours=100",
+        "aggregate=0.9",
+        "method='exact'",
+    ):
+        assert said in text
+    for name in ("isopursuit", "numpy", "scipy", "matplotlib", "python", "platform", np.__version__):
+        assert name in text
+    assert "find_coordinates(data, dictionary=dictionary, D=2," in words(coordinates_report_html(torus))
+
+
+def test_nothing_from_outside_can_load(ethanol_page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', ethanol_page)[1]
+    assert policy.startswith("default-src 'none';")
+    assert re.search(r"script-src 'sha256-[\w+/]+='", policy)
+    assert "http" not in re.sub(r'http-equiv|"data:[^"]*"', "", ethanol_page)
+    for link in re.findall(r'(?:src|href)="([^"]*)"', ethanol_page):
+        assert link.startswith(("#", "data:"))
+
+
+def test_labels_are_only_text_everywhere(torus):
+    labels = tuple(f"{HOSTILE} {i}" for i in range(len(torus.matrices.labels)))
+    matrices = replace(torus.matrices, labels=labels)
+    picked = ip.select(matrices, method="exact")
+    hostile = replace(torus, matrices=matrices, selection=picked, notes=(HOSTILE,))
+    page = Reader(coordinates_report_html(hostile, title=HOSTILE, source=HOSTILE, command=HOSTILE))
+    assert page.tags.count("script") == 1
+    assert page.tags.count("title") == 1
+    assert not [name for name in page.attributes if name.startswith("on")]
+    assert "".join(page.words).count(HOSTILE) > 10
+
+
+def test_the_page_is_written_to_a_file(torus, tmp_path):
+    path = write_coordinates_report(torus, tmp_path / "torus.html", title="A torus")
+    assert "<h1>A torus</h1>" in path.read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """Trajectories from MDAnalysis, mdtraj and ASE, and from the files that they read."""
 
 import sys
+import tracemalloc
 import warnings
 from contextlib import contextmanager
 
@@ -287,6 +288,21 @@ def test_a_trajectory_larger_than_memory_is_refused_before_it_is_read(mda, pepti
     made.trajectory.__class__ = Long
     with pytest.raises(ParameterError, match=r"frames of 22 atoms take 8 GB. Select fewer atoms by atoms= or fewer"):
         as_trajectory(made)
+
+
+@pytest.mark.needs("MDAnalysis")
+def test_only_the_selected_atoms_are_kept_in_memory(mda, peptide):
+    made = universe(mda, peptide, np.tile(peptide.positions, (100, 1, 1)))
+    as_trajectory(made, atoms=PHI, stride=100)
+    tracemalloc.start()
+    try:
+        read = as_trajectory(made, atoms=PHI)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    everything = 6000 * 22 * 3 * 8
+    assert read.positions.nbytes < everything / 5
+    assert peak < everything / 2
 
 
 # Periodic boxes

@@ -50,6 +50,19 @@ def test_the_torsions_called_phi_and_psi_are_those_that_were_turned(molecule, pe
         assert np.ptp(np.cos(values[label])) < 1e-9  # amide bonds did not turn
 
 
+def test_caps_that_charmm_puts_into_the_end_residues_count_as_residues(molecule):
+    caps = {("ACE", "CH3"): "CAY", ("ACE", "C"): "CY", ("ACE", "O"): "OY", ("NME", "N"): "NT", ("NME", "C"): "CAT"}
+    heavy = molecule.select("heavy")
+    names = [caps.get(pair, pair[1]) for pair in zip(heavy.residues, heavy.names, strict=True)]
+    patched = Trajectory(heavy.positions, heavy.numbers, "", names, ["ALA"] * 10)
+    assert torsion_labels(patched, torsion_rows(patched, "rotatable")) == (
+        "ω (ALA:CAY–ALA:CY–ALA:N–ALA:CA)",
+        "φ (ALA:CY–ALA:N–ALA:CA–ALA:C)",
+        "ψ (ALA:N–ALA:CA–ALA:C–ALA:NT)",
+        "ω (ALA:CA–ALA:C–ALA:NT–ALA:CAT)",
+    )
+
+
 def test_a_torsion_has_one_name_in_both_directions_and_among_all_torsions(molecule):
     heavy = molecule.select("heavy")
     rows = torsion_rows(heavy, "rotatable")

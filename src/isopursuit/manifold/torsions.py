@@ -23,6 +23,7 @@ PEPTIDE_BOND = 2.0  # Å: C and N of two residues that are nearer in the first f
 MIN_SINE = 0.1  # torsions are left out whose bonds make an angle within 6° of a line, as at a triple bond (guess)
 SAMPLES = 100  # frames at which that is looked at
 CAPS = {("ACE", "CH3"): "CA", ("NME", "CH3"): "CA", ("NME", "C"): "CA", ("NMA", "CH3"): "CA", ("NMA", "C"): "CA"}
+CHARMM_CAPS = {"CAY": "CA", "CY": "C", "NT": "N", "CAT": "CA"}  # caps that are patches of the end residues
 SIDE = "ABGDEZH"  # how the names of side chains count: alpha, beta, gamma, …
 RINGS = ("PHE", "TYR", "TRP", "HIS", "HID", "HIE", "HIP", "HSD", "HSE", "HSP", "PRO")  # χ3 would be inside of a ring
 
@@ -97,9 +98,12 @@ class _Chemist:
         self.names = trajectory.names or ("",) * count
         self.residues = trajectory.residues or ("",) * count
         self.kinds = tuple(re.sub(r"^.*/|-?\d+$", "", residue) for residue in self.residues)
-        self.roles = tuple(CAPS.get(pair, pair[1]) for pair in zip(self.kinds, self.names, strict=True))
-        pairs = set(zip(self.residues, self.names, strict=True))
-        self.knows = trajectory.names is not None and len(pairs) == count  # else two atoms would look the same
+        pairs = zip(self.kinds, self.names, strict=True)
+        self.roles = tuple(CAPS.get((kind, name), CHARMM_CAPS.get(name, name)) for kind, name in pairs)
+        # the residue, or the cap of one
+        self.owners = tuple((r, n in CHARMM_CAPS) for r, n in zip(self.residues, self.names, strict=True))
+        different = len(set(zip(self.residues, self.names, strict=True)))
+        self.knows = trajectory.names is not None and different == count  # else two atoms would look the same
         self.first = trajectory.positions[0]
 
     def oriented(self, path: Path) -> Path:
@@ -121,7 +125,7 @@ class _Chemist:
     def _name(self, path: Path) -> str:
         if not self.knows:
             return ""
-        residue = [self.residues[a] for a in path]
+        residue = [self.owners[a] for a in path]
         match [self.roles[a] for a in path]:
             case ["C", "N", "CA", "C"] if residue[1] == residue[2] == residue[3]:
                 return "φ" if self._linked(path[0], path[1]) else ""
@@ -130,10 +134,10 @@ class _Chemist:
             case ["CA", "C", "N", "CA"] if residue[0] == residue[1] and residue[2] == residue[3]:
                 return "ω" if self._linked(path[1], path[2]) else ""
             case _:
-                return self._side_chain(path) if len(set(residue)) == 1 and residue[0] else ""
+                return self._side_chain(path) if len(set(residue)) == 1 and residue[0][0] else ""
 
     def _linked(self, carbon: int, nitrogen: int) -> bool:
-        apart = self.residues[carbon] != self.residues[nitrogen]
+        apart = self.owners[carbon] != self.owners[nitrogen]
         return apart and float(np.linalg.norm(self.first[carbon] - self.first[nitrogen])) < PEPTIDE_BOND
 
     def _side_chain(self, path: Path) -> str:

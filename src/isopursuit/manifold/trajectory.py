@@ -300,7 +300,10 @@ def _thinned(trajectory: Trajectory, atoms: str | ArrayLike | None, stride: int)
 
 def _refuse_few(count: int, atoms: object, name: str) -> None:
     if count < TORSION:
-        raise ParameterError(f"{name}the selection {str(atoms)[:60]} leaves {count} atoms; a torsion needs {TORSION}.")
+        raise ParameterError(
+            f"{name}the selection {str(atoms)[:60]} leaves {count} atoms; a torsion needs {TORSION}. Select more, for "
+            "example atoms='all'."
+        )
 
 
 def _refuse_long_bonds(trajectory: Trajectory) -> None:

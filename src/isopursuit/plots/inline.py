@@ -46,9 +46,10 @@ def inline_svg(
         figure = Figure(figsize=size, layout="constrained", facecolor="none")
         draw(figure.add_subplot(projection=projection))
         for marks in (marks for ax in figure.axes for marks in ax.collections):
-            marks.set_rasterized(len(np.asarray(marks.get_offsets())) > MANY)
+            if len(np.asarray(marks.get_offsets())) > MANY:
+                marks.set_rasterized(True)
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        svg = rendered(figure, "svg", metadata=nothing, dpi=DOTS).decode()
+        svg = rendered(figure, "svg", metadata=nothing, dpi=DOTS, bbox_inches="tight", pad_inches=0.05).decode()
     svg = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     # text cannot hold < or >, so that what these change is never a label
     return re.sub(r"<[^>]+>", lambda tag: _fit(tag[0], caption, prefix), svg)

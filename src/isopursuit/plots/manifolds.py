@@ -27,6 +27,7 @@ from isopursuit.plots.axes import (
 from isopursuit.pointwise import PointwiseSelection
 from isopursuit.rank import row_space
 from isopursuit.results import name_of
+from isopursuit.threads import on_one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,6 +52,7 @@ class PrincipalComponents:
     shares: Array
 
 
+@on_one_blas_thread
 def principal_components(points: ArrayLike, count: int = 3) -> PrincipalComponents:
     """The leading principal components of points (n, B): to draw several pictures of the same points.
 
@@ -107,10 +109,12 @@ def plot_manifold(
     image = ax.scatter(*shown, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
     ordinals = ("first", "second", "third")[:count]
     for name, axis in zip(ordinals, "xyz", strict=False):
-        ax.set(**{f"{axis}label": f"{name} principal component" if not deep else name})
+        # numbers on three axes would cover each other, and the unit of a component means little
+        flat = {f"{axis}label": f"{name} principal component"}
+        ax.set(**{f"{axis}label": name, f"{axis}ticklabels": []} if deep else flat)
     name = short_names([label])[0]
     ax.set_title(f"{name}\n{count} components, {share:.0%} of the variance", parse_math=False)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.12 if deep else 0.05)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.1 if deep else 0.05)
     if cyclic:
         bar.set_ticks([-np.pi, -np.pi / 2, 0.0, np.pi / 2, np.pi], labels=["−180°", "−90°", "0°", "90°", "180°"])
     bar.set_label("" if cyclic else name, parse_math=False)

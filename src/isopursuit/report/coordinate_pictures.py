@@ -11,12 +11,12 @@ import numpy as np
 
 from isopursuit import plots
 from isopursuit._types import Array
-from isopursuit.errors import PackageError, ParameterError
+from isopursuit.errors import ParameterError
+from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.internal import all_angles, angle_values
 from isopursuit.manifold.trajectory import find_bonds
 from isopursuit.plots.axes import short_heads
 from isopursuit.plots.inline import SIZE
-from isopursuit.report.found import FoundCoordinates
 from isopursuit.report.page import draw_pictures
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Drawings = dict[str, "Callable[[Axes], object]"]
 Pictures = dict[str, str]
 
 
-def coordinate_pictures(found: FoundCoordinates) -> tuple[dict[str, Pictures], str]:
+def coordinate_pictures(found: Coordinates) -> tuple[dict[str, Pictures], str]:
     """Groups of pictures by name, each SVG by caption; or why there is none."""
     noun = "point" if found.trajectory is None else "frame"
     groups: dict[str, Drawings] = {
@@ -54,27 +54,19 @@ def coordinate_pictures(found: FoundCoordinates) -> tuple[dict[str, Pictures], s
     return pictures, ""
 
 
-def _molecule(found: FoundCoordinates) -> Drawings:
+def _molecule(found: Coordinates) -> Drawings:
     molecule = found.trajectory
     if molecule is None or found.torsions is None:
         return {}
-    serials = getattr(molecule, "serials", None)
-    places = {int(serial): i for i, serial in enumerate(range(len(molecule.numbers)) if serials is None else serials)}
+    places = {int(serial): i for i, serial in enumerate(molecule.serials)}
     rows = [[places[int(atom)] for atom in row] for row in found.torsions]
-    names = getattr(molecule, "names", None)
-    if names is None:
-        names = [f"{symbol}{serial}" for symbol, serial in zip(molecule.symbols, places, strict=True)]
-    try:
-        bonds = find_bonds(molecule)
-    except PackageError:
-        bonds = ()
-    draw = partial(
-        plots.plot_torsions, names, rows, bonds=bonds, positions=molecule.positions[0], labels=[*map(str, found.labels)]
-    )
+    names = molecule.names or [f"{symbol}{serial}" for symbol, serial in zip(molecule.symbols, places, strict=True)]
+    bonds, labels = find_bonds(molecule), [*map(str, found.labels)]
+    draw = partial(plots.plot_torsions, names, rows, bonds=bonds, positions=molecule.positions[0], labels=labels)
     return {f"The molecule with the picked torsions: {_listed(found)}. The thick line is a torsion’s axis.": draw}
 
 
-def _losses(found: FoundCoordinates, noun: str) -> Drawings:
+def _losses(found: Coordinates, noun: str) -> Drawings:
     draw = partial(
         plots.plot_point_losses,
         found.point_losses,
@@ -88,7 +80,7 @@ def _losses(found: FoundCoordinates, noun: str) -> Drawings:
     return {f"The loss of the picked functions at each {noun}, {order}; the worst have their numbers.": draw}
 
 
-def _pointwise(found: FoundCoordinates, noun: str) -> Drawings:
+def _pointwise(found: Coordinates, noun: str) -> Drawings:
     picked = found.pointwise
     different = len(picked.subsets)
     some = f"the {SUBSETS} most frequent of {different} sets" if different > SUBSETS else "each set"
@@ -101,19 +93,19 @@ def _pointwise(found: FoundCoordinates, noun: str) -> Drawings:
     return {f"{caption} a single {noun}.": partial(_untitled, draw) for caption, draw in drawings.items()}
 
 
-def _dimension(found: FoundCoordinates, noun: str) -> Drawings:
+def _dimension(found: Coordinates, noun: str) -> Drawings:
     drawings: Drawings = {
         f"The variances of the neighbourhoods of the {noun}s: D is where they fall steeply.": partial(
             plots.plot_spectra, found.tangents
         )
     }
-    draw = getattr(plots, "plot_dimension", None)
-    if found.dimension is not None and draw is not None:
-        drawings["The evidence for the dimension, by the size of the neighbourhoods."] = partial(draw, found.dimension)
+    if found.dimension is not None:
+        caption = "The evidence for the dimension: shares of the variance by the size of the neighbourhoods."
+        drawings[caption] = partial(plots.plot_dimension, found.dimension)
     return drawings
 
 
-def _planes(found: FoundCoordinates, noun: str) -> Drawings:
+def _planes(found: Coordinates, noun: str) -> Drawings:
     """Two functions at a time: of the picked ones every pair, up to a limit."""
     known = _values(found)
     if known is None:
@@ -137,7 +129,7 @@ def _untitled(draw: Callable[[Axes], Axes], ax: Axes) -> None:
     draw(ax).set_title("")
 
 
-def _manifold(found: FoundCoordinates) -> Pictures:
+def _manifold(found: Coordinates) -> Pictures:
     """The points or shapes by their principal components, once for each picked function."""
     known = _values(found)
     if known is None:
@@ -157,7 +149,7 @@ def _manifold(found: FoundCoordinates) -> Pictures:
     return draw_pictures(drawings, "manifold", size=size, projection="3d" if deep else None)[0]
 
 
-def _shapes(found: FoundCoordinates, numbers: Any) -> Array:
+def _shapes(found: Coordinates, numbers: Any) -> Array:
     """The coordinates of some points: as given, or the planar angles of those frames."""
     if found.trajectory is None:
         return np.asarray(found.data)[numbers]
@@ -167,17 +159,17 @@ def _shapes(found: FoundCoordinates, numbers: Any) -> Array:
     return angle_values(positions, angles[some])
 
 
-def _values(found: FoundCoordinates) -> tuple[Any, Array] | None:
+def _values(found: Coordinates) -> tuple[Any, Array] | None:
     """Numbers of points or frames, and the picked functions there: at all of them, or where they are known."""
     try:
         values = found.values()
         return np.arange(len(values)), values
     except ParameterError:  # functions of points may have gradients alone, or values at the chosen points
-        known = found.dictionary.values
+        known = None if found.dictionary is None else found.dictionary.values
         if known is None or len(known) != len(found.points):
             return None
         return np.asarray(found.points), known[:, found.selection.indices]
 
 
-def _listed(found: FoundCoordinates) -> str:
+def _listed(found: Coordinates) -> str:
     return ", ".join(map(str, found.labels))

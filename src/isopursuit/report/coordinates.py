@@ -9,12 +9,11 @@ from textwrap import fill
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.outputs import write_whole
 from isopursuit.report.coordinate_pictures import coordinate_pictures
-from isopursuit.report.found import FoundCoordinates
 from isopursuit.report.page import render, require_templates
-from isopursuit.results import LogLoss
+from isopursuit.results import LogLoss, name_of
 
 WORST = 10  # points of the highest losses in the table (guess: a short list)
 LISTED = 30  # undetermined points in the table (guess: a screen)
@@ -35,7 +34,7 @@ class PointRow:
 
 
 def write_coordinates_report(
-    found: FoundCoordinates,
+    found: Coordinates,
     path: str | PathLike[str],
     *,
     title: str | None = None,
@@ -49,7 +48,7 @@ def write_coordinates_report(
 
 
 def coordinates_report_html(
-    found: FoundCoordinates, *, title: str | None = None, source: str | None = None, command: str | None = None
+    found: Coordinates, *, title: str | None = None, source: str | None = None, command: str | None = None
 ) -> str:
     """The coordinates of a manifold as one HTML page: what was picked, the loss at each point, pictures, the proof.
 
@@ -72,6 +71,15 @@ def coordinates_report_html(
     ------
     PackageError
         Jinja2, which the extra `report` brings, is not installed.
+
+    Examples
+    --------
+    >>> import isopursuit as ip
+    >>> from isopursuit.manifold.synthetic import swiss_roll
+    >>> roll = swiss_roll(2000, noise=0.1)
+    >>> found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary)
+    >>> "<h1>A swiss roll</h1>" in coordinates_report_html(found, title="A swiss roll")
+    True
     """
     require_templates()
     selection, molecule = found.selection, found.trajectory
@@ -79,7 +87,8 @@ def coordinates_report_html(
     source = source or (None if molecule is None else molecule.source) or None
     P, D = np.shape(found.matrices.matrices)[-1], selection.k
     undetermined = np.flatnonzero(found.checks.undetermined)
-    worst = np.argsort(-_log_losses(found), kind="stable")[:WORST]
+    losses = found.point_log_losses
+    worst = np.argsort(-losses, kind="stable")[:WORST]
     pictures, no_pictures = coordinate_pictures(found)
     return render(
         "coordinates.html.jinja",
@@ -94,14 +103,14 @@ def coordinates_report_html(
         numbers=range(P),
         aggregate=selection.aggregate.words(selection.points).replace("point", place),
         left_out=len(found.points) - selection.points,
-        median=LogLoss(float(np.median(_log_losses(found)))),
-        lowest=LogLoss(float(_log_losses(found).min())),
+        median=LogLoss(float(np.median(losses))),
+        lowest=LogLoss(float(losses.min())),
         worst=[_row(found, i) for i in worst.tolist()],
         undetermined=[_row(found, i) for i in undetermined[:LISTED].tolist()],
         undetermined_count=len(undetermined),
         neighbours=int(np.median(found.tangents.counts)),
         evidence=None if found.dimension is None else str(found.dimension),
-        notes=tuple(dict.fromkeys((*getattr(found, "notes", ()), *selection.notes))),
+        notes=tuple(dict.fromkeys((*found.notes, *selection.notes))),
         pictures=pictures,
         no_pictures=no_pictures,
         command=command,
@@ -109,27 +118,21 @@ def coordinates_report_html(
     )
 
 
-def _log_losses(found: FoundCoordinates) -> Array:
-    """The logarithms of the losses at all chosen points; infinite ones where only the losses are known."""
-    known = getattr(found, "point_log_losses", None)
-    return np.log(found.point_losses) if known is None else np.asarray(known)
-
-
-def _row(found: FoundCoordinates, i: int) -> PointRow:
+def _row(found: Coordinates, i: int) -> PointRow:
     """The i-th chosen point."""
     reached = i < len(found.pointwise.searches)  # the time for the selections at single points may be over before
     best = found.pointwise.searches[i] if reached else None
-    names = "" if best is None else ", ".join(str(found.matrices.labels[c]) for c in best.indices.tolist())
+    names = "" if best is None else ", ".join(str(name_of(found.matrices.labels, c)) for c in best.indices.tolist())
     return PointRow(
         int(found.points[i]),
-        LogLoss(float(_log_losses(found)[i])),
+        LogLoss(float(found.point_log_losses[i])),
         None if best is None else LogLoss(best.log_loss),
         names,
-        str(found.checks.reasons[i] or ""),
+        found.checks.reasons[i],
     )
 
 
-def _data_words(found: FoundCoordinates) -> str:
+def _data_words(found: Coordinates) -> str:
     if found.trajectory is not None:
         n, atoms, _ = found.trajectory.positions.shape
         symbols = f" ({''.join(found.trajectory.symbols)})" if atoms <= SPELLED else ""
@@ -138,7 +141,7 @@ def _data_words(found: FoundCoordinates) -> str:
     return f"{N:,} points in {B} dimensions"
 
 
-def _python(found: FoundCoordinates) -> str:
+def _python(found: Coordinates) -> str:
     """Lines that repeat it, but for options that the answer does not carry."""
     selection = found.selection
     aggregate = selection.aggregate
