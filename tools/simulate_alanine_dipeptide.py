@@ -24,7 +24,6 @@ EQUILIBRATION = 50_000  # steps before the first frame: 100 ps
 STRIDE = 500  # steps between frames: 1 ps
 FRAMES, SEED = 10_000, 20_261_116
 RESOLUTION = 0.001  # Å: positions are stored as integers of this unit
-ELEMENTS = {"H": 1, "C": 6, "N": 7, "O": 8}
 RESIDUES = (("ACE", ("CH3", "C", "O")), ("ALA", ("N", "CA", "CB", "C", "O")), ("NME", ("N", "C")))
 # atom, the three atoms that place it, distance (Å), angle (°), torsion (°): a β conformation, φ = -80°, ψ = 80°
 START = (
