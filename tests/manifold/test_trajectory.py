@@ -5,6 +5,7 @@ import pytest
 
 from isopursuit.errors import NonFiniteError, PackageError, ParameterError, ShapeError
 from isopursuit.files import FileError
+from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.trajectory import SYMBOLS, Trajectory, find_bonds, load_trajectory
 
@@ -181,3 +182,17 @@ def test_without_ase_archives_are_read_and_the_rest_says_what_to_install(tmp_pat
     with pytest.raises(PackageError, match=r"Install isopursuit\[chem\]"):
         load_trajectory(tmp_path / "w.xyz")
     assert find_bonds(water) == ((0, 1), (0, 2))
+
+
+def test_a_saved_trajectory_is_read_again(tmp_path):
+    peptide = load_alanine_dipeptide().take(range(5))
+    peptide.save(tmp_path / "peptide.npz")
+    again = load_trajectory(tmp_path / "peptide.npz")
+    np.testing.assert_allclose(again.positions, peptide.positions, atol=1e-5)
+    for what in ("symbols", "names", "residues", "bonds"):
+        assert getattr(again, what) == getattr(peptide, what)
+    plain = Trajectory(peptide.positions, peptide.numbers)
+    plain.save(tmp_path / "plain.npz")
+    assert load_trajectory(tmp_path / "plain.npz").bonds is None
+    with pytest.raises(FileError, match=r"must end in \.npz"):
+        peptide.save(tmp_path / "peptide.xyz")

@@ -6,6 +6,7 @@ formats; MDAnalysis reads .pdb, .gro and, with a topology, .dcd, .xtc, .trr and 
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from isopursuit.manifold.bonds import LONGEST_BOND, STRETCH, bonds_by_distance, 
 from isopursuit.manifold.elements import SYMBOLS
 from isopursuit.manifold.frames import Frames, as_atoms, chosen_atoms, read_atoms
 from isopursuit.manifold.readers import open_file, open_object, read_archive
+from isopursuit.outputs import write_whole
 from isopursuit.parameters import as_count, as_numbers
 
 CLOSEST = 0.4  # Å: no two nuclei come closer, so positions that do are in another unit
@@ -120,6 +122,22 @@ class Trajectory:
         return Trajectory(
             self.positions[at], self.numbers, self.source, self.names, self.residues, self.bonds, self.serials
         )
+
+    def save(self, path: str | Path) -> None:
+        """Write a NumPy archive (.npz) that `load_trajectory` and the command `isopursuit coordinates` read."""
+        path = Path(path)
+        if path.suffix.lower() != ".npz":
+            raise FileError(f"{path.name} must end in .npz: trajectories are saved as NumPy archives.")
+        known = {what: getattr(self, what) for what in ("names", "residues", "bonds")}
+        content = io.BytesIO()
+        np.savez_compressed(
+            content,
+            allow_pickle=False,
+            R=self.positions.astype(np.float32),
+            z=self.numbers,
+            **{what: np.array(value) for what, value in known.items() if value},
+        )
+        write_whole(path, content.getvalue())
 
     @property
     def symbols(self) -> tuple[str, ...]:
