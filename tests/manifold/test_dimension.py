@@ -66,17 +66,22 @@ def test_sizes_that_do_not_fit_are_refused():
             dimension_evidence(points, neighbours=sizes)
 
 
-@pytest.mark.parametrize("unit", [None, "median", "each", 2.0])
-def test_losses_by_dimension_are_those_of_selections_of_each_dimension(unit):
+@pytest.mark.parametrize(
+    ("unit", "normalize"),
+    [(None, "none"), ("median", "none"), ("each", "unit"), (2.0, "symmetric"), (None, "overall")],
+)
+def test_losses_by_dimension_are_those_of_selections_of_each_dimension(unit, normalize):
     torus = clifford_torus(1000, distractors=12)
     at = range(15)
     functions = torus.dictionary.take(at)
-    largest = differentials(functions, tangent_spaces(torus.points, at, D=3, neighbours=60), unit=unit)
+    largest = differentials(
+        functions, tangent_spaces(torus.points, at, D=3, neighbours=60), normalize=normalize, unit=unit
+    )
     table = losses_by_dimension(largest, method="exact", c=1.5)
     assert [row.D for row in table.rows] == [1, 2, 3]
     for row in table.rows:
         spaces = tangent_spaces(torus.points, at, D=row.D, neighbours=60)
-        direct = ip.select(differentials(functions, spaces, unit=unit), method="exact", c=1.5)
+        direct = ip.select(differentials(functions, spaces, normalize=normalize, unit=unit), method="exact", c=1.5)
         assert row.labels == direct.labels
         assert np.logaddexp.reduce(row.log_losses) == pytest.approx(direct.log_loss, rel=1e-6)
         assert row.explained == pytest.approx(spaces.explained.mean())

@@ -104,12 +104,17 @@ def test_ethanols_default_loss_is_readable_and_the_papers_choice_is_at_hand():
     frames = np.random.default_rng(0).choice(len(ethanol.positions), 30, replace=False)
     found = torsion_matrices(ethanol, frames, torsions=ROWS, neighbours=300)
     picked = ip.select(found)
-    assert 2 <= picked.loss / 30 < 4
+    assert 2 <= picked.loss / 30 < 2.2
     assert {tuple(sorted(found.torsions[i, 1:3])) for i in picked.indices} == {(0, 1), (0, 2)}  # about C–C and C–O
     paper = torsion_matrices(ethanol, frames, torsions=ROWS, neighbours=300, normalization="symmetric", unit=None)
     assert paper.unit_length.how == "given"
-    assert found.unit_length.how == "median"
+    np.testing.assert_allclose((found.matrices**2).sum(axis=1).mean(axis=0), 1.0)  # a unit for each torsion
+    plain = torsion_matrices(ethanol, frames, torsions=ROWS, neighbours=300, normalization=None)
+    np.testing.assert_allclose(
+        found.matrices, plain.matrices / np.sqrt((plain.matrices**2).sum(axis=1).mean(axis=0)), rtol=1e-12
+    )
     some = found.take([3, 1])
+    np.testing.assert_allclose((some.matrices**2).sum(axis=1).mean(axis=0), 1.0)
     np.testing.assert_array_equal(some.frames, frames[[3, 1]])
     np.testing.assert_array_equal(some.tangents.bases, found.tangents.bases[[3, 1]])
 

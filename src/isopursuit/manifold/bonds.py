@@ -21,14 +21,13 @@ from isopursuit.manifold.elements import COVALENT_RADII
 MIN_WIDTH = 4.0  # Å: a narrower box is a placeholder, such as the 1 × 1 × 1 of many PDB files (guess)
 LONGEST_BOND = 4.0  # Å: longer than any bond, shorter than what a cut molecule or a wrong topology shows (guess)
 STRETCH = 1.2  # bonds are at most so many times as long as the sum of the covalent radii (guess, used by many programs)
-
 BLOCK = 1 << 20  # bond vectors in memory at once: 24 MB (guess)
 
 
 def is_box(cell: Array) -> bool:
     """Whether these three vectors span a box that a molecule fits into."""
-    volume = abs(float(np.linalg.det(cell)))
-    if not np.isfinite(cell).all() or volume == 0:
+    volume = abs(float(np.linalg.det(cell))) if np.isfinite(cell).all() else 0.0
+    if volume == 0:
         return False
     faces = np.linalg.norm(np.cross(cell[[1, 2, 0]], cell[[2, 0, 1]]), axis=1)
     return bool((volume / faces).min() >= MIN_WIDTH)

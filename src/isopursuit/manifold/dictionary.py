@@ -59,19 +59,24 @@ class Dictionary:
 class Differentials:
     """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels.
 
-    `unit_length` is what their lengths were divided by; `tangents` are the tangent spaces they were projected on.
+    `unit_length` is what their lengths were divided by; `tangents` are the tangent spaces they were projected on;
+    `overall` says whether each function's differentials have mean square length 1.
     """
 
     matrices: Array
     labels: Labels
     unit_length: UnitLength = AS_GIVEN
     tangents: TangentSpaces | None = None
+    overall: bool = False
 
     def take(self, points: ArrayLike) -> Differentials:
-        """The same functions at some of the points, given by their numbers or a mask."""
+        """The same functions at some of the points, given by their numbers or a mask.
+
+        Where each function has mean square length 1, it has so again at these points.
+        """
         some = as_numbers(points, len(self.matrices), "points")
-        tangents = None if self.tangents is None else self.tangents.take(some)
-        return replace(self, matrices=self.matrices[some], tangents=tangents)
+        matrices = of_unit_size(self.matrices[some]) if self.overall else self.matrices[some]
+        return replace(self, matrices=matrices, tangents=None if self.tangents is None else self.tangents.take(some))
 
 
 def evaluate_dictionary(
@@ -223,10 +228,10 @@ def differentials(
     if normalize in ("unit", "symmetric"):
         projected *= _scales(np.linalg.norm(dictionary.gradients, axis=1), normalize, c)[:, None]
     elif normalize == "overall":
-        sizes = np.sqrt(np.einsum("idp,idp->p", projected, projected) / n)
-        projected /= np.where(sizes > 0, sizes, 1.0)
+        projected = of_unit_size(projected)
     matrices, unit_length = in_manifold_unit(projected, unit)
-    return Differentials(matrices, dictionary.labels, unit_length, tangents)
+    overall = normalize == "overall" and unit_length == AS_GIVEN
+    return Differentials(matrices, dictionary.labels, unit_length, tangents, overall)
 
 
 def in_manifold_unit(stack: Array, unit: Unit | Literal["auto"]) -> tuple[Array, UnitLength]:
@@ -235,6 +240,12 @@ def in_manifold_unit(stack: Array, unit: Unit | Literal["auto"]) -> tuple[Array,
         return in_unit_stack(stack, unit)
     matrices, median = in_unit_stack(stack, "median")
     return (stack, AS_GIVEN) if 1 / NEAR <= median.length <= NEAR else (matrices, median)
+
+
+def of_unit_size(matrices: Array) -> Array:
+    """Matrices (n, D, P) whose columns are divided by one number for each function, to mean square length 1."""
+    sizes = np.sqrt(np.einsum("idp,idp->p", matrices, matrices) / max(len(matrices), 1))
+    return matrices / np.where(sizes > 0, sizes, 1.0)
 
 
 def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:

@@ -17,7 +17,7 @@ from isopursuit._types import Array, Indices, Labels
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.checks import check_points
-from isopursuit.manifold.dictionary import Differentials
+from isopursuit.manifold.dictionary import Differentials, of_unit_size
 from isopursuit.manifold.molecules import TorsionMatrices
 from isopursuit.manifold.shapes import Progress, refuse_large, shapes
 from isopursuit.manifold.tangent import tangent_spaces
@@ -221,8 +221,8 @@ def losses_by_dimension(
     Parameters
     ----------
     found : Differentials or TorsionMatrices
-        Of the largest dimension to look at: to compare D − 1, D and D + 1, made with D + 1. The median unit is taken
-        anew for each dimension.
+        Of the largest dimension to look at: to compare D − 1, D and D + 1, made with D + 1. Median units and units
+        of single functions ("overall") are taken anew for each dimension.
     dimensions : sequence of int, optional
         Which dimensions; the last three of `found` if not given.
     **options
@@ -255,10 +255,12 @@ def _leading_rows(found: Differentials | TorsionMatrices, D: int) -> Differentia
     """The matrices in the first D directions of the tangent spaces, in the same kind of unit."""
     assert found.tangents is not None
     matrices, unit = np.ascontiguousarray(found.matrices[:, :D]), found.unit_length
+    if found.overall:
+        matrices = of_unit_size(matrices)
     if unit.how in ("median", "each"):
         matrices, again = in_unit_stack(matrices, unit.how)
         unit = replace(again, length=unit.length * again.length)
-    return Differentials(matrices, found.labels, unit, found.tangents.of_dimension(D))
+    return Differentials(matrices, found.labels, unit, found.tangents.of_dimension(D), found.overall)
 
 
 def _row(found: Differentials, options: dict[str, Any]) -> DimensionLoss:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices, Unit
-from isopursuit.manifold.dictionary import in_manifold_unit
+from isopursuit.manifold.dictionary import in_manifold_unit, of_unit_size
 from isopursuit.manifold.internal import adjacency, all_torsions, beyond_bond, rotatable_bonds, torsion_gradients
 from isopursuit.manifold.shapes import (
     Callback,
@@ -34,7 +34,7 @@ class TorsionMatrices:
     """What to select torsions from: `matrices` (n, D, P), one a frame, with the P torsions' atoms (P, 4) and labels.
 
     `tangents` are the tangent spaces of the frames, in the planar angles; `unit_length` is what lengths were divided
-    by.
+    by; `overall` says whether each torsion's columns have mean square length 1.
     """
 
     matrices: Array
@@ -43,11 +43,16 @@ class TorsionMatrices:
     frames: Indices
     tangents: TangentSpaces
     unit_length: UnitLength = AS_GIVEN
+    overall: bool = False
 
     def take(self, points: ArrayLike) -> TorsionMatrices:
-        """The same torsions at some of the frames, given by their numbers among `frames` or by a mask."""
+        """The same torsions at some of the frames, given by their numbers among `frames` or by a mask.
+
+        Where each torsion has mean square length 1, it has so again at these frames.
+        """
         some = as_numbers(points, len(self.matrices), "points")
-        return replace(self, matrices=self.matrices[some], frames=self.frames[some], tangents=self.tangents.take(some))
+        matrices = of_unit_size(self.matrices[some]) if self.overall else self.matrices[some]
+        return replace(self, matrices=matrices, frames=self.frames[some], tangents=self.tangents.take(some))
 
 
 def torsion_matrices(
@@ -57,9 +62,9 @@ def torsion_matrices(
     D: int = 2,
     neighbours: int = 1000,
     torsions: TorsionKind | ArrayLike = "bonds",
-    normalization: Normalization | None = None,
+    normalization: Normalization | None = "overall",
     c: float = 1.0,
-    unit: Unit | Literal["auto"] = "median",
+    unit: Unit | Literal["auto"] = None,
     workers: int = 1,
     callback: Callback | None = None,
 ) -> TorsionMatrices:
@@ -82,14 +87,17 @@ def torsion_matrices(
     torsions : {"bonds", "rotatable", "all"} or array_like (P, 4)
         The dictionary: the torsions along three bonds, one of them for each rotatable bond, all four atoms in the
         paper's six orders (`all_torsions`), or rows of atoms.
-    normalization : {"symmetric", "logarithmic"}, callable or None
-        Of the gradients before projection, with exponent c. None leaves them. The others compare lengths with 1 before
-        the unit is chosen: they suit gradients whose unit means something.
+    normalization : {"overall", "symmetric", "logarithmic"}, callable or None
+        "overall" gives each torsion a unit of its own, in which its columns have mean square length 1 over the frames:
+        loss near D then means that torsions change at right angles and at a steady rate, whatever the number of atoms.
+        "symmetric" and the others are applied to whole gradients before projection, with exponent c: the paper's
+        choice, which compares a radian of the torsion with a radian of distance in the space of all angles. None leaves
+        gradients as they are.
     unit : number, "median", "each", None or "auto"
-        The length that counts as 1, as in `select`, of the matrices' columns. "median" is one number over all frames
-        and torsions, so that the geometry of one frame stays comparable with that of another. "each" gives every column
-        length 1 at every frame. None leaves lengths in radians per radian of distance in the space of all angles:
-        the more atoms, the shorter. "auto" is as in `isopursuit.manifold.dictionary.differentials`.
+        The length that counts as 1, as in `select`, of the normalized columns. "median" is one number over all frames
+        and torsions, so that the geometry of one frame stays comparable with that of another: for gradients that are
+        not normalized, which are the shorter the more atoms there are. "each" gives every column length 1 at every
+        frame. "auto" is as in `isopursuit.manifold.dictionary.differentials`.
     workers : int
         Number of threads for the tangent spaces.
     callback : callable, optional
@@ -121,9 +129,12 @@ def torsion_matrices(
     tangents = tangent_spaces(values, at, D=D, neighbours=neighbours, workers=workers, callback=steps.step(1))
     del values
     found = shape_gradients(positions[at], tangents.bases, rows, angles=corners, frames=at, callback=steps.step(2))
-    matrices = found.projected if normalization is None else found.normalized(c, normalization)
+    matrices = of_unit_size(found.projected) if normalization == "overall" else found.projected
+    if normalization not in (None, "overall"):
+        matrices = found.normalized(c, normalization)
     matrices, unit_length = in_manifold_unit(matrices, unit)
-    return TorsionMatrices(matrices, rows, torsion_labels(trajectory, rows), at, tangents, unit_length)
+    overall = normalization == "overall" and unit_length == AS_GIVEN
+    return TorsionMatrices(matrices, rows, torsion_labels(trajectory, rows), at, tangents, unit_length, overall)
 
 
 def _works(N: int, atoms: int, n: int, k: int, P: int) -> tuple[float, float, float]:
