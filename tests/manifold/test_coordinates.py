@@ -75,6 +75,18 @@ def test_the_worst_points_are_named_by_their_number_in_the_trajectory(found):
     assert str(worst[0].number) in str(found)
 
 
+def test_frames_that_are_left_out_have_no_part_in_the_unit(ethanol):
+    """Losses at the frames that count are those of the selection, also in units that are means over these frames."""
+    found = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, neighbours=60, leave_out=True)
+    assert 0 < found.used.sum() < 15
+    assert "most points are undetermined: try more neighbours, or another D." in found.notes
+    assert {one.number for one in found.worst(30)} == set(found.points[found.used].tolist())
+    assert "mean square length 1" in found.unit
+    lengths = (found.matrices.matrices[found.used] ** 2).sum(axis=1).mean(axis=0)
+    np.testing.assert_allclose(lengths, 1.0)
+    np.testing.assert_allclose(found.point_log_losses[found.used], found.selection.point_log_losses, rtol=1e-6)
+
+
 def test_frames_are_drawn_by_the_seed_and_without_repeats(ethanol):
     draws = [ip.find_coordinates(ethanol, 2, atoms="all", frames=20, seed=seed).points for seed in (0, 0, 1)]
     np.testing.assert_array_equal(draws[0], draws[1])
