@@ -17,11 +17,19 @@ SITE = Path(__file__).parent / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 ROOMS = (
-    "batched datasets errors estimators files plots report manifold.dictionary manifold.ethanol "
+    "batched datasets errors estimators files plots report manifold.alanine manifold.dictionary manifold.ethanol "
     "manifold.internal manifold.molecules manifold.plumed manifold.synthetic manifold.tangent manifold.torsions "
     "manifold.trajectory"
 )
-SEEN = ("index", "tutorial", "explanation/geometry", "gallery/wine", "gallery/ethanol", "reference/selecting")
+SEEN = (
+    "index",
+    "tutorial",
+    "explanation/geometry",
+    "gallery/wine",
+    "gallery/ethanol",
+    "gallery/alanine_dipeptide",
+    "reference/selecting",
+)
 
 
 class Page(HTMLParser):

@@ -1,0 +1,79 @@
+"""
+Alanine dipeptide: φ and ψ
+==========================
+
+Which torsions describe how this peptide moves? Every textbook says φ and ψ, the torsions about the two bonds of the
+alpha carbon. Here they are found from a trajectory alone, among the ten torsions along bonds of the heavy atoms, and
+written to a file for PLUMED.
+
+``python examples/alanine_dipeptide.py FILE TOPOLOGY`` takes a trajectory of your own.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+import isopursuit as ip
+from isopursuit.manifold.alanine import load_alanine_dipeptide
+from isopursuit.manifold.trajectory import find_bonds
+from isopursuit.plots import plot_frequencies, plot_manifold, plot_point_losses, plot_ramachandran, plot_torsions
+
+output = Path("output")
+output.mkdir(exist_ok=True)
+data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
+topology = sys.argv[2] if len(sys.argv) > 2 else None
+
+# %%
+# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the torsions' gradients along
+# them, and one pair for all frames together, proved to be the best.
+
+found = ip.find_coordinates(data, 2, topology=topology)
+print(found)
+
+# %%
+# The loss at a frame is 2 where the pair is isometric. A few frames have tangent spaces that are badly estimated; they
+# are named, and the trimmed mean leaves them out.
+
+losses = found.point_losses
+print("loss at a frame:", *(f"{share:.0%} below {np.quantile(losses, share):.2f}" for share in (0.5, 0.9)), sep="  ")
+print("worst frames:", *found.worst(3), sep="  ")
+
+# %%
+# Four coordinates add the two peptide bonds, which turn by some 13°: one torsion about each bond of the backbone.
+
+four = ip.find_coordinates(data, 4, topology=topology)
+print(four)
+
+# %%
+# For PLUMED, and as a table.
+
+found.to_plumed(output / "plumed.dat")
+found.to_table(output / "alanine_dipeptide.csv")
+print((output / "plumed.dat").read_text(encoding="utf-8"))
+
+# %%
+# The manifold coloured by each of the two, their plane (a Ramachandran plot), the loss at each frame, how often each
+# torsion is picked at frames by themselves, and the molecule with the four torsions.
+
+trajectory = found.trajectory
+values = found.values()
+names = [str(label).split(" ")[0] for label in found.labels]  # "φ" of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"
+some = np.random.default_rng(0).choice(len(values), min(3000, len(values)), replace=False)
+shapes = found.manifold_points()[some]
+figure, axes = plt.subplots(3, 2, figsize=(11, 13.5), layout="constrained")
+for ax, name, one in zip(axes[0], names, values[some].T, strict=True):
+    plot_manifold(shapes, one, ax=ax, label=name, cyclic=True)
+plot_ramachandran(*values.T, axes[1, 0], labels=names)
+plot_point_losses(losses, axes[1, 1], points=found.points, ideal=2, noun="frame")
+plot_frequencies(found.pointwise, ax=axes[2, 0])
+atoms = trajectory.names or trajectory.symbols
+torsions = four.matrices.torsions[four.selection.indices]
+bonds = find_bonds(trajectory)
+plot_torsions(atoms, torsions, axes[2, 1], bonds=bonds, positions=trajectory.positions[0], labels=four.labels)
+figure.savefig(output / "alanine_dipeptide.png", dpi=120)
+print(f"A picture is in {output / 'alanine_dipeptide.png'}.")
