@@ -75,6 +75,18 @@ def test_the_worst_points_are_named_by_their_number_in_the_trajectory(found):
     assert str(worst[0].number) in str(found)
 
 
+def test_frames_that_are_left_out_have_no_part_in_the_unit(ethanol):
+    """Losses at the frames that count are those of the selection, also in units that are means over these frames."""
+    found = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, neighbours=60, leave_out=True)
+    assert 0 < found.used.sum() < 15
+    assert "most points are undetermined: try more neighbours, or another D." in found.notes
+    assert {one.number for one in found.worst(30)} == set(found.points[found.used].tolist())
+    assert "mean square length 1" in found.unit
+    lengths = (found.matrices.matrices[found.used] ** 2).sum(axis=1).mean(axis=0)
+    np.testing.assert_allclose(lengths, 1.0)
+    np.testing.assert_allclose(found.point_log_losses[found.used], found.selection.point_log_losses, rtol=1e-6)
+
+
 def test_frames_are_drawn_by_the_seed_and_without_repeats(ethanol):
     draws = [ip.find_coordinates(ethanol, 2, atoms="all", frames=20, seed=seed).points for seed in (0, 0, 1)]
     np.testing.assert_array_equal(draws[0], draws[1])
@@ -150,6 +162,12 @@ def test_the_dimension_is_estimated_with_its_evidence(ethanol):
     found = ip.find_coordinates(ethanol, atoms="all", frames=20)
     assert found.D == found.dimension.suggested == len(found.labels)
     assert f"D = {found.D} was estimated" in str(found)
+
+
+def test_a_dimension_beyond_the_number_of_functions_is_refused(roll):
+    one = as_dictionary(roll.dictionary.gradients[:, :, :1], roll.dictionary.labels[:1])
+    with pytest.raises(ParameterError, match=r"D=2 functions, the dimension that the spectra suggest.*from 1"):
+        ip.find_coordinates(roll.points, dictionary=one, frames=20)
 
 
 def test_points_and_functions_of_any_kind(roll):

@@ -261,7 +261,7 @@ def coordinates(
         str | None,
         typer.Option(
             metavar="[median|each|none|NUMBER]",
-            help="The length of a gradient that counts as 1; if not given, the median.",
+            help="The length of a gradient that counts as 1; if not given, each torsion has a unit of its own.",
             show_default=False,
         ),
     ] = None,

@@ -89,8 +89,9 @@ def find_coordinates(
         Whether points whose tangent space is not determined are left out of the selection. They are reported in any
         case.
     unit : "auto", number, "median", "each" or None
-        The length of a differential that counts as 1. "auto" is the default of `torsion_matrices`, the median over all
-        frames and torsions, or that of `differentials` for a `Dictionary`.
+        The length of a differential that counts as 1. "auto" is the default of `torsion_matrices`, where each torsion
+        has a unit of its own, in which it has mean square length 1, or that of `differentials` for a `Dictionary`. The
+        others are one unit for all functions, of gradients that are not normalized; see `select`.
     c, method
         As in `select`.
     time_limit : float, optional
@@ -172,14 +173,15 @@ def _of_trajectory(trajectory: Trajectory, options: CoordinateOptions, stages: S
     options.check_functions(P)
     refuse_large(N, atoms, len(at), options.D or 1, P)  # before the dimension is estimated
     D, evidence = _dimension(trajectory, at, options, stages)
+    options.check_functions(P, D)
     matrices = torsion_matrices(
         trajectory,
         at,
         D=D,
         neighbours=options.neighbours or default_neighbours(N, D),
         torsions=rows,
-        c=options.c,
-        unit="median" if options.unit == "auto" else options.unit,
+        normalization="overall" if options.unit == "auto" else None,
+        unit=None if options.unit == "auto" else options.unit,
         callback=partial(stages, "estimating tangent spaces"),
     )
     found = _select(_Prepared(at, matrices, matrices.tangents, evidence), options, stages)
@@ -197,8 +199,10 @@ def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordin
             f"The dictionary has gradients at {n} points; expected them at all {N} points, or at those whose numbers "
             "frames= lists."
         )
-    options.check_functions(dictionary.gradients.shape[2])
+    P = dictionary.gradients.shape[2]
+    options.check_functions(P)
     D, evidence = _dimension(points, at, options, stages)
+    options.check_functions(P, D)
     tangents = tangent_spaces(
         points,
         at,
@@ -224,9 +228,9 @@ def _dimension(
 
 def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> Coordinates:
     """Check the points, leave out those that are to be, and select."""
-    matrices = prepared.matrices
     checks, notes = _check(prepared, options.c, stages)
     used, more = _used(checks, options.leave_out)
+    matrices = _in_unit_of(prepared.matrices, used)
     share = 1 / int(used.sum()) if options.aggregate == "sum" else 1.0  # of a point in the loss
 
     selection = select(
@@ -250,6 +254,14 @@ def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> 
     )
 
 
+def _in_unit_of(matrices: TorsionMatrices | Differentials, used: Mask) -> TorsionMatrices | Differentials:
+    """All matrices, in the units of the points that count: those left out take no part in a mean square length."""
+    if not isinstance(matrices, TorsionMatrices) or not matrices.overall:
+        return matrices
+    sizes = np.sqrt(np.einsum("idp,idp->p", matrices.matrices[used], matrices.matrices[used]) / int(used.sum()))
+    return replace(matrices, matrices=matrices.matrices / np.where(sizes > 0, sizes, 1.0))
+
+
 def _check(prepared: _Prepared, c: float, stages: Stages) -> tuple[PointChecks, tuple[str, ...]]:
     """The checks of the points, without the functions where these take too long, and a note then."""
     clock = stages.clock.part(CHECK_SHARE)
@@ -267,8 +279,11 @@ def _check(prepared: _Prepared, c: float, stages: Stages) -> tuple[PointChecks, 
 
 
 def _used(checks: PointChecks, leave_out: bool) -> tuple[Mask, tuple[str, ...]]:
-    """Which points the selection counts, and a note where too few would be left."""
+    """Which points the selection counts, and a note where most are undetermined."""
     determined = ~checks.undetermined
-    if not leave_out or determined.any():
-        return determined if leave_out else np.ones_like(determined), ()
-    return np.ones_like(determined), ("no point is determined, so none was left out.",)
+    notes = ("most points are undetermined: try more neighbours, or another D.",) if determined.mean() < 0.5 else ()
+    if not leave_out:
+        return np.ones_like(determined), notes
+    if not determined.any():
+        return np.ones_like(determined), (*notes, "no point is determined, so none was left out.")
+    return determined, notes

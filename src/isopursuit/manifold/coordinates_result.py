@@ -127,13 +127,21 @@ class Coordinates:
         return loss_text(LogLoss(self.selection.aggregate.per_point(log_loss, self.selection.points)), DIGITS)
 
     @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        if getattr(self.matrices, "overall", False):
+            return f"each torsion has mean square length 1 over the {self._noun}s"
+        return self.selection.unit
+
+    @property
     def verdict(self) -> str:
         """What is proved, in words."""
         return self.selection.verdict
 
     def worst(self, count: int = WORST) -> tuple[PointLoss, ...]:
-        """The points of the largest loss, worst first."""
-        order = np.argsort(-self.point_log_losses, kind="stable")[:count].tolist()
+        """The points of the largest loss among those that count, worst first."""
+        order = np.argsort(-np.where(self.used, self.point_log_losses, -np.inf), kind="stable")
+        order = order[: min(count, self.selection.points)].tolist()
         logs = self.point_log_losses.tolist()
         return tuple(PointLoss(int(self.points[i]), to_loss(logs[i]), logs[i]) for i in order)
 
@@ -223,7 +231,7 @@ class Coordinates:
             "worst": [{name: plain(value) for name, value in vars(one).items()} for one in self.worst()],
             "undetermined": [{"point": int(self.points[i]), "reason": self.checks.reasons[i]} for i in undetermined],
             "selection": self.selection.as_dict(),
-            "unit": self.selection.unit,
+            "unit": self.unit,
             "seconds": self.seconds,
             "notes": list(self.notes),
         }
@@ -267,7 +275,7 @@ class Coordinates:
             f"worst {self._noun}s, with their losses: {', '.join(map(str, self.worst()))}",
             self._undetermined_line,
             self._dimension_line,
-            f"neighbours of each {self._noun}: {int(np.median(self.tangents.counts))}; unit: {self.selection.unit}",
+            f"neighbours of each {self._noun}: {int(np.median(self.tangents.counts))}; unit: {self.unit}",
         ]
         return [line for line in lines if line]
 
