@@ -152,6 +152,12 @@ def test_the_dimension_is_estimated_with_its_evidence(ethanol):
     assert f"D = {found.D} was estimated" in str(found)
 
 
+def test_a_dimension_beyond_the_number_of_functions_is_refused(roll):
+    one = as_dictionary(roll.dictionary.gradients[:, :, :1], roll.dictionary.labels[:1])
+    with pytest.raises(ParameterError, match=r"D=2 functions, the dimension that the spectra suggest.*from 1"):
+        ip.find_coordinates(roll.points, dictionary=one, frames=20)
+
+
 def test_points_and_functions_of_any_kind(roll):
     found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary)
     assert set(found.labels) == set(roll.truth)

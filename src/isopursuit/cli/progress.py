@@ -11,6 +11,7 @@ from isopursuit.cli.inputs import Candidates
 from isopursuit.cli.output import json_text, say
 from isopursuit.clock import Clock
 from isopursuit.errors import printable
+from isopursuit.manifold.coordinates_options import SEARCHING
 from isopursuit.outputs import write_whole
 from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit_command import interrupts
@@ -152,7 +153,8 @@ class StageWatch:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show how far the stage is."""
-        self.line = f"{stage}: {done / total:.0%}" if total > 1 else stage
+        part = f"{max(total - done, 0)} s left" if stage.startswith(SEARCHING) else f"{done / max(total, 1):.0%}"
+        self.line = f"{stage}: {part}" if total > 1 else stage
         if self.live and self.clock.seconds > QUIET_SECONDS:
             self.shown = True
             write_line(f"{self.line}  ({self.clock.seconds:.0f} s)")

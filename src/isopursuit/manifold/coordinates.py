@@ -172,6 +172,7 @@ def _of_trajectory(trajectory: Trajectory, options: CoordinateOptions, stages: S
     options.check_functions(P)
     refuse_large(N, atoms, len(at), options.D or 1, P)  # before the dimension is estimated
     D, evidence = _dimension(trajectory, at, options, stages)
+    options.check_functions(P, D)
     matrices = torsion_matrices(
         trajectory,
         at,
@@ -197,8 +198,10 @@ def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordin
             f"The dictionary has gradients at {n} points; expected them at all {N} points, or at those whose numbers "
             "frames= lists."
         )
-    options.check_functions(dictionary.gradients.shape[2])
+    P = dictionary.gradients.shape[2]
+    options.check_functions(P)
     D, evidence = _dimension(points, at, options, stages)
+    options.check_functions(P, D)
     tangents = tangent_spaces(
         points,
         at,

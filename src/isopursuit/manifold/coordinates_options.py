@@ -13,13 +13,14 @@ from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, StoppedError
 from isopursuit.parameters import as_count, as_exponent, as_numbers, is_whole
-from isopursuit.results import loss_text
+from isopursuit.results import USEFUL, loss_text, within
 from isopursuit.scale import as_unit
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.select import unknown
 
 Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
 
+SEARCHING = "searching"  # how the words for the last stage begin; it counts seconds
 # how losses at many points become one number (measured by benchmarks/aggregates.py: it finds the known coordinates of
 # four manifolds as often as "sum" or more often)
 AGGREGATE: AggregateOption = "trimmed"
@@ -77,12 +78,12 @@ class CoordinateOptions:
             raise unknown(self.method, Method)
         as_count(self.seed, 0, "seed")
 
-    def check_functions(self, P: int) -> None:
-        """Refuse to pick more functions than there are."""
-        if self.D is not None and P < self.D:
-            raise ParameterError(
-                f"D={self.D} functions cannot be picked from {P}. Pass a smaller D, or more functions."
-            )
+    def check_functions(self, P: int, D: int | None = None) -> None:
+        """Refuse to pick more functions, D as given or as estimated, than there are."""
+        D = self.D if D is None else D
+        if D is not None and P < D:
+            how = "" if self.D is not None else ", the dimension that the spectra suggest,"
+            raise ParameterError(f"D={D} functions{how} cannot be picked from {P}. Pass a smaller D or more functions.")
 
     def chosen(self, N: int, noun: str) -> Indices:
         """The numbers of the points at which tangent spaces are estimated, ascending if they are drawn."""
@@ -120,6 +121,7 @@ class Stages:
         """Report a running search, of whose loss a point has this share; True to stop it."""
         if self.callback is None:
             return False
-        stage = f"searching, best loss per point {loss_text(share * now.incumbent, 4)}"
+        gap = f", {within(now.gap)}" if now.gap <= USEFUL else ""
+        stage = f"{SEARCHING}, best loss per point {loss_text(share * now.incumbent, 4)}{gap}"
         total = 0 if self.clock.limit is None else round(self.clock.limit)
         return self.callback(stage, round(self.clock.seconds), total) is True
