@@ -19,7 +19,7 @@ from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, colour_map
+from isopursuit.plots.axes import BLUE, ORANGE, SKY, colour_map, short_heads
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -349,6 +349,15 @@ def test_a_selection_for_many_points_shows_its_mean_inner_products(torus):
     assert "ideal 80" in " ".join(legend(ax))
 
 
+def test_labels_are_shortened_only_as_far_as_they_stay_different():
+    first, last = "ω (ACE:CH3–ACE:C–ALA:N–ALA:CA)", "ω (ALA:CA–ALA:C–NME:N–NME:CH3)"
+    twin = "ω (ALA2:CA–ALA2:C–ALA3:N–ALA3:CA)"
+    assert short_heads([first, last, "φ (ACE:C–ALA:N)"]) == ["ω (CH3–C–N–CA)", "ω (CA–C–N–CH3)", "φ"]
+    assert short_heads([first, first]) == ["ω", "ω"]
+    assert len(set(short_heads([twin, twin.replace("2", "5"), last]))) == 3
+    assert short_heads(["C0–C1–O2–H3 torsion", "first arc", "", 3]) == ["C0–C1–O2–H3", "first arc", "", "3"]
+
+
 def test_each_point_has_its_loss_and_the_worst_have_their_numbers():
     losses = np.array([2.5, 80.0, 2.0, 9.0, np.inf, 1e40])
     numbers = [10, 20, 30, 40, 50, 60]
@@ -382,11 +391,11 @@ def test_losses_that_are_close_have_a_plain_axis_and_may_be_sorted():
 
 
 def test_a_ramachandran_plot_is_a_whole_turn_in_degrees():
-    few = drawn(plots.plot_ramachandran([0.1, np.pi + 0.1], [3 * np.pi / 2, 0.0], labels=("φ (C–N–CA–C)", "ψ (N–C)")))
+    few = drawn(plots.plot_ramachandran([0.1, np.pi + 0.1], [3 * np.pi / 2, 0.0], labels=("φ (C–N–CA–C)", "ψ")))
     np.testing.assert_allclose(few.collections[0].get_offsets(), [[5.73, -90], [-174.27, 0]], atol=0.01)
-    assert (few.get_xlabel(), few.get_ylabel()) == ("φ", "ψ")
+    assert (few.get_xlabel(), few.get_ylabel()) == ("φ (C–N–CA–C)", "ψ")
     assert (few.get_xlim(), few.get_ylim()) == ((-180, 180), (-180, 180))
-    assert texts(few.get_xticklabels()) == ["−180°", "−120°", "−60°", "0°", "60°", "120°", "180°"]
+    assert texts(few.get_xticklabels()) == ["−180°", "−90°", "0°", "90°", "180°"]
     angles = np.random.default_rng(0).uniform(-9, 9, (2, 5000))
     many = drawn(plots.plot_ramachandran(*angles, labels=(HOSTILE, HOSTILE)))
     assert many.collections[0].get_array().sum() == 5000

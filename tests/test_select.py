@@ -389,3 +389,18 @@ def test_over_a_source_a_column_off_a_hardly_determined_leading_space_is_no_repl
     for given in (X, ip.as_source(X)):
         picked = ip.select(given, k=1, method="greedy", space="leading")
         assert not {3, 6} & {choice.index for choice in picked.alternatives}
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "geometric", "trimmed"])
+def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
+    X = np.random.default_rng(3).normal(size=(7, 2, 9))
+    picked = ip.select(X, aggregate=aggregate, method="exact")
+    one = picked.per_point()
+    scale = 7 if aggregate == "sum" else 1
+    assert one.indices.tolist() == picked.indices.tolist()
+    assert one.loss == pytest.approx(picked.loss / scale) == one.loss_per_point == picked.loss_per_point
+    assert np.exp(one.log_loss) == pytest.approx(one.loss)
+    assert one.search.gap == pytest.approx(picked.search.gap, abs=1e-12)
+    assert [c.price for c in one.choices] == pytest.approx([c.price / scale for c in picked.choices])
+    assert [a.loss for a in one.alternatives] == pytest.approx([a.loss / scale for a in picked.alternatives])
+    assert one.ideal == 2

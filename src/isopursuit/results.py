@@ -401,12 +401,12 @@ def loss_text(answer: Valued | float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> loss_text(3.14159265), loss_text(5.9e11), loss_text(float("inf"))
-    ('3.14159', 'e^27.10', 'above e^709')
+    >>> loss_text(3.14159265), loss_text(59830.7, 4), loss_text(5.9e11), loss_text(float("inf"))
+    ('3.14159', '59831', 'e^27.10', 'above e^709')
     """
     loss, log_loss = (answer, np.inf) if isinstance(answer, float | int) else (answer.loss, answer.log_loss)
     if not loss > LARGE:
-        return f"{loss:.{digits}g}"
+        return f"{loss:.0f}" if abs(loss) >= 10**digits else f"{loss:.{digits}g}"  # never a power of ten
     log_loss = float(np.log(loss)) if np.isfinite(loss) else log_loss
     return f"e^{log_loss:.2f}" if np.isfinite(log_loss) else f"above e^{LARGEST_EXPONENT}"
 

@@ -11,7 +11,8 @@ from selenium.webdriver.common.keys import Keys
 
 import isopursuit as ip
 from isopursuit.datasets import load_wine
-from isopursuit.report import write_report
+from isopursuit.manifold.ethanol import load_ethanol
+from isopursuit.report import write_coordinates_report, write_report
 
 pytestmark = [pytest.mark.needs("selenium"), needs_browser]
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=document.title="owned">"\' $\\frac{'
@@ -167,6 +168,32 @@ def test_it_prints_on_white_paper_without_loss(browser, address):
     )
     assert clipped == 0
     save(browser, "report-print.png")
+
+
+@pytest.fixture(scope="module")
+def coordinates(tmp_path_factory):
+    """The address of a page about ethanol's torsions, whose pictures hold images."""
+    found = ip.find_coordinates(load_ethanol(), 3, atoms="all", frames=30, seed=1)
+    path = write_coordinates_report(found, tmp_path_factory.mktemp("coordinates") / "ethanol.html")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_of_coordinates_fits_its_window_and_shows_its_images(browser, coordinates, width, scheme):
+    browser.get_log("browser")
+    show(browser, coordinates, width, scheme)
+    assert browser.get_log("browser") == []
+    inside, total = widths(browser)
+    assert total <= inside == width
+    images, broken = browser.execute_async_script(
+        "const done = arguments[0], all = [...document.querySelectorAll('svg image')];"
+        "Promise.allSettled(all.map(e => { const i = new Image(); i.src = e.href.baseVal; return i.decode(); }))"
+        ".then(r => done([all.length, r.filter(x => x.status === 'rejected').length]))"
+    )
+    assert images >= 6  # three pictures of the manifold and three planes
+    assert broken == 0
+    save(browser, f"coordinates-{width}-{scheme}.png")
 
 
 def brightness(colour):

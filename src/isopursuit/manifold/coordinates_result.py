@@ -20,7 +20,7 @@ from isopursuit.manifold.tables import as_table_path, table_content
 from isopursuit.outputs import check_writable, write_whole
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.rank import spectrum
-from isopursuit.results import LogLoss, Valued, loss_text, plain
+from isopursuit.results import LogLoss, loss_text, plain
 from isopursuit.selection import Selection
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class PointLoss:
     log_loss: float
 
     def __str__(self) -> str:
-        return f"{self.number} ({_readable(self)})"
+        return f"{self.number} ({loss_text(self, DIGITS)})"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Coordinates:
 
     def _per_point(self, log_loss: float) -> str:
         """The loss of a typical point for reading, from the logarithm of the loss of all points together."""
-        return _readable(LogLoss(self.selection.aggregate.per_point(log_loss, self.selection.points)))
+        return loss_text(LogLoss(self.selection.aggregate.per_point(log_loss, self.selection.points)), DIGITS)
 
     @property
     def verdict(self) -> str:
@@ -316,8 +316,3 @@ class Coordinates:
             *(f"<p>{views.escape(line)}</p>" for line in self.summary),
             notes=self.notes,
         )
-
-
-def _readable(loss: Valued) -> str:
-    """A loss with four digits, or as a whole number; a power of e where it is large."""
-    return loss_text(loss, DIGITS if loss.loss < 10**DIGITS else 6)

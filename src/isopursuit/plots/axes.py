@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,18 +69,39 @@ def short_names(labels: Sequence[object], longest: int = LONGEST) -> list[str]:
 
 
 def short_heads(labels: Sequence[object]) -> list[str]:
-    """What stands before the first bracket, such as "φ" of "φ (C–N–CA–C)", where that tells labels apart.
+    """Labels in few characters: the first of three forms that no other label has.
 
-    The last word of labels such as "C0–C1–O2–H3 torsion" is left out.
+    They are what stands before the first bracket, such as "φ" of "φ (C–N–CA–C)"; the label without residues; the label.
+    The last word of "C0–C1–O2–H3 torsion" is left out.
 
     Examples
     --------
-    >>> short_heads(["φ (C–N–CA–C)", "ψ (N–CA–C–N)"]), short_heads(["χ (C–C)", "χ (N–C)"])
-    (['φ', 'ψ'], ['χ (C–C)', 'χ (N–C)'])
+    >>> short_heads(["φ (ACE:C–ALA:N–ALA:CA–ALA:C)", "ALA:N–ALA:CA–ALA:C–ALA:O torsion"])
+    ['φ', 'N–CA–C–O']
+    >>> short_heads(["ω (ACE:CH3–ACE:C–ALA:N–ALA:CA)", "ω (ALA:CA–ALA:C–NME:N–NME:CH3)"])
+    ['ω (CH3–C–N–CA)', 'ω (CA–C–N–CH3)']
     """
-    heads = [str(label).split(" (")[0].removesuffix(" torsion").strip() for label in labels]
-    different = len(set(map(str, labels)))
-    return short_names(heads if len(set(heads)) == different and all(heads) else labels)
+    whole = [str(label) for label in labels]
+    forms = {
+        text: (
+            _without_residues(text.split(" (")[0]).removesuffix(" torsion").strip(),
+            _without_residues(text).removesuffix(" torsion"),
+            text,
+        )
+        for text in whole
+    }
+    counts = [Counter(form) for form in zip(*forms.values(), strict=True)]
+    # a label is its own last form, so that there always is one
+    chosen = {
+        text: next((form for form, count in zip(some, counts, strict=True) if form and count[form] == 1), text)
+        for text, some in forms.items()
+    }
+    return short_names([chosen[text] for text in whole])
+
+
+def _without_residues(label: str) -> str:
+    """Atoms without the names of their residues: "N–CA" of "ALA:N–ALA:CA"."""
+    return re.sub(r"\b\w+:(?=\w)", "", label)
 
 
 def name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn: int = 0) -> None:

@@ -273,7 +273,7 @@ def plot_frequencies(
     places = np.arange(len(bars))
     drawn = ax.barh(places, [count / n for _, count in bars], color=SKY)
     ax.bar_label(drawn, [str(count) for _, count in bars], padding=3, fontsize=8)
-    names = [name for name, _ in bars] if kind == "subsets" else short_names([name for name, _ in bars])
+    names = [name for name, _ in bars] if kind == "subsets" else short_heads([name for name, _ in bars])
     ax.set_yticks(places, names, parse_math=False)
     ax.invert_yaxis()
     ax.set_xlim(0, 1.1)

@@ -33,6 +33,7 @@ NAMED = 60  # atoms: in a larger molecule only those of the torsions are named (
 GAP = 0.22  # of a bond's length, that is free at each end for the atom's name (guess)
 BESIDE = 0.35  # of a bond's length, from an axis to what is written beside it (guess)
 TAG = 3  # characters: a longer name of a torsion stands in the legend only (guess)
+AXIS = 32  # characters of a torsion's name beside an axis (as many as fit a picture's height)
 LEGEND = 44  # characters of a torsion's name in the legend (as many as fit a page's width)
 APART = 0.07  # of a bond's length, between the lines of two torsions along the same bond (guess)
 
@@ -72,7 +73,7 @@ def plot_ramachandran(
     ax.set_ylim(-180, 180)
     ax.grid(color=GREY, alpha=0.3, linewidth=0.5)
     ax.set_aspect("equal", adjustable="box")
-    one, two = short_heads(labels)
+    one, two = short_names(labels, AXIS)
     ax.set_xlabel(one, parse_math=False)
     ax.set_ylabel(two, parse_math=False)
     ax.set_title(f"{len(x):,} frames in the plane of two torsions")

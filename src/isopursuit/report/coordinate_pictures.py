@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -94,9 +95,10 @@ def _pointwise(found: Coordinates, noun: str) -> Drawings:
 
 
 def _dimension(found: Coordinates, noun: str) -> Drawings:
+    tangents = found.tangents if found.dimension is None else replace(found.tangents, how="estimated")
     drawings: Drawings = {
         f"The variances of the neighbourhoods of the {noun}s: D is where they fall steeply.": partial(
-            plots.plot_spectra, found.tangents
+            plots.plot_spectra, tangents
         )
     }
     if found.dimension is not None:
