@@ -28,10 +28,10 @@ data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
 topology = sys.argv[2] if len(sys.argv) > 2 else None
 
 # %%
-# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the gradients along them of the ten
-# torsions along bonds of the heavy atoms, and one pair for all frames together, proved to be the best. It is one
-# torsion about each bond of the alpha carbon. Others about the same bond, which end in CB or O instead, are shifted by a
-# nearly constant angle, and their loss is nearly the same.
+# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the gradients along them of the
+# ten torsions along bonds of the heavy atoms, and one pair for all frames together, proved to be the best. It is one
+# torsion about each bond of the alpha carbon. Others about the same bond, which end in CB or O instead, are shifted by
+# a nearly constant angle, and their loss is nearly the same.
 
 print(ip.find_coordinates(data, 2, topology=topology))
 
