@@ -17,13 +17,12 @@ import numpy as np
 from isopursuit.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.dictionary import differentials
+from isopursuit.manifold.dictionary import differentials, of_unit_size
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, rotatable_bonds
 from isopursuit.manifold.shapes import shape_gradients
 from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.matrix import in_unit_stack
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "aggregates.md"
 AGGREGATES = {"sum": "sum", "geometric": "geometric", "trimmed": "trimmed", "0.8": 0.8}
@@ -98,8 +97,7 @@ def draw_matrices(trajectory, rows, D, neighbours):
     for at, bases in zip(draws, estimated, strict=True):
         for kind in KINDS:
             used = spoil(bases, rng) if kind else bases
-            projected = shape_gradients(positions[at], used, rows, frames=at).projected
-            yield kind, in_unit_stack(projected, "median")[0]
+            yield kind, of_unit_size(shape_gradients(positions[at], used, rows, frames=at).projected)
 
 
 def molecule_rows(name, trajectory, bonds, axes):

@@ -3,8 +3,7 @@ Alanine dipeptide: φ and ψ
 ==========================
 
 Which torsions describe how this peptide moves? Every textbook says φ and ψ, the torsions about the two bonds of the
-alpha carbon. Here they are found from a trajectory alone, among the ten torsions along bonds of the heavy atoms, and
-written to a file for PLUMED.
+alpha carbon. Here they are found from a trajectory alone, and written to a file for PLUMED.
 
 ``python examples/alanine_dipeptide.py FILE TOPOLOGY`` takes a trajectory of your own.
 """
@@ -29,10 +28,17 @@ data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
 topology = sys.argv[2] if len(sys.argv) > 2 else None
 
 # %%
-# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the torsions' gradients along
-# them, and one pair for all frames together, proved to be the best.
+# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the gradients along them of the
+# ten torsions along bonds of the heavy atoms, and one pair for all frames together, proved to be the best. It is one
+# torsion about each bond of the alpha carbon. Others about the same bond, which end in CB or O instead, are shifted by
+# a nearly constant angle, and their loss is nearly the same.
 
-found = ip.find_coordinates(data, 2, topology=topology)
+print(ip.find_coordinates(data, 2, topology=topology))
+
+# %%
+# With one torsion for each bond that turns there is no such choice, and those with a name come first: φ and ψ.
+
+found = ip.find_coordinates(data, 2, topology=topology, dictionary="rotatable")
 print(found)
 
 # %%
