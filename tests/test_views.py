@@ -48,7 +48,7 @@ def test_a_large_loss_is_shown_as_a_power_of_e_everywhere(X):
         assert "e^27.10" in text
         assert "e+11" not in text
     assert "e^26.74" in search._repr_html_()  # the bound
-    assert (loss_text(1e6), loss_text(1.01e6), loss_text(-3.0)) == ("1e+06", "e^13.83", "-3")
+    assert (loss_text(1e6), loss_text(1.01e6), loss_text(-3.0)) == ("1000000", "e^13.83", "-3")
     assert loss_text(replace(search, loss=np.inf, log_loss=2000.0)) == "e^2000.00"
 
 

@@ -100,7 +100,6 @@ class _Tree:
                 return not clock.expired
             with_this = np.append(chosen, columns[j]).astype(np.int32)
             self.pairs[columns[j], columns[j + 1 :]] = self.kernel.bounds(with_this, columns[j + 1 :], self.k, limit)
-            self.nodes += 1
         self.pairs = np.maximum(self.pairs, self.pairs.T)
         self.heap = []
         possible = self.pairs[np.ix_(columns, columns)] < limit
