@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import NonFiniteError, ParameterError, ShapeError
 from isopursuit.manifold.checks import FEW, FLAT, NO_GAP, STRETCHED, check_points
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.synthetic import swiss_roll
@@ -129,3 +129,15 @@ def test_what_does_not_fit_is_refused():
         check_points(np.ones((4, 2, 5)))
     with pytest.raises(ShapeError, match=r"expected \(4, 2, P\)"):
         check_points(np.ones((3, 2, 5)), spaces)
+    with pytest.raises(ShapeError, match="expected"):
+        check_points(np.ones((4, 2, 0)), spaces)
+    with pytest.raises(NonFiniteError, match="point 2"):
+        check_points(np.where(np.arange(4)[:, None, None] == 2, np.nan, np.ones((4, 2, 5))), spaces)
+
+
+@pytest.mark.parametrize("c", [0.01, 12.0])
+def test_exponents_beyond_those_of_the_exact_search_are_checked_too(c):
+    spaces = tangent_spaces(swiss_roll(300).points, range(4), D=2, neighbours=20)
+    checks = check_points(np.tile(np.eye(2), (4, 1, 1)), spaces, c=c)
+    np.testing.assert_allclose(checks.own_log_losses, np.log(2))
+    assert not checks.kinds[STRETCHED].any()

@@ -11,6 +11,7 @@ from proofs import prove
 
 import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.search._joint import JointKernel
 
 seeds = st.integers(0, 2**32 - 1)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
@@ -358,3 +359,26 @@ def test_a_stack_whose_first_starts_are_singular_is_searched_all_the_same():
     X = rng.integers(-1, 2, (10, 3, 14)).astype(float)
     X = X[:, :, X.any(axis=1).all(axis=0)]
     assert ip.exact_search(X).loss == pytest.approx(ip.brute_search(X).loss)
+
+
+def test_floors_beside_one_of_1e17_are_not_overestimated():
+    """A subset that is better than the limit is never ruled out, whatever the points that are left out cost."""
+    for n, bad in itertools.product(range(6, 20), (0.0245, 0.025, 0.0255)):
+        X = np.full((n, 2, 1), 1.5)
+        X[0], X[1] = 0.02, bad
+        X[:, 1] *= 1.0001
+        kernel = JointKernel(X, 1.0, False, 2, True)
+        first, second = np.array([0], np.int32), np.array([1], np.int32)
+        t = X[:, :, 0].min(axis=1)
+        kernel.set_floors((np.exp(t) + np.exp(1 / t)) / (2 * np.e) * (1 - 1e-3))
+        kernel.linearize(second, 0.0)
+        bounds = kernel.bounds(np.zeros(0, np.int32), first, 1, kernel.loss(second))
+        assert bounds[0] <= kernel.loss(first)
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e120])
+def test_pairs_of_columns_are_compared_at_any_length_that_float64_can_square(scale):
+    X = points(0, 3, 2, 12) * scale
+    kernel = JointKernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), 0.01, False, 0, False)
+    losses = [ip.log_isometry_loss(x[:, [3, 7]], 0.01) for x in X]
+    assert kernel.loss(np.array([3, 7], np.int32)) == pytest.approx(np.logaddexp.reduce(losses))

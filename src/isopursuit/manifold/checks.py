@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array, Indices, Mask
-from isopursuit.errors import InputError, ParameterError, ShapeError
-from isopursuit.loss.penalty import log_penalty, to_loss
+from isopursuit.errors import InputError, NonFiniteError, ParameterError, ShapeError
+from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_penalty, to_loss
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.parameters import as_exponent
 from isopursuit.results import loss_text
 from isopursuit.search.exact import exact_search
+from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.threads import on_one_blas_thread
 
@@ -145,11 +146,15 @@ def check_points(
     own: Array | None = None
     if found is not None:
         matrices = np.asarray(getattr(found, "matrices", found), dtype=np.float64)
-        if matrices.ndim != 3 or matrices.shape[:2] != (len(spaces.bases), spaces.dimension):
+        expected = (len(spaces.bases), spaces.dimension)
+        if matrices.ndim != 3 or matrices.shape[:2] != expected or not matrices.shape[2]:
             raise ShapeError(
                 f"matrices has shape {matrices.shape}; expected ({len(spaces.bases)}, {spaces.dimension}, P), one for "
                 "each tangent space."
             )
+        broken = ~np.isfinite(matrices).all(axis=(1, 2))
+        if broken.any():
+            raise NonFiniteError(f"The matrix at point {int(broken.argmax())} has entries that are NaN or infinite.")
         c = as_exponent(c)
         limit = _far(spaces.dimension, c)
         own = np.empty(len(matrices))
@@ -247,6 +252,8 @@ def _own_log_loss(X: Array, c: float, limit: float) -> float:
     far from isometric, that of the greedy one.
     """
     try:
+        if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:  # what the exact search takes
+            return exchange_search(X, c, time_limit=SECONDS).log_loss
         if X.shape[1] > FEW_COLUMNS:
             greedy = greedy_search(X, c).log_loss
             if greedy <= limit:

@@ -11,6 +11,7 @@ At each point the loss of k columns is at least that of any j of them plus k - j
 from libc.math cimport INFINITY, exp, fabs, fmax, log, sqrt
 from libc.string cimport memcpy
 
+from heapq import heappush, heappushpop
 from time import perf_counter
 
 import numpy as np
@@ -47,7 +48,7 @@ cdef int spectrum(const Points* at, int i, const int* subset, int size, double* 
     cdef const double* columns = at.columns + <size_t> i * at.P * at.D
     cdef const double* a = columns + <size_t> subset[0] * at.D
     cdef const double* b
-    cdef double aa, ratio, zz = 0, top, difference
+    cdef double aa, ratio, zz = 0, half, volume, difference
     cdef int j, D = at.D
     if size > 2:
         for j in range(size):
@@ -65,9 +66,10 @@ cdef int spectrum(const Points* at, int i, const int* subset, int size, double* 
     for j in range(D):
         difference = b[j] - ratio * a[j]
         zz += difference * difference
-    top = 0.5 * (aa + dot(b, b, D))
-    top += sqrt(fmax(top * top - aa * zz, 0.0))
-    values[0], values[1] = sqrt(top), sqrt(aa * zz / top)
+    # no square of them is formed: lengths may be as short as float64 can square once
+    half, volume = 0.5 * (aa + dot(b, b, D)), sqrt(aa) * sqrt(zz)
+    values[0] = sqrt(half + sqrt(fmax(half - volume, 0.0)) * sqrt(half + volume))
+    values[1] = volume / values[0]
     return 0
 
 
@@ -77,7 +79,7 @@ cdef double log_loss_at(const Points* at, int i, const int* subset, int size, bi
     cdef double total = 0, error
     cdef int j
     if spectrum(at, i, subset, size, values) != 0:
-        return INFINITY
+        return log(size) if least else INFINITY
     if least:
         error = 2 * at.D * SINGULAR_VALUE_ERROR * values[0]
         for j in range(size):
@@ -215,14 +217,17 @@ cdef class JointKernel:
             self.sum_floors()
 
     def sum_floors(self):
-        # what the points from the j-th visited on cost at least, without those that may be left out
+        # what the points from the j-th visited on cost at least, without those that may be left out; nothing is
+        # subtracted, because a sum with a floor of 1e17 does not hold the others
         floors = np.asarray(self.least)[np.asarray(self.order)]
-        values = (floors if self.at.geometric else np.exp(floors))[::-1]
-        rest = np.concatenate([[0.0], np.cumsum(values)])
-        if self.at.left_out:
-            for j in range(1, len(rest)):
-                rest[j] -= np.sort(values[:j])[-self.at.left_out:].sum()
-        self.rest = np.ascontiguousarray(np.maximum(rest[::-1], 0.0))
+        values = (floors if self.at.geometric else np.exp(floors)).tolist()
+        rest, highest = np.zeros(self.at.n + 1), []
+        for j in reversed(range(self.at.n)):
+            if len(highest) < self.at.left_out:
+                heappush(highest, values[j])
+            else:
+                rest[j] = rest[j + 1] + heappushpop(highest, values[j])
+        self.rest = rest
         self.at.rest = &self.rest[0]
 
     def loss(self, const int[::1] subset):
