@@ -102,7 +102,8 @@ def select(
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         "auto" chooses: "exact" if that proves the best of all columns within a few seconds; else "two-stage" if that
         ends with a proof and the pursuit leaves the best subset known; else, or where X is large, "exchange", with the
-        bound that is known. The answer says which ran (`Selection.method`) and why (`Selection.reason`).
+        bound that is known (at many points "exact" goes on). The answer says which ran (`Selection.method`) and why
+        (`Selection.reason`).
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
         found and proved. Orthonormal columns present in X are always in that set, and returned if the search finishes.
         Where the pursuit can hardly prune (k far below D, columns of one length) exchange search answers.
@@ -120,7 +121,8 @@ def select(
         How the losses at many points become one number, which is then minimized, and proved least. "sum": the paper's;
         one point whose columns are nearly dependent can decide it. "geometric": their geometric mean, which counts the
         logarithm of each loss. "trimmed": the mean of the 90 % of the points with the lowest losses; a number is
-        another share than 0.9.
+        another share than 0.9. A column that is zero at any point cannot be picked, and at every point k columns must
+        be independent, also where that point would be left out.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked; of a source numbers.
     normalization : {"symmetric", "logarithmic"} or callable
@@ -214,6 +216,9 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     pruned = _try_two_stage(problem, options, clock, first)
     if isinstance(pruned, Outcome):
         return pruned
+    if n > 1:  # at many points an exact search also finds more than kicks do
+        found = exact(pool, replace(settings, start=first.indices), clock)
+        return Outcome(found, method="exact", reason=f"a search of all columns went on, since {pruned}")
     return _exchanged(pool, options, clock, first, f"no proof within a few seconds, and {pruned}")
 
 
@@ -226,7 +231,7 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     part = clock.within(TIED_SHARE * clock.remaining)
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
-    except RangeError:
+    except (RangeError, RankError):
         return "the pursuit cannot prune here"
     if problem.k < problem.rows and not pursuit.prunes:
         return _too_many_tied(problem, pursuit)

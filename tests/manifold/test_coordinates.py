@@ -293,3 +293,16 @@ def test_the_unit_of_a_dictionary_is_that_of_differentials(roll):
     expected = differentials(roll.dictionary.take(at), spaces)
     np.testing.assert_array_equal(found.matrices.matrices, expected.matrices)
     assert found.selection.unit == str(expected.unit_length)
+
+
+def test_a_point_where_all_functions_stand_still_is_left_out_and_named():
+    roll = swiss_roll(1000, noise=0.05)
+    gradients = roll.dictionary.gradients.copy()
+    gradients[7] = 0.0
+    dictionary = as_dictionary(gradients, roll.dictionary.labels, roll.dictionary.values)
+    found = ip.find_coordinates(roll.points, 2, dictionary=dictionary, frames=range(40))
+    assert sorted(found.labels) == ["arc length", "height"]
+    assert not found.used[7]
+    assert found.used.sum() == 39
+    assert any("left out" in note and "(7)" in note for note in found.notes)
+    assert found.values().shape == (1000, 2)

@@ -183,7 +183,7 @@ def test_files_of_simulations_are_read_with_their_topology(mda, peptide, tmp_pat
     if kind == "pdb":
         np.testing.assert_array_equal(load_trajectory(path).positions, read.positions)
     else:
-        with pytest.raises(FileError, match=r"holds positions but not which atoms.*topology=.*--topology"):
+        with pytest.raises(FileError, match=r"holds positions but not which atoms.*topology="):
             load_trajectory(path)
 
 

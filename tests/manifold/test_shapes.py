@@ -131,5 +131,5 @@ def test_dictionaries_by_name():
     with pytest.raises(ParameterError, match="Use 'bonds', 'rotatable', 'all'"):
         torsion_matrices(few, [0], torsions="some")
     water = Trajectory(ethanol.positions[:30, [2, 0, 8]], [8, 6, 1])
-    with pytest.raises(ParameterError, match="no torsion of this kind"):
+    with pytest.raises(ParameterError, match="no torsion of the kind 'bonds'"):
         torsion_matrices(water, [0], neighbours=20)

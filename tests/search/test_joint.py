@@ -382,3 +382,14 @@ def test_pairs_of_columns_are_compared_at_any_length_that_float64_can_square(sca
     kernel = JointKernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), 0.01, False, 0, False)
     losses = [ip.log_isometry_loss(x[:, [3, 7]], 0.01) for x in X]
     assert kernel.loss(np.array([3, 7], np.int32)) == pytest.approx(np.logaddexp.reduce(losses))
+
+
+def test_many_columns_at_many_points_begin_with_those_that_are_good_by_themselves():
+    """An orthonormal set hides among thousands of columns whose lengths change from point to point."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3, 3000)) * np.exp(rng.normal(size=(20, 1, 3000)))
+    X[:, :, [11, 1502, 2900]] = np.linalg.qr(rng.normal(size=(20, 3, 3)))[0]
+    for search in (ip.exchange_search, ip.exact_search):
+        found = search(X, time_limit=20)
+        assert found.indices.tolist() == [11, 1502, 2900]
+        assert found.loss == pytest.approx(60)

@@ -15,6 +15,8 @@ from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optio
 from isopursuit.outputs import check_writable, discard_drafts, write_whole
 from isopursuit_command import interrupts
 
+SLOW_FILES = (".html", ".htm", ".png", ".svg", ".pdf")  # which an interrupted command has no time for
+
 Contents = Mapping[Path, Callable[[], str | bytes]]  # what makes the content of each file to write
 
 
@@ -115,7 +117,7 @@ def check_outputs(source: Path | None, **outputs: Path | None) -> None:
 
 
 def save(files: Contents, done: str = "", *, quiet: bool = False) -> None:
-    """Write the files that were asked for, after what is `done`; only JSON if the command was interrupted."""
+    """Write the files that were asked for, after what is `done`; no pictures if the command was interrupted."""
     left = list(files)
 
     def known() -> str:
@@ -123,7 +125,7 @@ def save(files: Contents, done: str = "", *, quiet: bool = False) -> None:
 
     interrupts.known = known
     for path, content in files.items():
-        if interrupts.status and path.suffix.lower() != ".json":
+        if interrupts.status and path.suffix.lower() in SLOW_FILES:
             continue
         write_whole(path, content())
         left.remove(path)

@@ -140,8 +140,13 @@ class StageWatch:
     def __init__(self) -> None:
         self.clock = Clock.of(None)
         self.line = ""
+        self.best: list[str] = []
         self.live = sys.stderr.isatty()
         self.shown = False
+
+    def picked(self, labels: Sequence[object]) -> None:
+        """Keep the best functions so far."""
+        self.best = [printable(label) for label in labels]
 
     def __enter__(self) -> StageWatch:
         interrupts.known = self.known
@@ -160,7 +165,9 @@ class StageWatch:
             write_line(f"{self.line}  ({self.clock.seconds:.0f} s)")
 
     def known(self) -> str:
-        """How far the work is."""
+        """The best functions so far, or how far the work is."""
+        if self.best:
+            return f"{self.line.removeprefix(SEARCHING).lstrip(', ')}; the best so far: {', '.join(self.best)}"
         return f"no coordinates yet ({self.line})" if self.line else "nothing was found yet"
 
 

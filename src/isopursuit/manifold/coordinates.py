@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import AggregateOption, Array, Indices, Mask, Method, Unit
+from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.manifold.checks import PointChecks, check_points
@@ -37,8 +38,12 @@ from isopursuit.manifold.torsions import torsion_rows
 from isopursuit.manifold.trajectory import Trajectory, as_trajectory
 from isopursuit.matrix import as_matrix
 from isopursuit.parameters import is_whole
+from isopursuit.rank import direction_rank
 from isopursuit.select import select
+from isopursuit.selection import Selection
 
+FAR = 10.0  # times the ideal loss: a direction is then stretched or shrunk more than threefold (derived: g(3.9) = 10)
+NAMED = 8  # points that a note names (guess)
 CHECK_SHARE = 0.3  # of the remaining time, that checks of the points may take (guess: a second or two is usual)
 
 
@@ -229,9 +234,9 @@ def _dimension(
 def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> Coordinates:
     """Check the points, leave out those that are to be, and select."""
     checks, notes = _check(prepared, options.c, stages)
-    used, more = _used(checks, options.leave_out)
+    used, more = _used(prepared, checks, options.leave_out)
     matrices = _in_unit_of(prepared.matrices, used)
-    share = 1 / int(used.sum()) if options.aggregate == "sum" else 1.0  # of a point in the loss
+    share = 1 / int(used.sum()) if as_aggregate(options.aggregate).name == "sum" else 1.0  # of a point in the loss
 
     selection = select(
         matrices.take(used),
@@ -239,7 +244,7 @@ def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> 
         method=options.method,
         aggregate=options.aggregate,
         time_limit=stages.clock.remaining_limit,
-        callback=partial(stages.searching, share),
+        callback=partial(stages.searching, share, matrices.labels),
     )
     return Coordinates(
         selection,
@@ -250,7 +255,17 @@ def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> 
         checks,
         prepared.evidence,
         seconds=stages.clock.seconds,
-        notes=(*notes, *more, *selection.notes),
+        notes=(*notes, *more, *_far_note(selection), *selection.notes),
+    )
+
+
+def _far_note(selection: Selection) -> tuple[str, ...]:
+    """What to say where the loss of a typical point is far from ideal."""
+    if not selection.loss_per_point > FAR * selection.k:
+        return ()
+    return (
+        "the loss is far from ideal: at many points these functions are not coordinates. Try another D, other "
+        "functions, or more neighbours.",
     )
 
 
@@ -278,12 +293,18 @@ def _check(prepared: _Prepared, c: float, stages: Stages) -> tuple[PointChecks, 
         return check_points(prepared.tangents), (note,)
 
 
-def _used(checks: PointChecks, leave_out: bool) -> tuple[Mask, tuple[str, ...]]:
-    """Which points the selection counts, and a note where most are undetermined."""
-    determined = ~checks.undetermined
+def _used(prepared: _Prepared, checks: PointChecks, leave_out: bool) -> tuple[Mask, tuple[str, ...]]:
+    """Which points the selection counts, and notes: those without D independent functions never count."""
+    D = prepared.tangents.dimension
+    full = np.array([direction_rank(one) >= D for one in prepared.matrices.matrices])
+    determined = full & ~checks.undetermined
     notes = ("most points are undetermined: try more neighbours, or another D.",) if determined.mean() < 0.5 else ()
+    if full.any() and not full.all():
+        some = ", ".join(map(str, prepared.at[~full][:NAMED].tolist()))
+        notes += (f"left out, since no {D} functions are independent there: {int((~full).sum())} points ({some}).",)
+    full = full if full.any() else np.ones_like(full)
     if not leave_out:
-        return np.ones_like(determined), notes
+        return full, notes
     if not determined.any():
-        return np.ones_like(determined), (*notes, "no point is determined, so none was left out.")
+        return full, (*notes, "no point is determined, so none was left out.")
     return determined, notes

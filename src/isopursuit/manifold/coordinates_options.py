@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from isopursuit._types import AggregateOption, Indices, Method, Unit
+from isopursuit._types import AggregateOption, Indices, Labels, Method, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, StoppedError
@@ -117,10 +117,16 @@ class Stages:
                 "picked. Pass a longer time limit, fewer frames, or fewer atoms."
             )
 
-    def searching(self, share: float, now: SearchProgress) -> bool:
-        """Report a running search, of whose loss a point has this share; True to stop it."""
+    def searching(self, share: float, labels: Labels, now: SearchProgress) -> bool:
+        """Report a running search, of whose loss a point has this share; True to stop it.
+
+        A callback that has a method `picked` is given the labels of the best functions so far.
+        """
         if self.callback is None:
             return False
+        picked = getattr(self.callback, "picked", None)
+        if picked is not None:
+            picked([labels[i] for i in now.indices.tolist()])
         gap = f", {within(now.gap)}" if now.gap <= USEFUL else ""
         stage = f"{SEARCHING}, best loss per point {loss_text(share * now.incumbent, 4)}{gap}"
         total = 0 if self.clock.limit is None else round(self.clock.limit)

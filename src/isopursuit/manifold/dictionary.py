@@ -145,15 +145,39 @@ def evaluate_dictionary(
     return _checked(found, values, names, places.shape)
 
 
-def as_dictionary(gradients: Dictionary | ArrayLike, labels: Sequence[Label] | None = None) -> Dictionary:
-    """A dictionary from an array of gradients (n, B, P) that the caller has already."""
+def as_dictionary(
+    gradients: Dictionary | ArrayLike, labels: Sequence[Label] | None = None, values: ArrayLike | None = None
+) -> Dictionary:
+    """A dictionary from gradients that the caller has already, by finite differences for example.
+
+    Parameters
+    ----------
+    gradients : array_like (n, B, P)
+        At n points in B dimensions, the gradients of P functions: ``gradients[i, :, p]`` is that of function p at
+        point i.
+    labels : sequence, optional
+        The names of the functions; numbers if not given.
+    values : array_like (n, P), optional
+        The functions at the points, for tables and pictures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(50, 3))
+    >>> radius = lambda x: np.linalg.norm(x, axis=1)
+    >>> step = 1e-6 * np.eye(3)
+    >>> slopes = np.stack([(radius(points + one) - radius(points - one)) / 2e-6 for one in step], axis=1)
+    >>> as_dictionary(slopes[:, :, None], ["radius"], radius(points)[:, None]).gradients.shape
+    (50, 3, 1)
+    """
     if isinstance(gradients, Dictionary):
         return gradients
     array = np.asarray(gradients, dtype=np.float64)
     if array.ndim != 3:
         raise ShapeError(f"gradients has shape {array.shape}; expected (n, B, P): points, coordinates, functions.")
     names = tuple(range(array.shape[2])) if labels is None else tuple(labels)
-    return _checked(array, None, names, array.shape[:2])
+    known = None if values is None else np.asarray(values, dtype=np.float64)
+    return _checked(array, known, names, array.shape[:2])
 
 
 def differentials(

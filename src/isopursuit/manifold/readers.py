@@ -34,7 +34,7 @@ def open_file(path: Path, topology: Path | None) -> Frames:
     if topology is None and kind in COORDINATES:
         raise FileError(
             f"{path.name} holds positions but not which atoms they are of. Pass the file that does (.pdb, .gro, .psf, "
-            ".prmtop or another): topology= in Python, --topology on the command line."
+            ".prmtop or another) as the topology: topology=."
         )
     if topology is None and kind not in BY_MDANALYSIS:
         return from_atoms(_read_ase(path), path.name)
@@ -195,7 +195,9 @@ def _mdanalysis_blocks(universe: Any, atoms: Indices, stride: int) -> Generator[
     before = trajectory.frame
     try:
         for first in range(0, len(trajectory), BLOCK * stride):
-            yield _mdanalysis_block(trajectory[first : first + BLOCK * stride : stride], group)
+            with _quiet():
+                steps = trajectory[first : first + BLOCK * stride : stride]
+            yield _mdanalysis_block(steps, group)
     finally:
         with _quiet():
             trajectory[before]

@@ -61,7 +61,8 @@ cdef int spectrum(const Points* at, int i, const int* subset, int size, double* 
     # the eigenvalues of the Gram matrix have sum |a|^2 + |b|^2 and product |a|^2 |z|^2, z what b has off a
     b = columns + <size_t> subset[1] * D
     if aa <= 0:
-        return 1
+        values[0], values[1] = sqrt(dot(b, b, D)), 0.0
+        return 0
     ratio = dot(a, b, D) / aa
     for j in range(D):
         difference = b[j] - ratio * a[j]

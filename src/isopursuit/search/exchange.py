@@ -27,6 +27,7 @@ from isopursuit.search.settings import (
     EXACT_KICKS,
     EXACT_STARTS,
     FIRST_PROOF_SHARE,
+    JOINT_KICKS,
     MANY_COLUMNS,
     MANY_SHARE,
     QUICK_KICKS,
@@ -39,7 +40,7 @@ from isopursuit.search.settings import (
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import PairPasses
-from isopursuit.search.stages.points import PointBounds
+from isopursuit.search.stages.points import SAMPLED, PointBounds, SampledSearch
 from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.recombine import Recombine
 from isopursuit.search.stages.source import GreedyPasses, SwapPasses
@@ -195,7 +196,10 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         more = [replace(volumes, starts=2 * starts, again=True)] if kicks else []
         swaps = SwapPasses(starts, kicks, rng, effort.memory)
         return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
-    if kicks == 0 or pool.points > 1:
+    if pool.points > 1:
+        sampled = SampledSearch([LocalSearch(starts, JOINT_KICKS, rng)])
+        return [sampled, LocalSearch(starts, kicks, rng, resume=pool.count > 4 * SAMPLED)]
+    if kicks == 0:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK
     proof = Prove(effort.proof_nodes, effort.workers, short=True)

@@ -25,6 +25,7 @@ from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.swaps import swap_kernel
 
+BLOCK = 64  # candidates bounded in one call: a few milliseconds, so that an interrupt is noticed (guess)
 PAIRED = 4000  # columns: the bounds of all pairs of more would take too much memory (128 MB: derived)
 CLOSED = 1e-10  # branches whose bound is this close to the incumbent, relative to it, are closed (below 1e-9: derived)
 
@@ -154,7 +155,10 @@ class _Tree:
             known = self.pairs[chosen[-1], candidates]
             if known.min(initial=np.inf) > -np.inf:
                 return known
-        return self.kernel.bounds(chosen, candidates, self.k, self._limit)
+        limit, blocks = self._limit, range(0, len(candidates), BLOCK)
+        return np.concatenate(
+            [np.zeros(0), *(self.kernel.bounds(chosen, candidates[i : i + BLOCK], self.k, limit) for i in blocks)]
+        )
 
     def _push(self, chosen: NDArray[np.int32], candidates: NDArray[np.int32], bounds: Array) -> None:
         """Open a branch for each candidate, with those after it that may go with it."""

@@ -58,7 +58,9 @@ class LocalSearch:
         """Offer the subset of every descent to the incumbent."""
         X, positions = _at_hand(pool, incumbent)
         include = np.searchsorted(positions, pool.include).astype(np.intp)
-        begin = np.searchsorted(positions, incumbent.subset).astype(np.intp) if self.resume else None
+        begin = None
+        if self.resume and len(incumbent.subset) == pool.k:
+            begin = np.searchsorted(positions, incumbent.subset).astype(np.intp)
 
         def visit(log_loss: float, subset: Subset) -> bool:
             incumbent.offer(positions[subset], log_loss, "local search")

@@ -1,4 +1,4 @@
-"""At many points: a bound on the loss of any subset at each point, from a search at that point alone."""
+"""At many points: a first search among few columns, and a bound on the loss at each point from a search there."""
 
 from __future__ import annotations
 
@@ -8,14 +8,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit.clock import Clock
-from isopursuit.loss.penalty import to_loss
+from isopursuit.loss.penalty import log_penalty, to_loss
 from isopursuit.search.driver import Stage, run_inner
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.joint import CLOSED
 from isopursuit.search.settings import POINT_SHARE
 
+SAMPLED = 500  # columns of the lowest losses by themselves that are searched first, where there are many more (guess)
 POINT_GAP = 1e-3  # relative; how exactly each point's least loss is found (guess)
+
+
+@dataclass(frozen=True)
+class SampledSearch:
+    """Run the stages `inner` on the columns of the lowest losses by themselves, where there are many more columns."""
+
+    inner: Sequence[Stage]
+    share: float = POINT_SHARE
+
+    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
+        """At many points, for many columns."""
+        return isinstance(pool, ArrayPool) and pool.points > 1 and pool.count > 4 * SAMPLED
+
+    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+        """Offer the best subset of them."""
+        assert isinstance(pool, ArrayPool)
+        lengths = np.linalg.norm(pool.X, axis=1)
+        alone = pool.aggregate.log_total(log_penalty(lengths, pool.c).T)
+        some = np.union1d(np.argsort(alone, kind="stable")[:SAMPLED], pool.include).astype(np.intp)
+        best = incumbent.inside(incumbent.ideal)
+        run_inner(self.inner, pool.among(some), best, clock)
+        if len(best.subset):
+            incumbent.offer(some[best.subset], best.log_loss, "sample")
+        return StopReason.INTERRUPTED if best.stop is StopReason.INTERRUPTED else None
 
 
 @dataclass(frozen=True)
