@@ -204,7 +204,7 @@ def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):
     assert "isopursuit coordinates ethanol.npz" in text
     assert "frames = [0, 200, 400," in text
     for said in (
-        "find_coordinates(trajectory, D=2, frames=frames,",
+        "find_coordinates('ethanol.npz', D=2, frames=frames,",
         "neighbours=100",
         "aggregate=0.9",
         "method='exact'",

@@ -144,7 +144,7 @@ def test_names_and_bonds_that_do_not_fit_are_refused(fields, error, match):
         ([0, 1, 2, 2], "names an atom twice"),
         ([0, 1, 2, 9], "from 0 to 8"),
         ([0.0, 1.0, 2.0, 3.0], "whole numbers"),
-        ("protein", r"atoms='protein' is not known here.*as_trajectory"),
+        ("protein", r"atoms='protein' is not known here.*Selections in words"),
     ],
 )
 def test_selections_that_make_no_molecule_are_refused(atoms, match):

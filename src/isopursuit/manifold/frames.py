@@ -109,7 +109,7 @@ def as_atoms(atoms: object, count: int) -> Indices:
         given = np.flatnonzero(given)
     if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and not 0 <= given.min() <= given.max() < count):
         raise ParameterError(
-            f'atoms={str(atoms)[:60]} must be "heavy", "all", or a list of whole numbers from 0 to {count - 1}.'
+            f'The atoms {str(atoms)[:60]} must be "heavy", "all", or a list of whole numbers from 0 to {count - 1}.'
         )
     if len(np.unique(given)) < len(given):
         raise ParameterError("atoms names an atom twice. Name each atom once.")

@@ -174,7 +174,9 @@ def read_archive(path: Path) -> dict[str, Any]:
                     more = {key: archive[key].tolist() for key in ("names", "residues", "bonds") if key in found}
                     return {"positions": positions.astype(np.float64), "numbers": numbers.astype(np.intp), **more}
     except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        raise FileError(f"{path.name} is not a readable .npz file: {one_line(error)}.") from None
+        # NumPy's own advice for files that are no archives is to load them unsafely
+        why = "it is no NumPy archive" if "pickle" in str(error) else one_line(error)
+        raise FileError(f"{path.name} is not a readable .npz file: {why}.") from None
     known = " or ".join(", ".join(layout) for layout in LAYOUTS)
     raise FileError(f"{path.name} holds {', '.join(found) or 'nothing'}. A trajectory has the arrays {known}.")
 

@@ -89,11 +89,13 @@ class TangentSpaces:
             f"{share:.3g}" for share in (self.spectra / self.totals[:, None]).mean(axis=0)[: self.dimension + 3]
         )
         agree = (self.dimensions == self.dimension).mean()
+        least, largest = int(self.counts.min()), int(self.counts.max())
+        size = f"{least} neighbours each" if least == largest else f"{least} to {largest} neighbours"
         most = int(np.bincount(self.dimensions).argmax())
         others = "" if most == self.dimension else f", {(self.dimensions == most).mean():.0%} D = {most}"
         return (
             f"{len(self.bases)} tangent spaces of dimension {self.dimension} ({self.how}) in {self.bases.shape[1]} "
-            f"dimensions, from {self.counts.min()} to {self.counts.max()} neighbours\n"
+            f"dimensions, from {size}\n"
             f"  shares of the variance: {shares}{', …' if self.spectra.shape[1] > self.dimension + 3 else ''}; "
             f"{agree:.0%} of the neighbourhoods suggest D = {self.dimension}{others}"
         )

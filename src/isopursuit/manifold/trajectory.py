@@ -174,8 +174,8 @@ class Trajectory:
         if isinstance(atoms, str):
             if atoms not in ("heavy", "all"):
                 raise ParameterError(
-                    f'{self._name}atoms={atoms!r} is not known here. Use "heavy", "all" or a list of numbers; '
-                    "`as_trajectory(data, atoms=...)` takes selections in the words of MDAnalysis or mdtraj."
+                    f'{self._name}atoms={atoms!r} is not known here. Use "heavy", "all" or a list of numbers. '
+                    "Selections in words are for objects of MDAnalysis and mdtraj, and for files that MDAnalysis reads."
                 )
             return np.flatnonzero((self.numbers != 1) | (atoms == "all"))
         return as_atoms(atoms, len(self.numbers))

@@ -146,7 +146,9 @@ def _python(found: Coordinates) -> str:
     selection = found.selection
     aggregate = selection.aggregate
     how = f"{aggregate.share:g}" if aggregate.name == "trimmed" else repr(aggregate.name)
-    data = "data, dictionary=dictionary" if found.trajectory is None else "trajectory"
+    data = "data, dictionary=dictionary"
+    if found.trajectory is not None:
+        data = repr(found.trajectory.source) if found.trajectory.source else "trajectory"
     listed = len(found.points) <= REPEATED
     frames = f"frames = [{', '.join(map(str, found.points.tolist()))}]"
     call = (
@@ -154,5 +156,5 @@ def _python(found: Coordinates) -> str:
         f"neighbours={int(np.median(found.tangents.counts))}, aggregate={how}, c={selection.c:g}, "
         f"method={selection.method!r})"
     )
-    lines = [frames, call] if listed else [call]
+    lines = ["import isopursuit", frames, call] if listed else ["import isopursuit", call]
     return "\n".join(fill(line, WIDE, subsequent_indent="    ", break_long_words=False) for line in lines)
