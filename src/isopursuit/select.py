@@ -47,6 +47,7 @@ PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3
+INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
@@ -156,6 +157,8 @@ def select(
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, as_aggregate(aggregate), callback)
     outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
+    if outcome.search.status == "interrupted":
+        clock = clock.within(INTERRUPTED_SECONDS)
     values, found = problem.replacements(outcome.search, options.c, clock)
     outcome = replace(outcome, notes=problem.notes + outcome.notes)
     ran = outcome.method or method
