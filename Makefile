@@ -1,5 +1,5 @@
 # make demo   set up what it needs and run the main job on the embedded Wine data
-# make test   set up a small environment and run the tests that are fast and need nothing more: four minutes on two cores
+# make test   set up a small environment and run the tests that are fast and need nothing more: six minutes on two cores
 # make check  add the optional backends, then the other tests, the site, style and types: what a change must pass beside make test
 # make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run

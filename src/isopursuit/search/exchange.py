@@ -40,7 +40,7 @@ from isopursuit.search.settings import (
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import PairPasses
-from isopursuit.search.stages.points import SAMPLED, PointBounds, SampledSearch
+from isopursuit.search.stages.points import SAMPLED_FROM, PointBounds, SampledSearch
 from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.recombine import Recombine
 from isopursuit.search.stages.source import GreedyPasses, SwapPasses
@@ -198,7 +198,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
     if pool.points > 1:
         sampled = SampledSearch([LocalSearch(starts, JOINT_KICKS, rng)])
-        return [sampled, LocalSearch(starts, kicks, rng, resume=pool.count > 4 * SAMPLED)]
+        return [sampled, LocalSearch(starts, kicks, rng, resume=pool.count > SAMPLED_FROM)]
     if kicks == 0:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK

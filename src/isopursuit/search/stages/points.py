@@ -15,7 +15,8 @@ from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.joint import CLOSED
 from isopursuit.search.settings import POINT_SHARE
 
-SAMPLED = 500  # columns of the lowest losses by themselves that are searched first, where there are many more (guess)
+SAMPLED = 500  # columns of the lowest losses by themselves that are searched first (guess)
+SAMPLED_FROM = 4 * SAMPLED  # columns: so many more than that, and the search of all takes much longer (guess)
 POINT_GAP = 1e-3  # relative; how exactly each point's least loss is found (guess)
 
 
@@ -28,7 +29,7 @@ class SampledSearch:
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """At many points, for many columns."""
-        return isinstance(pool, ArrayPool) and pool.points > 1 and pool.count > 4 * SAMPLED
+        return isinstance(pool, ArrayPool) and pool.points > 1 and pool.count > SAMPLED_FROM
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Offer the best subset of them."""
