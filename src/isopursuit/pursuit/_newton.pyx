@@ -3,23 +3,30 @@
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dgemm, dsymv
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
+from isopursuit.pursuit._dense cimport (
+    FEW_ROWS, cholesky_few, cholesky_solve_few, hessian_few_rows, lower_products, pair_features,
+)
 from isopursuit.pursuit._program cimport (
     BLOCK, Program, State, evaluate_state, free_state, largest, new_state, relative_gap, rescale, restrict,
 )
 
 cdef double ONE = 1.0, ZERO = 0.0
 cdef int UNIT = 1
+cdef enum:
+    FEW_COLUMNS = 32  # columns up to which a plain loop is faster than LAPACK (measured with benchmarks/test_pursuit.py)
 
 
 cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogil:
-    """H = 2 Σ_i (XᵀM⁻¹X) ∘ (XᵀM⁻¹YYᵀM⁻¹X), both triangles; `buffer` holds 2·BLOCK·m numbers."""
-    cdef int i, j, a, b, width, height, m = A.m, D = A.D, r = A.r
+    """H = 2 Σ_i (XᵀM⁻¹X) ∘ (XᵀM⁻¹YYᵀM⁻¹X), the lower triangle; `buffer` holds 2·BLOCK·m numbers."""
+    cdef int i, j, width, height, m = A.m, D = A.D, r = A.r
     cdef double* K = buffer
     cdef double* L = buffer + <size_t> BLOCK * m
-    cdef double* column
+    if A.n == 1 and A.y == NULL and D <= FEW_ROWS and m <= FEW_COLUMNS:
+        hessian_few_rows(D, m, A.x, s.v, H)
+        return
     j = 0
     while j < m:
         width = min(BLOCK, m - j)
@@ -29,52 +36,29 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
                   <double*> A.x + (<size_t> i * m + j) * D, &D, &ZERO, K, &height)
             dgemm("T", "N", &height, &width, &r, &ONE, s.u + (<size_t> i * m + j) * r, &r,
                   s.u + (<size_t> i * m + j) * r, &r, &ZERO, L, &height)
-            for b in range(width):
-                column = H + <size_t> (j + b) * m + j
-                for a in range(b, height):
-                    if i == 0:
-                        column[a] = 2 * K[<size_t> b * height + a] * L[<size_t> b * height + a]
-                    else:
-                        column[a] += 2 * K[<size_t> b * height + a] * L[<size_t> b * height + a]
+            lower_products(m, height, width, K, L, H + <size_t> j * m + j, i > 0)
         j += BLOCK
-    for b in range(m):
-        for a in range(b + 1, m):
-            H[<size_t> a * m + b] = H[<size_t> b * m + a]
 
 
-cdef int factorize(int m, double* H, const double* shift, double* diagonal, int attempts) noexcept nogil:
-    """Cholesky of H + diag(shift) in the lower triangle of H; the upper one keeps H, `diagonal` its diagonal.
+cdef int factorize(int m, double* H) noexcept nogil:
+    """Cholesky in the lower triangle of H; nonzero where that fails.
 
-    A second attempt shifts the diagonal by 1e-11 of its largest entry. LAPACK prints a message where m = 0: that is a failure here."""
-    cdef int a, b, info, attempt
-    cdef double jitter = 0, top = 0
+    LAPACK prints a message where m = 0: that is a failure here."""
+    cdef int info
     if m < 1:
         return 1
-    for a in range(m):
-        diagonal[a] = H[<size_t> a * m + a]
-        top = fmax(top, diagonal[a])
-    for attempt in range(attempts):
-        for b in range(m):
-            for a in range(b + 1, m):
-                H[<size_t> b * m + a] = H[<size_t> a * m + b]
-            H[<size_t> b * m + b] = diagonal[b] + shift[b] + jitter
-        dpotrf("L", &m, H, &m, &info)
-        if info == 0:
-            return 0
-        jitter = 1e-11 * top
-    return 1
+    if m <= FEW_COLUMNS:
+        return cholesky_few(m, H)
+    dpotrf("L", &m, H, &m, &info)
+    return info
 
 
 cdef void solve_factored(int m, double* H, double* b) noexcept nogil:
     cdef int info
-    dpotrs("L", &m, &UNIT, H, &m, b, &m, &info)
-
-
-cdef void hessian_times(int m, double* H, const double* diagonal, const double* d, double* out) noexcept nogil:
-    cdef int a
-    dsymv("U", &m, &ONE, H, &m, <double*> d, &UNIT, &ZERO, out, &UNIT)
-    for a in range(m):
-        out[a] += (diagonal[a] - H[<size_t> a * m + a]) * d[a]
+    if m <= FEW_COLUMNS:
+        cholesky_solve_few(m, H, b)
+    else:
+        dpotrs("L", &m, &UNIT, H, &m, b, &m, &info)
 
 
 cdef double longest_step(int m, const double* x, const double* d) noexcept nogil:
@@ -135,8 +119,10 @@ cdef struct Interior:
     int* place            # of each column that is left, its number in the whole program
     int* keep             # workspace of `squeeze`
     double* x             # the columns that are left, once some were dropped
-    double* H             # (m, m), allocated at the first step
-    double* buffer        # workspace of `hessian`
+    bint pairs            # whether steps are solved for pairs of rows
+    size_t room           # how many numbers `H` has room for
+    double* H             # (m, m) or (N, N), factorized; followed by workspace
+    double* F             # (N, m) features of the columns, where steps are solved for pairs
     double* vectors       # what the following point into
     double* now           # weights
     double* slack         # s = 1 − q, kept positive
@@ -144,9 +130,9 @@ cdef struct Interior:
     double* ds
     double* Hd            # H dw
     double* curve         # what q does beyond its tangent
-    double* diagonal      # of H
+    double* right         # what a step is solved for
     double* trial
-    double* shift         # slack / weights
+    double* shift         # slack / weights; its inverse's root, where steps are solved for pairs
 
 
 cdef Interior new_interior(Program* A, const double* w) noexcept nogil:
@@ -157,11 +143,12 @@ cdef Interior new_interior(Program* A, const double* w) noexcept nogil:
     I.ahead = new_state(A)
     I.place = <int*> malloc(m * sizeof(int))
     I.keep = <int*> malloc(m * sizeof(int))
-    I.x = I.H = I.buffer = NULL
+    I.x = I.H = I.F = NULL
+    I.room = 0
     I.vectors = <double*> calloc(9 * m, sizeof(double))
     I.now, I.slack, I.dw = I.vectors, I.vectors + m, I.vectors + 2 * m
     I.ds, I.Hd, I.curve = I.vectors + 3 * m, I.vectors + 4 * m, I.vectors + 5 * m
-    I.diagonal, I.trial, I.shift = I.vectors + 6 * m, I.vectors + 7 * m, I.vectors + 8 * m
+    I.right, I.trial, I.shift = I.vectors + 6 * m, I.vectors + 7 * m, I.vectors + 8 * m
     memcpy(I.now, w, m * sizeof(double))
     for p in range(m):
         I.place[p] = p
@@ -175,7 +162,6 @@ cdef void free_interior(Interior* I) noexcept nogil:
     free(I.keep)
     free(I.x)
     free(I.H)
-    free(I.buffer)
     free(I.vectors)
 
 
@@ -196,18 +182,105 @@ cdef int squeeze_columns(Interior* I) noexcept nogil:
     return evaluate_state(&I.B, I.now, &I.s)
 
 
-cdef int factorize_step(Interior* I) noexcept nogil:
-    """Factorize H + S/W; nonzero where that fails or memory lacks."""
-    cdef int p, m = I.B.m
-    if I.H == NULL:
-        I.H = <double*> malloc(<size_t> m * m * sizeof(double))
-        I.buffer = <double*> malloc(2 * <size_t> BLOCK * m * sizeof(double))
-        if I.H == NULL or I.buffer == NULL:
-            return 1
-    hessian(&I.B, &I.s, I.H, I.buffer)
+cdef double step_cost(Program* A, int count, bint pairs) noexcept nogil:
+    """About how many multiplications and additions one step takes on so many columns."""
+    cdef double m = count, N = 0.5 * A.D * (A.D + 1)
+    if pairs:
+        return N * N * (m + N / 3) + 12 * N * m + 30.0 * A.D * A.D * A.D
+    return m * m * (m / 3 + 2.0 * A.n * (A.D + A.r))
+
+
+cdef bint by_pairs(Program* A, int count) noexcept nogil:
+    """Whether steps on so many columns are cheaper when they are solved for pairs of rows; see `factorize_pairs`."""
+    return A.n == 1 and A.y == NULL and step_cost(A, count, True) < step_cost(A, count, False)
+
+
+cdef int reserve_step(Interior* I, size_t room) noexcept nogil:
+    """Room for so many numbers in `H`; nonzero where memory lacks."""
+    if room > I.room:
+        free(I.H)
+        I.H = <double*> malloc(room * sizeof(double))
+        I.room = room if I.H != NULL else 0
+    return I.H == NULL
+
+
+cdef int factorize_columns(Interior* I) noexcept nogil:
+    """Factorize H + S/W, with the diagonal shifted by 1e-11 of its largest entry if it fails without."""
+    cdef int p, attempt, m = I.B.m
+    cdef double jitter = 0, top
+    if reserve_step(I, (<size_t> m + 2 * BLOCK) * m) != 0:
+        return 1
+    for attempt in range(2):
+        hessian(&I.B, &I.s, I.H, I.H + <size_t> m * m)
+        top = 0
+        for p in range(m):
+            I.shift[p] = I.slack[p] / I.now[p]
+            top = fmax(top, I.H[<size_t> p * m + p])
+            I.H[<size_t> p * m + p] += I.shift[p] + jitter
+        if factorize(m, I.H) == 0:
+            return 0
+        jitter = 1e-11 * top
+    return 1
+
+
+cdef int factorize_pairs(Interior* I) noexcept nogil:
+    """Factorize I + Φ (W/S) Φᵀ, where H = ΦᵀΦ has an entry for each pair of rows instead of each pair of columns.
+
+    In the eigenbasis of M⁻¹, with eigenvalues μ, q falls by Σ_ij μ_i μ_j (μ_i + μ_j) z_i z_j dM_ij when M changes by dM;
+    z is the column there. Column p of Φ has the entries √(μ_i μ_j (μ_i + μ_j)) z_i z_j, those with i ≠ j times √2."""
+    cdef int p, a, b, m = I.B.m, D = I.B.D, N = D * (D + 1) // 2, info, lwork = 1 + 6 * D + 2 * D * D, liwork = 3 + 5 * D
+    cdef double* V
+    cdef double* mu
+    cdef double* c
+    cdef double* Z
+    cdef double* work
+    if reserve_step(I, <size_t> N * N + <size_t> m * (N + D) + <size_t> D * (D + 1) + N + lwork + liwork) != 0:
+        return 1
+    I.F = I.H + <size_t> N * N
+    Z = I.F + <size_t> N * m
+    V = Z + <size_t> D * m
+    mu = V + D * D
+    c = mu + D
+    work = c + N
+    memcpy(V, I.s.inverse, D * D * sizeof(double))
+    dsyevd("V", "L", &D, V, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
+    if info != 0:
+        return 1
+    for b in range(D):
+        for a in range(b, D):
+            c[0] = sqrt((2 if a > b else 1) * mu[a] * mu[b] * (mu[a] + mu[b]))
+            c += 1
+    c -= N
+    dgemm("T", "N", &D, &m, &D, &ONE, V, &D, <double*> I.B.x, &D, &ZERO, Z, &D)
     for p in range(m):
-        I.shift[p] = I.slack[p] / I.now[p]
-    return factorize(m, I.H, I.shift, I.diagonal, 2)
+        I.shift[p] = sqrt(I.now[p] / I.slack[p])
+    pair_features(D, m, Z, c, I.shift, I.F)
+    dsyrk("L", "N", &N, &m, &ONE, I.F, &N, &ZERO, I.H, &N)
+    for p in range(N):
+        I.H[<size_t> p * N + p] += 1
+    return factorize(N, I.H)
+
+
+cdef void solve_step(Interior* I) noexcept nogil:
+    """dw with (H + S/W) dw = `right`, and H dw."""
+    cdef int p, m = I.B.m, N = I.B.D * (I.B.D + 1) // 2
+    cdef double* y
+    if not I.pairs:
+        memcpy(I.dw, I.right, m * sizeof(double))
+        solve_factored(m, I.H, I.dw)
+        for p in range(m):
+            I.Hd[p] = I.right[p] - I.shift[p] * I.dw[p]
+        return
+    # with θ = W/S: H dw = Φᵀ (I + Φ θ Φᵀ)⁻¹ Φ θ r, dw = θ (r − H dw); F = Φ √θ
+    y = I.F + <size_t> N * m
+    for p in range(m):
+        I.dw[p] = I.shift[p] * I.right[p]
+    dgemv("N", &N, &m, &ONE, I.F, &N, I.dw, &UNIT, &ZERO, y, &UNIT)
+    solve_factored(N, I.H, y)
+    dgemv("T", &N, &m, &ONE, I.F, &N, y, &UNIT, &ZERO, I.Hd, &UNIT)
+    for p in range(m):
+        I.Hd[p] /= I.shift[p]
+        I.dw[p] = I.shift[p] * I.shift[p] * (I.right[p] - I.Hd[p])
 
 
 cdef double predict(Interior* I, double mu) noexcept nogil:
@@ -216,9 +289,8 @@ cdef double predict(Interior* I, double mu) noexcept nogil:
     cdef double ap, ad, t, affine = 0
     # (H + S/W) dw = q − 1, ds = 1 − q + H dw − s
     for p in range(m):
-        I.dw[p] = I.s.q[p] - 1
-    solve_factored(m, I.H, I.dw)
-    hessian_times(m, I.H, I.diagonal, I.dw, I.Hd)
+        I.right[p] = I.s.q[p] - 1
+    solve_step(I)
     for p in range(m):
         I.ds[p] = 1 - I.s.q[p] + I.Hd[p] - I.slack[p]
         I.curve[p] = 0
@@ -243,10 +315,8 @@ cdef void correct(Interior* I, double goal, double gap) noexcept nogil:
     cdef int p, m = I.B.m
     cdef double ap, ad, reach = fmax(0.9, 1 - fmin(0.1, gap))
     for p in range(m):
-        I.trial[p] = (goal - I.dw[p] * I.ds[p]) / I.now[p] - (1 - I.s.q[p] - I.curve[p])
-    memcpy(I.dw, I.trial, m * sizeof(double))
-    solve_factored(m, I.H, I.dw)
-    hessian_times(m, I.H, I.diagonal, I.dw, I.Hd)
+        I.right[p] = (goal - I.dw[p] * I.ds[p]) / I.now[p] - (1 - I.s.q[p] - I.curve[p])
+    solve_step(I)
     for p in range(m):
         I.ds[p] = 1 - I.s.q[p] - I.curve[p] + I.Hd[p] - I.slack[p]
     ap = longest_step(m, I.now, I.dw)
@@ -289,22 +359,33 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
                 break
             if squeeze and iteration > 0 and squeeze_columns(&I) != 0:
                 break
-            if factorize_step(&I) != 0:
+            I.pairs = by_pairs(&I.B, I.B.m)
+            if (factorize_pairs(&I) if I.pairs else factorize_columns(&I)) != 0:
                 break
             correct(&I, predict(&I, mu) * mu, gap)
     free_interior(&I)
     return best
 
 
-cdef int possible_columns(Program* A, const double* w, State* s, const double* leverage, int* chosen) noexcept nogil:
+cdef int possible_columns(Program* A, const double* w, State* s, int* chosen) noexcept nogil:
     """The columns with weight that no proof excludes from an optimal solution; returns how many."""
-    cdef int p, count = 0
-    cdef double heaviest = 0, slack = fmax(s.value - s.dual, 1e-15 * s.value)
+    cdef int p, i, a, count = 0
+    cdef size_t place
+    cdef double leverage, own, heaviest = 0, slack = fmax(s.value - s.dual, 1e-15 * s.value)
     for p in range(A.m):
         heaviest = fmax(heaviest, w[p])
     for p in range(A.m):
+        if not w[p] > 1e-13 * heaviest:
+            continue
+        leverage = 0  # max_i xᵀM_i⁻¹x
+        for i in range(A.n):
+            place = (<size_t> i * A.m + p) * A.D
+            own = 0
+            for a in range(A.D):
+                own += A.x[place + a] * s.v[place + a]
+            leverage = fmax(leverage, own)
         # the gap-safe rule: at every optimum √q*_p ≤ √q_p + √((f − dual)·xᵀM⁻¹x), and w*_p > 0 needs q*_p = 1
-        if w[p] > 1e-13 * heaviest and sqrt(s.q[p]) + sqrt(slack * fmax(leverage[p], 0)) >= 1 - 1e-12:
+        if sqrt(s.q[p]) + sqrt(slack * leverage) >= 1 - 1e-12:
             chosen[count] = p
             count += 1
     return count
@@ -320,21 +401,25 @@ cdef bint newton(Program* A, int* chosen, int* count, double* weights, bint* det
     cdef double* x = <double*> malloc(<size_t> A.n * most * A.D * sizeof(double))
     cdef double* H = <double*> malloc(<size_t> most * most * sizeof(double))
     cdef double* buffer = <double*> malloc(2 * <size_t> BLOCK * most * sizeof(double))
-    cdef double* vectors = <double*> calloc(3 * most, sizeof(double))
-    cdef double* step = vectors
-    cdef double* none = vectors + most
-    cdef double* diagonal = vectors + 2 * most
+    cdef double* step = <double*> malloc(2 * most * sizeof(double))
+    cdef double* diagonal = step + most
     cdef Program B = restrict(A, chosen, most, x)
     cdef State t = new_state(&B)
     determined[0] = False
     for turn in range(12):
         if evaluate_state(&B, weights, &t) != 0:
             break
-        hessian(&B, &t, H, buffer)
-        independent = determined[0] = factorize(B.m, H, none, diagonal, 1) == 0
         residual = 0
         for p in range(B.m):
             residual = fmax(residual, fabs(t.q[p] - 1))
+        if previous < 1e-7:                          # one Newton step from 1e-7 reaches rounding
+            converged = True
+            break
+        hessian(&B, &t, H, buffer)
+        for p in range(B.m):
+            diagonal[p] = H[<size_t> p * B.m + p]
+        independent = determined[0] = factorize(B.m, H) == 0
+        for p in range(B.m):
             pivot = H[<size_t> p * B.m + p]
             if pivot * pivot < 1e-11 * diagonal[p]:
                 independent = False
@@ -342,7 +427,7 @@ cdef bint newton(Program* A, int* chosen, int* count, double* weights, bint* det
                 determined[0] = False
         if not independent:
             break
-        if residual < 1e-14 or previous < 1e-7:      # one Newton step from 1e-7 reaches rounding
+        if residual < 1e-14:
             converged = True
             break
         previous = residual
@@ -367,11 +452,11 @@ cdef bint newton(Program* A, int* chosen, int* count, double* weights, bint* det
     free(x)
     free(H)
     free(buffer)
-    free(vectors)
+    free(step)
     return converged
 
 
-cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) noexcept nogil:
+cdef bint polish(Program* A, double* w, State* s, double tol) noexcept nogil:
     """Newton on the columns that no proof excludes, down to rounding, leaving exact zeros elsewhere.
 
     True when those columns' x xᵀ are linearly independent by so much that their weights are determined. The weights
@@ -382,7 +467,7 @@ cdef bint polish(Program* A, double* w, State* s, double* leverage, double tol) 
     cdef int* chosen = <int*> malloc(A.m * sizeof(int))
     cdef double* some
     cdef double* full
-    count = possible_columns(A, w, s, leverage, chosen)
+    count = possible_columns(A, w, s, chosen)
     if count == 0:
         free(chosen)
         return True

@@ -11,6 +11,8 @@ from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
+from isopursuit.pursuit._dense cimport FEW_ROWS, column_squares, invert_few_rows, screen_few_rows
+
 import numpy as np
 
 cdef double ONE = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
@@ -46,7 +48,13 @@ cdef int invert_information(Program* A, const double* w, double* inverse) noexce
     cdef const double* x
     cdef double root
     cdef double* M
-    cdef double* scaled = <double*> malloc(BLOCK * D * sizeof(double))
+    cdef double* scaled
+    if D <= FEW_ROWS:
+        for i in range(A.n):
+            if invert_few_rows(D, A.m, A.x + <Py_ssize_t> i * A.m * D, w, A.ridge, inverse + i * D * D) != 0:
+                return 1
+        return 0
+    scaled = <double*> malloc(BLOCK * D * sizeof(double))
     for i in range(A.n):
         M = inverse + i * D * D
         memset(M, 0, D * D * sizeof(double))
@@ -90,15 +98,15 @@ cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int
         xi = A.x + (<Py_ssize_t> i * A.m + first) * D
         vi = v + <Py_ssize_t> i * count * D
         ui = u + <Py_ssize_t> i * count * r
-        dgemm("N", "N", &D, &count, &D, &ONE, <double*> inverse + i * D * D, &D, <double*> xi, &D, &ZERO, vi, &D)
-        if A.y != NULL:
-            dgemm("N", "N", &r, &count, &D, &ONE, <double*> A.y + i * D * r, &r, vi, &D, &ZERO, ui, &r)
-        for p in range(count):
-            total = 0
-            for a in range(r):
-                total += ui[p * r + a] * ui[p * r + a]
-            q[p] = total if i == 0 else q[p] + total
-            if leverage != NULL:
+        if A.n == 1 and A.y == NULL and D <= FEW_ROWS:
+            screen_few_rows(D, count, inverse, xi, vi, q)
+        else:
+            dgemm("N", "N", &D, &count, &D, &ONE, <double*> inverse + i * D * D, &D, <double*> xi, &D, &ZERO, vi, &D)
+            if A.y != NULL:
+                dgemm("N", "N", &r, &count, &D, &ONE, <double*> A.y + i * D * r, &r, vi, &D, &ZERO, ui, &r)
+            column_squares(r, count, ui, q, i > 0)
+        if leverage != NULL:
+            for p in range(count):
                 total = 0
                 for a in range(D):
                     total += xi[p * D + a] * vi[p * D + a]

@@ -2,53 +2,21 @@
 """The pursuit's solver: coordinate descent finds the columns that matter, Newton's method finishes on those few."""
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
-from scipy.linalg.cython_blas cimport dsymv, dsyr
+from libc.string cimport memcpy, memset
 
-from isopursuit.pursuit._newton cimport interior_point, polish
+from isopursuit.pursuit._dense cimport update_and_multiply
+from isopursuit.pursuit._newton cimport by_pairs, interior_point, polish, step_cost
 from isopursuit.pursuit._program cimport (
-    Program, State, evaluate_state, free_state, judge, largest, new_state, program, relative_gap, rescale, restrict,
-    screen_points, starting,
+    Program, State, evaluate_state, free_state, largest, new_state, program, relative_gap, rescale, restrict, starting,
 )
 
 import numpy as np
 
 cdef enum:
-    PLAIN_LOOP = 20  # rows below which a plain loop is faster than a BLAS call (guess)
     SWEEPS = 4       # coordinate sweeps between two exact evaluations (guess)
     PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of the least so far: rounding (guess)
 
-cdef double ONE = 1.0, ZERO = 0.0
 cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost that sweeps may take first (guess)
-cdef int UNIT = 1
-
-
-cdef inline void symmetric_times(int D, const double* S, const double* x, double* v) noexcept nogil:
-    """v = S x; S symmetric, both triangles valid below PLAIN_LOOP rows, the lower one (column-major) above."""
-    cdef int a, b
-    cdef double t
-    if D >= PLAIN_LOOP:
-        dsymv("L", &D, &ONE, <double*> S, &D, <double*> x, &UNIT, &ZERO, v, &UNIT)
-        return
-    for a in range(D):
-        v[a] = 0
-    for b in range(D):
-        t = x[b]
-        for a in range(D):
-            v[a] += t * S[b * D + a]
-
-
-cdef inline void rank_one(int D, double t, const double* v, double* S) noexcept nogil:
-    """S += t v vᵀ, on the triangles that symmetric_times reads."""
-    cdef int a, b
-    cdef double s
-    if D >= PLAIN_LOOP:
-        dsyr("L", &D, &t, <double*> v, &UNIT, S, &D)
-        return
-    for b in range(D):
-        s = t * v[b]
-        for a in range(D):
-            S[b * D + a] += s * v[a]
 
 
 cdef double exact_step(int n, const double* q, const double* k, double w) noexcept nogil:
@@ -76,37 +44,50 @@ cdef double exact_step(int n, const double* q, const double* k, double w) noexce
     return d
 
 
+cdef int padded(int D) noexcept nogil:
+    """The rows that M⁻¹ has in `sweep`: a multiple of eight, which vector instructions take at once."""
+    return D if D <= 4 else (D + 7) // 8 * 8
+
+
 cdef void sweep(Program* A, double* w, double* inverse, const int* order, int count, double* work) noexcept nogil:
-    """One pass of exact coordinate steps over `order`; M_i⁻¹ follows by Sherman and Morrison."""
-    cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r
+    """One pass of exact coordinate steps over `order`; M_i⁻¹ follows by Sherman and Morrison.
+
+    M_i⁻¹ is updated for one step while it is multiplied by the column of the next, so that it is read once for both."""
+    cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r, height = padded(D)
     cdef double d, t
     cdef double* q = work
     cdef double* k = work + n
-    cdef double* v = work + 2 * n
-    cdef const double* x
-    for j in range(count):
-        p = order[j]
+    cdef double* change = work + 2 * n         # of M_i⁻¹ by the last step: change_i v_i v_iᵀ
+    cdef double* v = work + 3 * n
+    cdef double* ahead = v + n * height
+    cdef double* S = ahead + n * height        # M_i⁻¹ with rows of zeros below
+    cdef double* swapped
+    memset(work, 0, n * (3 + height * (2 + D)) * sizeof(double))
+    for i in range(n * D):
+        memcpy(S + i * height, inverse + i * D, D * sizeof(double))
+    for j in range(count + 1):
+        p = order[min(j, count - 1)]
         for i in range(n):
-            x = A.x + (<Py_ssize_t> i * A.m + p) * D
-            symmetric_times(D, inverse + i * D * D, x, v + i * D)
-            q[i] = k[i] = 0
-            for a in range(D):
-                k[i] += x[a] * v[i * D + a]
-            if A.y == NULL:
-                for a in range(D):
-                    q[i] += v[i * D + a] * v[i * D + a]
-            else:
+            update_and_multiply(D, height, change[i], v + i * height, S + i * height * D,
+                                A.x + (<Py_ssize_t> i * A.m + p) * D, ahead + i * height, &k[i], &q[i])
+            if A.y != NULL:
+                q[i] = 0
                 for b in range(r):
                     t = 0
                     for a in range(D):
-                        t += A.y[(i * D + a) * r + b] * v[i * D + a]
+                        t += A.y[(i * D + a) * r + b] * ahead[i * height + a]
                     q[i] += t * t
+        if j == count:  # the last step's change is made
+            break
+        swapped = v
+        v = ahead
+        ahead = swapped
         d = exact_step(n, q, k, w[p])
-        if d == 0:
-            continue
         w[p] = w[p] + d if d > -w[p] else 0.0
         for i in range(n):
-            rank_one(D, -d / (1 + d * k[i]), v + i * D, inverse + i * D * D)
+            change[i] = -d / (1 + d * k[i])
+    for i in range(n * D):
+        memcpy(inverse + i * D, S + i * height, D * sizeof(double))
 
 
 cdef int in_question(Program* A, const double* w, const double* q, bint few, int* chosen) noexcept nogil:
@@ -172,8 +153,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
     cdef bint independent = False, stop = False
     cdef State s = new_state(A)
     cdef int* order = <int*> malloc(m * sizeof(int))
-    cdef double* work = <double*> malloc((2 * A.n + A.n * D) * sizeof(double))
-    cdef double* leverage = <double*> malloc(m * sizeof(double))
+    cdef double* work = <double*> malloc(A.n * (3 + padded(D) * (2 + D)) * sizeof(double))
     gap[0] = 1e300
     for turn in range(rounds + 1):
         if evaluate_state(A, w, &s) != 0:
@@ -191,7 +171,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
                 break
         count = in_question(A, w, s.q, finishes < 2, order)
         # nine steps of the interior point on so many columns take about this many multiplications
-        finish = 9.0 * count * count * (count / 3.0 + 2.0 * A.n * (D + A.r))
+        finish = 9 * step_cost(A, count, by_pairs(A, count))
         if turn > 0 and gap[0] < 3e-2 and spent > FINISH_EARLY * finish:
             interior_on(A, w, order, count, 0.3 * tol, finishes == 0)
             spent = 0
@@ -207,15 +187,12 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
             spent += per_column * count
             if repeat == 0:
                 count = with_weight(m, w, order)
-    if gap[0] < 1e-8:
-        screen_points(A, s.inverse, 0, m, s.v, s.u, s.q, leverage)
-        judge(A, w, &s, largest(s.q, m))
-        independent = polish(A, w, &s, leverage, tol)
+    if gap[0] < 1e-8 and evaluate_state(A, w, &s) == 0:
+        independent = polish(A, w, &s, tol)
         gap[0] = relative_gap(&s)
     free_state(&s)
     free(order)
     free(work)
-    free(leverage)
     return independent
 
 

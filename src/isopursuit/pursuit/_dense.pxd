@@ -1,0 +1,277 @@
+# Small dense linear algebra for the pursuit's kernels, in C: matrices are a few rows wide, where a call of BLAS costs more
+# than its work. Matrices are column-major and symmetric ones are stored whole. Nothing here holds the GIL.
+
+cdef extern from *:
+    """
+    #include <math.h>
+    #include <stdlib.h>
+    #include <string.h>
+
+    /* GCC compiles each function for processors with AVX-512, with AVX2, and for all others; the processor decides. */
+    #if defined(__GNUC__)
+    #define INLINED static inline __attribute__((always_inline))
+    #define INDEPENDENT _Pragma("GCC ivdep")
+    #else
+    #define INLINED static inline
+    #define INDEPENDENT
+    #endif
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+    #define BY_PROCESSOR(name, parameters, arguments)                                                                  \
+        __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"), noinline))                 \
+        static int name ## _avx512 parameters { return name ## _body arguments; }                                      \
+        __attribute__((target("avx2,fma"), noinline))                                                                  \
+        static int name ## _avx2 parameters { return name ## _body arguments; }                                        \
+        static int name parameters {                                                                                   \
+            if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))                              \
+                return name ## _avx512 arguments;                                                                      \
+            if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))                                       \
+                return name ## _avx2 arguments;                                                                        \
+            return name ## _body arguments;                                                                            \
+        }
+    #else
+    #define BY_PROCESSOR(name, parameters, arguments) static int name parameters { return name ## _body arguments; }
+    #endif
+
+    /* Up to so many rows, loops over rows are unrolled: `call` is compiled for each number of them. */
+    #define FEW_ROWS 8
+    #define BY_ROWS(rows, call)                                                                                         \
+        switch (rows) {                                                                                                \
+            case 1: { enum { ROWS = 1 }; call; break; }                                                                \
+            case 2: { enum { ROWS = 2 }; call; break; }                                                                \
+            case 3: { enum { ROWS = 3 }; call; break; }                                                                \
+            case 4: { enum { ROWS = 4 }; call; break; }                                                                \
+            case 5: { enum { ROWS = 5 }; call; break; }                                                                \
+            case 6: { enum { ROWS = 6 }; call; break; }                                                                \
+            case 7: { enum { ROWS = 7 }; call; break; }                                                                \
+            case 8: { enum { ROWS = 8 }; call; break; }                                                                \
+        }
+
+    /* S += t v v', out = S x, *k = x'out, *q = out'out, in one pass over S (height, D), four columns at a time. The
+       entries of S and v from row D on are zero. */
+    INLINED void update_columns(int D, int height, double t, const double* restrict v, double* restrict S,
+                                const double* restrict x, double* restrict out, double* k, double* q) {
+        int a, b;
+        double inner = 0, square = 0;
+        for (a = 0; a < height; a++) out[a] = 0;
+        for (b = 0; b + 3 < D; b += 4) {
+            double *S0 = S + (size_t) b * height, *S1 = S0 + height, *S2 = S1 + height, *S3 = S2 + height;
+            const double t0 = t * v[b], t1 = t * v[b + 1], t2 = t * v[b + 2], t3 = t * v[b + 3];
+            const double x0 = x[b], x1 = x[b + 1], x2 = x[b + 2], x3 = x[b + 3];
+            INDEPENDENT for (a = 0; a < height; a++) {
+                const double m0 = S0[a] + t0 * v[a], m1 = S1[a] + t1 * v[a];
+                const double m2 = S2[a] + t2 * v[a], m3 = S3[a] + t3 * v[a];
+                S0[a] = m0; S1[a] = m1; S2[a] = m2; S3[a] = m3;
+                out[a] += (x0 * m0 + x1 * m1) + (x2 * m2 + x3 * m3);
+            }
+        }
+        for (; b < D; b++) {
+            double* S0 = S + (size_t) b * height;
+            const double t0 = t * v[b], x0 = x[b];
+            INDEPENDENT for (a = 0; a < height; a++) {
+                const double m0 = S0[a] + t0 * v[a];
+                S0[a] = m0;
+                out[a] += x0 * m0;
+            }
+        }
+        for (a = 0; a < D; a++) {
+            inner += x[a] * out[a];
+            square += out[a] * out[a];
+        }
+        *k = inner;
+        *q = square;
+    }
+
+    INLINED int update_and_multiply_body(int D, int height, double t, const double* v, double* S, const double* x,
+                                         double* out, double* k, double* q) {
+        if (height <= FEW_ROWS) { BY_ROWS(D, update_columns(ROWS, ROWS < 5 ? ROWS : 8, t, v, S, x, out, k, q)) }
+        else if (height == 16) update_columns(D, 16, t, v, S, x, out, k, q);
+        else if (height == 32) update_columns(D, 32, t, v, S, x, out, k, q);
+        else update_columns(D, height, t, v, S, x, out, k, q);
+        return 0;
+    }
+    BY_PROCESSOR(update_and_multiply,
+                 (int D, int height, double t, const double* v, double* S, const double* x, double* out, double* k, double* q),
+                 (D, height, t, v, S, x, out, k, q))
+
+    /* q[p] (+)= the sum of squares of column p of u (r, count). */
+    INLINED int column_squares_body(int r, int count, const double* restrict u, double* restrict q, int add) {
+        int p, a;
+        for (p = 0; p < count; p++) {
+            double total = 0;
+            for (a = 0; a < r; a++) total += u[(size_t) p * r + a] * u[(size_t) p * r + a];
+            q[p] = add ? q[p] + total : total;
+        }
+        return 0;
+    }
+    BY_PROCESSOR(column_squares, (int r, int count, const double* u, double* q, int add), (r, count, u, q, add))
+
+    /* The inverse of `ridge` I + the sum of w x x' over m columns; nonzero where it is not positive definite. */
+    INLINED int invert(int D, int m, const double* restrict x, const double* restrict w, double ridge,
+                            double* restrict S) {
+        int p, a, b, c;
+        double L[FEW_ROWS * FEW_ROWS];
+        for (a = 0; a < D * D; a++) L[a] = 0;
+        for (p = 0; p < m; p++) {
+            const double* column = x + (size_t) p * D;
+            if (w[p] > 0)
+                for (b = 0; b < D; b++) {
+                    const double t = w[p] * column[b];
+                    for (a = 0; a < D; a++) L[b * D + a] += t * column[a];
+                }
+        }
+        for (b = 0; b < D; b++) { /* L L' = M, then L becomes its inverse */
+            double pivot = L[b * D + b] + ridge;
+            for (c = 0; c < b; c++) pivot -= L[c * D + b] * L[c * D + b];
+            if (!(pivot > 0)) return 1;
+            pivot = 1 / sqrt(pivot);
+            for (a = b + 1; a < D; a++) {
+                double t = L[b * D + a];
+                for (c = 0; c < b; c++) t -= L[c * D + a] * L[c * D + b];
+                L[b * D + a] = t * pivot;
+            }
+            L[b * D + b] = pivot;
+        }
+        for (b = 0; b < D; b++)
+            for (a = b + 1; a < D; a++) {
+                double t = 0;
+                for (c = b; c < a; c++) t -= L[c * D + a] * L[b * D + c];
+                L[b * D + a] = t * L[a * D + a];
+            }
+        for (b = 0; b < D; b++)
+            for (a = b; a < D; a++) {
+                double t = 0;
+                for (c = a; c < D; c++) t += L[a * D + c] * L[b * D + c];
+                S[b * D + a] = S[a * D + b] = t;
+            }
+        return 0;
+    }
+
+    INLINED int invert_few_rows_body(int D, int m, const double* x, const double* w, double ridge, double* S) {
+        BY_ROWS(D, return invert(ROWS, m, x, w, ridge, S))
+        return 1;
+    }
+    BY_PROCESSOR(invert_few_rows, (int D, int m, const double* x, const double* w, double ridge, double* S),
+                 (D, m, x, w, ridge, S))
+
+    /* v = S x and q = v'v for each of m columns x. */
+    INLINED void screen(int D, int m, const double* restrict S, const double* restrict x, double* restrict v,
+                             double* restrict q) {
+        int p, a, b;
+        for (p = 0; p < m; p++) {
+            double out[FEW_ROWS], total = 0;
+            for (a = 0; a < D; a++) out[a] = 0;
+            for (b = 0; b < D; b++)
+                for (a = 0; a < D; a++) out[a] += S[b * D + a] * x[(size_t) p * D + b];
+            for (a = 0; a < D; a++) {
+                v[(size_t) p * D + a] = out[a];
+                total += out[a] * out[a];
+            }
+            q[p] = total;
+        }
+    }
+
+    INLINED int screen_few_rows_body(int D, int m, const double* S, const double* x, double* v, double* q) {
+        BY_ROWS(D, screen(ROWS, m, S, x, v, q))
+        return 0;
+    }
+    BY_PROCESSOR(screen_few_rows, (int D, int m, const double* S, const double* x, double* v, double* q), (D, m, S, x, v, q))
+
+    /* H = 2 K o L in the lower triangle, K = x'v, L = v'v, for m columns x and v. */
+    INLINED void curvature(int D, int m, const double* restrict x, const double* restrict v, double* restrict H) {
+        int p, r, a;
+        for (p = 0; p < m; p++)
+            for (r = p; r < m; r++) {
+                double k = 0, l = 0;
+                for (a = 0; a < D; a++) {
+                    k += x[p * D + a] * v[r * D + a];
+                    l += v[p * D + a] * v[r * D + a];
+                }
+                H[(size_t) p * m + r] = 2 * k * l;
+            }
+    }
+
+    INLINED int hessian_few_rows_body(int D, int m, const double* x, const double* v, double* H) {
+        BY_ROWS(D, curvature(ROWS, m, x, v, H))
+        return 0;
+    }
+    BY_PROCESSOR(hessian_few_rows, (int D, int m, const double* x, const double* v, double* H), (D, m, x, v, H))
+
+    /* H[p, p..] = 2 K o L (+ what H holds), the lower triangle of the product of two blocks (height, width). */
+    INLINED int lower_products_body(int m, int height, int width, const double* restrict K,
+                                            const double* restrict L, double* restrict H, int add) {
+        int a, b;
+        for (b = 0; b < width; b++)
+            for (a = b; a < height; a++) {
+                const double t = 2 * K[(size_t) b * height + a] * L[(size_t) b * height + a];
+                H[(size_t) b * m + a] = add ? H[(size_t) b * m + a] + t : t;
+            }
+        return 0;
+    }
+    BY_PROCESSOR(lower_products, (int m, int height, int width, const double* K, const double* L, double* H, int add), (m, height, width, K, L, H, add))
+
+    /* Cholesky of a small matrix in its lower triangle; nonzero where it is not positive definite. */
+    INLINED int cholesky_few_body(int n, double* H) {
+        int a, b, c;
+        for (b = 0; b < n; b++) {
+            double* restrict column = H + (size_t) b * n;
+            double pivot;
+            for (c = 0; c < b; c++) {
+                const double* restrict done = H + (size_t) c * n;
+                const double t = done[b];
+                for (a = b; a < n; a++) column[a] -= t * done[a];
+            }
+            if (!(column[b] > 0)) return 1;
+            column[b] = sqrt(column[b]);
+            pivot = 1 / column[b];
+            for (a = b + 1; a < n; a++) column[a] *= pivot;
+        }
+        return 0;
+    }
+    BY_PROCESSOR(cholesky_few, (int n, double* H), (n, H))
+
+    /* x = (L L')^-1 x for the factor that cholesky_few leaves. */
+    INLINED int cholesky_solve_few_body(int n, const double* restrict L, double* restrict x) {
+        int a, b;
+        for (b = 0; b < n; b++) {
+            const double t = x[b] /= L[(size_t) b * n + b];
+            for (a = b + 1; a < n; a++) x[a] -= t * L[(size_t) b * n + a];
+        }
+        for (b = n - 1; b >= 0; b--) {
+            double t = x[b];
+            for (a = b + 1; a < n; a++) t -= L[(size_t) b * n + a] * x[a];
+            x[b] = t / L[(size_t) b * n + b];
+        }
+        return 0;
+    }
+    BY_PROCESSOR(cholesky_solve_few, (int n, const double* L, double* x), (n, L, x))
+
+    /* Column p of F (N, m), N = D(D+1)/2, is root[p] c o z z' of z = column p of Z (D, m), one entry for each pair of rows. */
+    INLINED int pair_features_body(int D, int m, const double* restrict Z, const double* restrict c,
+                                           const double* restrict root, double* restrict F) {
+        int p, a, b;
+        for (p = 0; p < m; p++) {
+            const double* restrict z = Z + (size_t) p * D;
+            const double* restrict factor = c;
+            for (b = 0; b < D; b++) {
+                const double t = root[p] * z[b];
+                for (a = b; a < D; a++) F[a - b] = t * factor[a - b] * z[a];
+                F += D - b;
+                factor += D - b;
+            }
+        }
+        return 0;
+    }
+    BY_PROCESSOR(pair_features, (int D, int m, const double* Z, const double* c, const double* root, double* F), (D, m, Z, c, root, F))
+    """
+    enum:
+        FEW_ROWS
+    int update_and_multiply(int D, int height, double t, const double* v, double* S, const double* x, double* out,
+                            double* k, double* q) noexcept nogil
+    int column_squares(int r, int count, const double* u, double* q, bint add) noexcept nogil
+    int invert_few_rows(int D, int m, const double* x, const double* w, double ridge, double* S) noexcept nogil
+    int screen_few_rows(int D, int m, const double* S, const double* x, double* v, double* q) noexcept nogil
+    int hessian_few_rows(int D, int m, const double* x, const double* v, double* H) noexcept nogil
+    int lower_products(int m, int height, int width, const double* K, const double* L, double* H, bint add) noexcept nogil
+    int cholesky_few(int n, double* H) noexcept nogil
+    int cholesky_solve_few(int n, const double* L, double* x) noexcept nogil
+    int pair_features(int D, int m, const double* Z, const double* c, const double* root, double* F) noexcept nogil
