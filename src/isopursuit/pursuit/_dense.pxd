@@ -209,32 +209,55 @@ cdef extern from *:
     }
     BY_PROCESSOR(lower_products, (int m, int height, int width, const double* K, const double* L, double* H, int add), (m, height, width, K, L, H, add))
 
-    /* Cholesky of a small matrix in its lower triangle; nonzero where it is not positive definite. */
-    INLINED int cholesky_few_body(int n, double* H) {
-        int a, b, c;
-        for (b = 0; b < n; b++) {
-            double* restrict column = H + (size_t) b * n;
-            double pivot;
-            for (c = 0; c < b; c++) {
-                const double* restrict done = H + (size_t) c * n;
-                const double t = done[b];
-                for (a = b; a < n; a++) column[a] -= t * done[a];
+    /* Columns b to b + 3 of H lose their products with columns c to c + 3 of the factor, from row b on. */
+    INLINED void subtract_four(int n, int b, int c, double* restrict H) {
+        const double *L0 = H + (size_t) c * n, *L1 = L0 + n, *L2 = L1 + n, *L3 = L2 + n;
+        double *H0 = H + (size_t) b * n, *H1 = H0 + n, *H2 = H1 + n, *H3 = H2 + n;
+        const double p0 = L0[b], p1 = L0[b + 1], p2 = L0[b + 2], p3 = L0[b + 3];
+        const double q0 = L1[b], q1 = L1[b + 1], q2 = L1[b + 2], q3 = L1[b + 3];
+        const double r0 = L2[b], r1 = L2[b + 1], r2 = L2[b + 2], r3 = L2[b + 3];
+        const double s0 = L3[b], s1 = L3[b + 1], s2 = L3[b + 2], s3 = L3[b + 3];
+        int a;
+        INDEPENDENT for (a = b; a < n; a++) {
+            const double l0 = L0[a], l1 = L1[a], l2 = L2[a], l3 = L3[a];
+            H0[a] -= (p0 * l0 + q0 * l1) + (r0 * l2 + s0 * l3);
+            H1[a] -= (p1 * l0 + q1 * l1) + (r1 * l2 + s1 * l3);
+            H2[a] -= (p2 * l0 + q2 * l1) + (r2 * l2 + s2 * l3);
+            H3[a] -= (p3 * l0 + q3 * l1) + (r3 * l2 + s3 * l3);
+        }
+    }
+
+    /* Cholesky in the lower triangle, four columns at a time; nonzero where H is not positive definite. */
+    INLINED int cholesky_body(int n, double* restrict H) {
+        int a, b, c, d, wide;
+        for (b = 0; b < n; b += 4) {
+            wide = n - b < 4 ? n - b : 4;
+            if (wide == 4)
+                for (c = 0; c < b; c += 4) subtract_four(n, b, c, H);
+            for (d = b; d < b + wide; d++) {
+                double* column = H + (size_t) d * n;
+                double pivot;
+                for (c = wide == 4 ? b : 0; c < d; c++) {
+                    const double* L = H + (size_t) c * n;
+                    const double t = L[d];
+                    INDEPENDENT for (a = d; a < n; a++) column[a] -= t * L[a];
+                }
+                if (!(column[d] > 0)) return 1;
+                column[d] = sqrt(column[d]);
+                pivot = 1 / column[d];
+                for (a = d + 1; a < n; a++) column[a] *= pivot;
             }
-            if (!(column[b] > 0)) return 1;
-            column[b] = sqrt(column[b]);
-            pivot = 1 / column[b];
-            for (a = b + 1; a < n; a++) column[a] *= pivot;
         }
         return 0;
     }
-    BY_PROCESSOR(cholesky_few, (int n, double* H), (n, H))
+    BY_PROCESSOR(cholesky, (int n, double* H), (n, H))
 
-    /* x = (L L')^-1 x for the factor that cholesky_few leaves. */
-    INLINED int cholesky_solve_few_body(int n, const double* restrict L, double* restrict x) {
+    /* x = (L L')^-1 x for the factor that `cholesky` leaves. */
+    INLINED int cholesky_solve_body(int n, const double* restrict L, double* restrict x) {
         int a, b;
         for (b = 0; b < n; b++) {
             const double t = x[b] /= L[(size_t) b * n + b];
-            for (a = b + 1; a < n; a++) x[a] -= t * L[(size_t) b * n + a];
+            INDEPENDENT for (a = b + 1; a < n; a++) x[a] -= t * L[(size_t) b * n + a];
         }
         for (b = n - 1; b >= 0; b--) {
             double t = x[b];
@@ -243,7 +266,7 @@ cdef extern from *:
         }
         return 0;
     }
-    BY_PROCESSOR(cholesky_solve_few, (int n, const double* L, double* x), (n, L, x))
+    BY_PROCESSOR(cholesky_solve, (int n, const double* L, double* x), (n, L, x))
 
     /* Column p of F (N, m), N = D(D+1)/2, is root[p] c o z z' of z = column p of Z (D, m), one entry for each pair of rows. */
     INLINED int pair_features_body(int D, int m, const double* restrict Z, const double* restrict c,
@@ -272,6 +295,6 @@ cdef extern from *:
     int screen_few_rows(int D, int m, const double* S, const double* x, double* v, double* q) noexcept nogil
     int hessian_few_rows(int D, int m, const double* x, const double* v, double* H) noexcept nogil
     int lower_products(int m, int height, int width, const double* K, const double* L, double* H, bint add) noexcept nogil
-    int cholesky_few(int n, double* H) noexcept nogil
-    int cholesky_solve_few(int n, const double* L, double* x) noexcept nogil
+    int cholesky(int n, double* H) noexcept nogil
+    int cholesky_solve(int n, const double* L, double* x) noexcept nogil
     int pair_features(int D, int m, const double* Z, const double* c, const double* root, double* F) noexcept nogil

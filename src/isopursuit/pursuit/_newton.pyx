@@ -3,11 +3,11 @@
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
+from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 from isopursuit.pursuit._dense cimport (
-    FEW_ROWS, cholesky_few, cholesky_solve_few, hessian_few_rows, lower_products, pair_features,
+    FEW_ROWS, cholesky, cholesky_solve, hessian_few_rows, lower_products, pair_features,
 )
 from isopursuit.pursuit._program cimport (
     BLOCK, Program, State, evaluate_state, free_state, largest, new_state, relative_gap, rescale, restrict,
@@ -16,7 +16,8 @@ from isopursuit.pursuit._program cimport (
 cdef double ONE = 1.0, ZERO = 0.0
 cdef int UNIT = 1
 cdef enum:
-    FEW_COLUMNS = 32  # columns up to which a plain loop is faster than LAPACK (measured with benchmarks/test_pursuit.py)
+    FEW_COLUMNS = 32      # columns up to which plain loops over few rows are faster than BLAS (guess)
+    SMALL_SYSTEM = 200    # equations up to which `cholesky` is faster than LAPACK's (measured: 75 µs against 110 there)
 
 
 cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogil:
@@ -47,16 +48,16 @@ cdef int factorize(int m, double* H) noexcept nogil:
     cdef int info
     if m < 1:
         return 1
-    if m <= FEW_COLUMNS:
-        return cholesky_few(m, H)
+    if m <= SMALL_SYSTEM:
+        return cholesky(m, H)
     dpotrf("L", &m, H, &m, &info)
     return info
 
 
 cdef void solve_factored(int m, double* H, double* b) noexcept nogil:
     cdef int info
-    if m <= FEW_COLUMNS:
-        cholesky_solve_few(m, H, b)
+    if m <= SMALL_SYSTEM:
+        cholesky_solve(m, H, b)
     else:
         dpotrs("L", &m, &UNIT, H, &m, b, &m, &info)
 
@@ -122,7 +123,12 @@ cdef struct Interior:
     bint pairs            # whether steps are solved for pairs of rows
     size_t room           # how many numbers `H` has room for
     double* H             # (m, m) or (N, N), factorized; followed by workspace
-    double* F             # (N, m) features of the columns, where steps are solved for pairs
+    # where steps are solved for pairs:
+    double* c             # (N,)   factors of the entries of Φ
+    double* y             # (N,)   a solution
+    double* Y             # (D, D) the same as a symmetric matrix
+    double* Z             # (D, m) the columns in the eigenbasis of M
+    double* F             # (N, m) Φ √θ, then workspace
     double* vectors       # what the following point into
     double* now           # weights
     double* slack         # s = 1 − q, kept positive
@@ -143,7 +149,7 @@ cdef Interior new_interior(Program* A, const double* w) noexcept nogil:
     I.ahead = new_state(A)
     I.place = <int*> malloc(m * sizeof(int))
     I.keep = <int*> malloc(m * sizeof(int))
-    I.x = I.H = I.F = NULL
+    I.x = I.H = NULL
     I.room = 0
     I.vectors = <double*> calloc(9 * m, sizeof(double))
     I.now, I.slack, I.dw = I.vectors, I.vectors + m, I.vectors + 2 * m
@@ -229,58 +235,75 @@ cdef int factorize_pairs(Interior* I) noexcept nogil:
     In the eigenbasis of M⁻¹, with eigenvalues μ, q falls by Σ_ij μ_i μ_j (μ_i + μ_j) z_i z_j dM_ij when M changes by dM;
     z is the column there. Column p of Φ has the entries √(μ_i μ_j (μ_i + μ_j)) z_i z_j, those with i ≠ j times √2."""
     cdef int p, a, b, m = I.B.m, D = I.B.D, N = D * (D + 1) // 2, info, lwork = 1 + 6 * D + 2 * D * D, liwork = 3 + 5 * D
-    cdef double* V
     cdef double* mu
-    cdef double* c
-    cdef double* Z
     cdef double* work
-    if reserve_step(I, <size_t> N * N + <size_t> m * (N + D) + <size_t> D * (D + 1) + N + lwork + liwork) != 0:
+    if reserve_step(I, <size_t> N * (N + 2) + <size_t> m * (N + D) + <size_t> D * (D + 1) + lwork + liwork) != 0:
         return 1
-    I.F = I.H + <size_t> N * N
-    Z = I.F + <size_t> N * m
-    V = Z + <size_t> D * m
-    mu = V + D * D
-    c = mu + D
-    work = c + N
-    memcpy(V, I.s.inverse, D * D * sizeof(double))
-    dsyevd("V", "L", &D, V, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
+    I.c = I.H + <size_t> N * N
+    I.y = I.c + N
+    I.Y = I.y + N
+    I.Z = I.Y + D * D
+    I.F = I.Z + <size_t> D * m
+    mu = I.F + <size_t> N * m
+    work = mu + D
+    memcpy(I.Y, I.s.inverse, D * D * sizeof(double))
+    dsyevd("V", "L", &D, I.Y, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
     if info != 0:
         return 1
+    p = 0
     for b in range(D):
         for a in range(b, D):
-            c[0] = sqrt((2 if a > b else 1) * mu[a] * mu[b] * (mu[a] + mu[b]))
-            c += 1
-    c -= N
-    dgemm("T", "N", &D, &m, &D, &ONE, V, &D, <double*> I.B.x, &D, &ZERO, Z, &D)
+            I.c[p] = sqrt((2 if a > b else 1) * mu[a] * mu[b] * (mu[a] + mu[b]))
+            p += 1
+    dgemm("T", "N", &D, &m, &D, &ONE, I.Y, &D, <double*> I.B.x, &D, &ZERO, I.Z, &D)
     for p in range(m):
         I.shift[p] = sqrt(I.now[p] / I.slack[p])
-    pair_features(D, m, Z, c, I.shift, I.F)
+    pair_features(D, m, I.Z, I.c, I.shift, I.F)
     dsyrk("L", "N", &N, &m, &ONE, I.F, &N, &ZERO, I.H, &N)
     for p in range(N):
         I.H[<size_t> p * N + p] += 1
     return factorize(N, I.H)
 
 
+cdef void solve_pairs(Interior* I) noexcept nogil:
+    """With θ = W/S: H dw = Φᵀ (I + Φ θ Φᵀ)⁻¹ Φ θ r and dw = θ (r − H dw). Φ is multiplied through z zᵀ, column by column."""
+    cdef int p, a, b, m = I.B.m, D = I.B.D
+    cdef double total, theta
+    for p in range(m):
+        theta = I.shift[p] * I.shift[p] * I.right[p]
+        for a in range(D):
+            I.F[<size_t> p * D + a] = theta * I.Z[<size_t> p * D + a]
+    dgemm("N", "T", &D, &D, &m, &ONE, I.F, &D, I.Z, &D, &ZERO, I.Y, &D)
+    p = 0
+    for b in range(D):
+        for a in range(b, D):
+            I.y[p] = I.c[p] * I.Y[b * D + a]
+            p += 1
+    solve_factored(p, I.H, I.y)
+    p = 0
+    for b in range(D):
+        for a in range(b, D):
+            I.Y[b * D + a] = I.Y[a * D + b] = (0.5 if a > b else 1) * I.c[p] * I.y[p]
+            p += 1
+    dgemm("N", "N", &D, &m, &D, &ONE, I.Y, &D, I.Z, &D, &ZERO, I.F, &D)
+    for p in range(m):
+        total = 0
+        for a in range(D):
+            total += I.F[<size_t> p * D + a] * I.Z[<size_t> p * D + a]
+        I.Hd[p] = total
+        I.dw[p] = I.shift[p] * I.shift[p] * (I.right[p] - total)
+
+
 cdef void solve_step(Interior* I) noexcept nogil:
     """dw with (H + S/W) dw = `right`, and H dw."""
-    cdef int p, m = I.B.m, N = I.B.D * (I.B.D + 1) // 2
-    cdef double* y
-    if not I.pairs:
-        memcpy(I.dw, I.right, m * sizeof(double))
-        solve_factored(m, I.H, I.dw)
-        for p in range(m):
-            I.Hd[p] = I.right[p] - I.shift[p] * I.dw[p]
+    cdef int p, m = I.B.m
+    if I.pairs:
+        solve_pairs(I)
         return
-    # with θ = W/S: H dw = Φᵀ (I + Φ θ Φᵀ)⁻¹ Φ θ r, dw = θ (r − H dw); F = Φ √θ
-    y = I.F + <size_t> N * m
+    memcpy(I.dw, I.right, m * sizeof(double))
+    solve_factored(m, I.H, I.dw)
     for p in range(m):
-        I.dw[p] = I.shift[p] * I.right[p]
-    dgemv("N", &N, &m, &ONE, I.F, &N, I.dw, &UNIT, &ZERO, y, &UNIT)
-    solve_factored(N, I.H, y)
-    dgemv("T", &N, &m, &ONE, I.F, &N, y, &UNIT, &ZERO, I.Hd, &UNIT)
-    for p in range(m):
-        I.Hd[p] /= I.shift[p]
-        I.dw[p] = I.shift[p] * I.shift[p] * (I.right[p] - I.Hd[p])
+        I.Hd[p] = I.right[p] - I.shift[p] * I.dw[p]
 
 
 cdef double predict(Interior* I, double mu) noexcept nogil:
