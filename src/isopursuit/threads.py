@@ -24,38 +24,40 @@ from isopursuit.errors import ParameterError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Library = Any  # a BLAS that is loaded, as threadpoolctl's controller
+
+class Library:
+    """A BLAS that is loaded: its number of threads.
+
+    For OpenBLAS these are its own functions. threadpoolctl's take ten times as long, and let one thread at a time set
+    a number for the process, and ignore the others; calls here are counted, so that any thread may be the first or the
+    last.
+    """
+
+    def __init__(self, found: Any) -> None:
+        self.by_thread = found.internal_api == "mkl" or getattr(found, "threading_layer", "") == "openmp"
+        self.get: Callable[[], int | None] = found.get_num_threads
+        self.set: Callable[[int], object] = found.set_num_threads
+        names = [name for name in found.check_symbols if hasattr(found.dynlib, name)]
+        if found.internal_api == "openblas" and not self.by_thread and names:
+            self.get = getattr(found.dynlib, names[0])
+            self.set = getattr(found.dynlib, names[0].replace("_get_", "_set_"))
+
+
 Numbers = list[tuple[Library, int]]
-
-
-def _by_thread(library: Library) -> bool:
-    """Whether the number of threads is one for each calling thread, and not for the process."""
-    return library.internal_api == "mkl" or getattr(library, "threading_layer", "") == "openmp"
-
-
-def _set(library: Library, count: int) -> None:
-    # threadpoolctl lets one thread at a time set a number for the process, and ignores the others; calls here are
-    # counted, so that any thread may be the first or the last
-    release = getattr(library, "clear_controlling_thread", None)
-    if release is not None:
-        release(force=True)
-    library.set_num_threads(count)
-    if release is not None:
-        release(force=True)
 
 
 def _limited(libraries: list[Library]) -> Numbers:
     """Limit these to one thread; returns which had more."""
-    more = [(one, count) for one in libraries if (count := one.get_num_threads()) is not None and count > 1]
+    more = [(one, count) for one in libraries if (count := one.get()) is not None and count > 1]
     for one, _ in more:
-        _set(one, 1)
+        one.set(1)
     return more
 
 
 def _restore(before: Numbers) -> None:
     for one, count in before:
-        if one.get_num_threads() == 1:
-            _set(one, count)
+        if one.get() == 1:
+            one.set(count)
 
 
 class _Limit:
@@ -92,9 +94,9 @@ class _Limit:
         """
         from threadpoolctl import ThreadpoolController
 
-        found: list[Library] = ThreadpoolController().select(user_api="blas").lib_controllers
-        self.by_thread = [one for one in found if _by_thread(one)]
-        return [one for one in found if not _by_thread(one)]
+        found = [Library(one) for one in ThreadpoolController().select(user_api="blas").lib_controllers]
+        self.by_thread = [one for one in found if one.by_thread]
+        return [one for one in found if not one.by_thread]
 
 
 _limit = _Limit()

@@ -1,9 +1,12 @@
 # Small dense linear algebra for the pursuit's kernels, in C: matrices are a few rows wide, where a call of BLAS costs more
 # than its work. Matrices are column-major and symmetric ones are stored whole. Nothing here holds the GIL.
 
+from libc.stdint cimport uint64_t
+
 cdef extern from *:
     """
     #include <math.h>
+    #include <stdint.h>
     #include <stdlib.h>
     #include <string.h>
 
@@ -104,6 +107,33 @@ cdef extern from *:
         return 0;
     }
     BY_PROCESSOR(column_squares, (int r, int count, const double* u, double* q, int add), (r, count, u, q, add))
+
+    /* k[p] = the inner product of columns p of x and v (D, count), or the larger of that and what k[p] holds. */
+    INLINED int column_products_body(int D, int count, const double* restrict x, const double* restrict v,
+                                     double* restrict k, int larger) {
+        int p, a;
+        for (p = 0; p < count; p++) {
+            double total = 0;
+            for (a = 0; a < D; a++) total += x[(size_t) p * D + a] * v[(size_t) p * D + a];
+            k[p] = larger && k[p] > total ? k[p] : total;
+        }
+        return 0;
+    }
+    BY_PROCESSOR(column_products, (int D, int count, const double* x, const double* v, double* k, int larger),
+                 (D, count, x, v, k, larger))
+
+    /* out = |N| |x| for N (r, D): the sizes of the terms of N x, summed. */
+    INLINED int absolute_product_body(int D, int r, const double* restrict N, const double* restrict x,
+                                      double* restrict out) {
+        int a, b;
+        for (b = 0; b < r; b++) out[b] = 0;
+        for (a = 0; a < D; a++) {
+            const double t = fabs(x[a]);
+            for (b = 0; b < r; b++) out[b] += t * fabs(N[(size_t) a * r + b]);
+        }
+        return 0;
+    }
+    BY_PROCESSOR(absolute_product, (int D, int r, const double* N, const double* x, double* out), (D, r, N, x, out))
 
     /* The inverse of `ridge` I + the sum of w x x' over m columns; nonzero where it is not positive definite. */
     INLINED int invert(int D, int m, const double* restrict x, const double* restrict w, double ridge,
@@ -285,12 +315,30 @@ cdef extern from *:
         return 0;
     }
     BY_PROCESSOR(pair_features, (int D, int m, const double* Z, const double* c, const double* root, double* F), (D, m, Z, c, root, F))
+
+    /* keys[p] += a hash of row[p] (splitmix64 with any odd number, and about half the bits), times `factor`. */
+    INLINED int hash_row_body(ptrdiff_t count, const double* restrict row, uint64_t factor, uint64_t* restrict keys) {
+        ptrdiff_t p;
+        const uint64_t odd = 0x9E3779B97F4A7C15u;
+        for (p = 0; p < count; p++) {
+            uint64_t bits;
+            memcpy(&bits, row + p, sizeof bits);
+            bits = row[p] == 0 ? 0 : bits; /* -0 is 0 */
+            bits = (bits ^ (bits >> 31)) * odd;
+            keys[p] += (bits ^ (bits >> 31)) * factor;
+        }
+        return 0;
+    }
+    BY_PROCESSOR(hash_row, (ptrdiff_t count, const double* row, uint64_t factor, uint64_t* keys), (count, row, factor, keys))
     """
     enum:
         FEW_ROWS
+    int hash_row(Py_ssize_t count, const double* row, uint64_t factor, uint64_t* keys) noexcept nogil
     int update_and_multiply(int D, int height, double t, const double* v, double* S, const double* x, double* out,
                             double* k, double* q) noexcept nogil
     int column_squares(int r, int count, const double* u, double* q, bint add) noexcept nogil
+    int column_products(int D, int count, const double* x, const double* v, double* k, bint larger) noexcept nogil
+    int absolute_product(int D, int r, const double* N, const double* x, double* out) noexcept nogil
     int invert_few_rows(int D, int m, const double* x, const double* w, double ridge, double* S) noexcept nogil
     int screen_few_rows(int D, int m, const double* S, const double* x, double* v, double* q) noexcept nogil
     int hessian_few_rows(int D, int m, const double* x, const double* v, double* H) noexcept nogil

@@ -479,35 +479,56 @@ cdef bint newton(Program* A, int* chosen, int* count, double* weights, bint* det
     return converged
 
 
+cdef int heavy_columns(const double* w, State* s, int* chosen, int count) noexcept nogil:
+    """Of the columns `chosen`, those whose weight, as a share of a typical one, is above 1 − q; returns how many."""
+    cdef int j, kept = 0
+    cdef double mass = 0, squares = 0
+    for j in range(count):
+        mass += w[chosen[j]]
+        squares += w[chosen[j]] * w[chosen[j]]
+    for j in range(count):
+        if w[chosen[j]] > squares / mass * (1 - s.q[chosen[j]]):
+            chosen[kept] = chosen[j]
+            kept += 1
+    return kept
+
+
 cdef bint polish(Program* A, double* w, State* s, double tol) noexcept nogil:
     """Newton on the columns that no proof excludes, down to rounding, leaving exact zeros elsewhere.
 
-    True when those columns' x xᵀ are linearly independent by so much that their weights are determined. The weights
-    are only replaced by ones whose gap is no worse, or well below tol."""
-    cdef int p, count
+    Where those do not determine their weights, only the heavy ones are tried. True when the columns' x xᵀ are linearly
+    independent by so much that their weights are determined. The weights are only replaced by ones whose gap is no
+    worse, or well below tol."""
+    cdef int p, count, attempt
     cdef double before = relative_gap(s)
-    cdef bint determined = False, converged
+    cdef bint determined = False, converged = False
     cdef int* chosen = <int*> malloc(A.m * sizeof(int))
-    cdef double* some
+    cdef double* some = <double*> malloc(A.m * sizeof(double))
     cdef double* full
-    count = possible_columns(A, w, s, chosen)
-    if count == 0:
-        free(chosen)
-        return True
-    some = <double*> malloc(count * sizeof(double))
-    full = <double*> calloc(A.m, sizeof(double))
-    for p in range(count):
-        some[p] = w[chosen[p]]
-    converged = newton(A, chosen, &count, some, &determined)
-    if converged:
+    for attempt in range(2):
+        count = possible_columns(A, w, s, chosen)
+        if attempt > 0:
+            p = count
+            count = heavy_columns(w, s, chosen, count)
+            if count == p:
+                break
+        if count == 0:
+            determined = converged = attempt == 0
+            break
         for p in range(count):
-            full[chosen[p]] = some[p]
-        if evaluate_state(A, full, s) == 0 and relative_gap(s) <= fmax(before, 0.5 * tol):
-            memcpy(w, full, A.m * sizeof(double))
-        else:
-            determined = False
-            evaluate_state(A, w, s)
+            some[p] = w[chosen[p]]
+        converged = newton(A, chosen, &count, some, &determined)
+        if converged:
+            full = <double*> calloc(A.m, sizeof(double))
+            for p in range(count):
+                full[chosen[p]] = some[p]
+            if evaluate_state(A, full, s) == 0 and relative_gap(s) <= fmax(before, 0.5 * tol):
+                memcpy(w, full, A.m * sizeof(double))
+            else:
+                determined = False
+                evaluate_state(A, w, s)
+            free(full)
+            break
     free(chosen)
     free(some)
-    free(full)
     return determined and converged

@@ -11,5 +11,15 @@ def evaluate(
 ) -> tuple[Array, Array, Array, float, float, float] | None:
     """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None where M is singular."""
 
+def column_keys(values: Array, keys: NDArray[np.uint64], factor: int) -> int:
+    """Add to `keys` a hash of the entries of each column; returns the factor for the rows that follow."""
+
+def certify(x: Array, inverse: Array, w: Array, support: NDArray[np.intp]) -> tuple[Array, Array, float, float]:
+    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding).
+
+    B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding of
+    X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps.
+    """
+
 def largest_slope(x: Array, nu: Array) -> float:
     """The largest ‖νᵀx_p‖ over all columns of x, with a bound on its rounding; ν is (n, D, r)."""

@@ -5,13 +5,16 @@
 
 Column p of point i is `x[i, p, :]`, contiguous; in BLAS's eyes (column-major) a point is a D × m matrix.
 """
-from libc.math cimport fabs, fmax, fmin, sqrt
+from libc.math cimport fmax, fmin, sqrt
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
-from isopursuit.pursuit._dense cimport FEW_ROWS, column_squares, invert_few_rows, screen_few_rows
+from isopursuit.pursuit._dense cimport (
+    FEW_ROWS, absolute_product, column_products, column_squares, hash_row, invert_few_rows, screen_few_rows,
+)
 
 import numpy as np
 
@@ -89,8 +92,7 @@ cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int
     """v, u and q of `count` columns from `first` on; leverage = max_i xᵀM_i⁻¹x where asked for.
 
     v and u are strided as (n, count, ·): pass the full arrays with first = 0, count = m, or a block's workspace."""
-    cdef int i, p, a, D = A.D, r = A.r
-    cdef double total
+    cdef int i, D = A.D, r = A.r
     cdef double* vi
     cdef double* ui
     cdef const double* xi
@@ -106,11 +108,7 @@ cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int
                 dgemm("N", "N", &r, &count, &D, &ONE, <double*> A.y + i * D * r, &r, vi, &D, &ZERO, ui, &r)
             column_squares(r, count, ui, q, i > 0)
         if leverage != NULL:
-            for p in range(count):
-                total = 0
-                for a in range(D):
-                    total += xi[p * D + a] * vi[p * D + a]
-                leverage[p] = total if i == 0 else fmax(leverage[p], total)
+            column_products(D, count, xi, vi, leverage, i > 0)
 
 
 cdef void judge(Program* A, const double* w, State* s, double largest_q) noexcept nogil:
@@ -259,12 +257,60 @@ def evaluate(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge,
     return inverse, q, leverage, s.primal, s.dual, s.value
 
 
+def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor):
+    """Add to `keys` a hash of the entries of each column; returns the factor for the rows that follow."""
+    cdef Py_ssize_t a
+    with nogil:
+        for a in range(values.shape[0]):
+            hash_row(values.shape[1], &values[a, 0], factor, &keys[0])
+            factor *= <uint64_t> 0x9E3779B97F4A7C15 * <uint64_t> 0x9E3779B97F4A7C15
+    return factor
+
+
+def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const double[::1] w,
+            const Py_ssize_t[::1] support):
+    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding).
+
+    B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding of
+    X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps."""
+    cdef int n = <int> x.shape[0], D = <int> x.shape[2], count = <int> support.shape[0], i, j, a
+    cdef double size, square, sizes = 0, missed = 0
+    cdef double negative = -1.0
+    B, norms = np.empty((n, count, D)), np.zeros(count)
+    cdef double[:, :, ::1] b = B
+    cdef double[::1] squares = norms
+    cdef double* columns = <double*> malloc(<size_t> D * (count + D) * sizeof(double))
+    cdef double* left = columns + <size_t> D * count
+    with nogil:
+        for i in range(n if count else 0):
+            for j in range(count):
+                memcpy(columns + <size_t> j * D, &x[i, support[j], 0], D * sizeof(double))
+            dgemm("N", "N", &D, &count, &D, &ONE, <double*> &inverse[i, 0, 0], &D, columns, &D, &ZERO, &b[i, 0, 0], &D)
+            for j in range(count):
+                size = square = 0
+                for a in range(D):
+                    b[i, j, a] *= w[support[j]]
+                    square += b[i, j, a] * b[i, j, a]
+                    size += columns[<size_t> j * D + a] * columns[<size_t> j * D + a]
+                squares[j] += square
+                sizes += sqrt(size * square)
+            memset(left, 0, D * D * sizeof(double))
+            for a in range(D):
+                left[a * D + a] = 1
+            dgemm("N", "T", &D, &D, &count, &negative, &b[i, 0, 0], &D, columns, &D, &ONE, left, &D)
+            for a in range(D * D):
+                missed += left[a] * left[a]
+        for j in range(count):
+            squares[j] = sqrt(squares[j])
+    free(columns)
+    return B, norms, sqrt(missed if count else <double> n * D), (0.5 * count + 2) * EPS * sizes
+
+
 def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
     """The largest ‖νᵀx_p‖ over all columns of x, with a bound on its rounding; ν is (n, D, r)."""
     cdef int n = <int> x.shape[0], D = <int> x.shape[2], r = <int> nu.shape[2], i, a, b, count
     cdef Py_ssize_t P = x.shape[1], first, p
     cdef double total, size, norm = 0, worst = 0, top = 0, safe = 0
-    cdef const double* column
     cdef double* products = <double*> malloc(BLOCK * r * sizeof(double))
     cdef double* squares = <double*> malloc(P * sizeof(double))
     cdef double* lengths = <double*> malloc(P * sizeof(double))
@@ -277,14 +323,8 @@ def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
                 count = <int> min(BLOCK, P - first)
                 dgemm("N", "N", &r, &count, &D, &ONE, <double*> &nu[i, 0, 0], &r, <double*> &x[i, first, 0], &D, &ZERO,
                       products, &r)
-                for p in range(count):
-                    total = size = 0
-                    for a in range(r):
-                        total += products[p * r + a] * products[p * r + a]
-                    for a in range(D):
-                        size += x[i, first + p, a] * x[i, first + p, a]
-                    squares[first + p] = total if i == 0 else squares[first + p] + total
-                    lengths[first + p] = size if i == 0 else lengths[first + p] + size
+                column_squares(r, count, products, squares + first, i > 0)
+                column_squares(D, count, &x[i, first, 0], lengths + first, i > 0)
                 first += BLOCK
         for p in range(P):
             total = sqrt(squares[p])
@@ -299,12 +339,9 @@ def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
                     continue
                 size = 0
                 for i in range(n):
-                    column = &x[i, p, 0]
+                    absolute_product(D, r, &nu[i, 0, 0], &x[i, p, 0], products)
                     for b in range(r):
-                        total = 0
-                        for a in range(D):
-                            total += fabs(nu[i, a, b] * column[a])
-                        size += total * total
+                        size += products[b] * products[b]
                 safe = fmax(safe, sqrt(squares[p]) + (0.5 * D + 1) * EPS * sqrt(size))
     free(products)
     free(squares)

@@ -226,6 +226,9 @@ class Design:
         Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
         constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
         """
+        found = self._identity_certified(evaluation, support)
+        if found is not None:
+            return found
         support, B, misfit, residual = self._feasible(evaluation, support)
         nu = self.dual_point(evaluation, 1.0)
         columns = self.x if self.values is None else np.stack([v.T for v in self.values])
@@ -244,9 +247,24 @@ class Design:
             missed = math.sqrt(float(np.vdot(misfit, misfit))) + self._rounding(B, support)
             primal = 0.5 * missed**2 + self.penalty * total
             dual = self.penalty * t * (inner - 0.5 * self.penalty * t * square)
-        certificate = Certificate(primal, dual, residual)
-        above = (dual - primal) / primal if primal > 0 else 0.0
-        return Certified(support, B, norms, t * nu, certificate, max(certificate.gap, above))
+        return Certified.of(support, B, norms, t * nu, Certificate(primal, dual, residual))
+
+    def _identity_certified(self, evaluation: Evaluation, support: Indices) -> Certified | None:
+        """The same for the identity as target, in fewer steps; None where this is another program or B needs correction."""
+        if self.aim is not None or self.values is not None or self.penalty > 0:
+            return None
+        n, _, D = self.shape
+        B, norms, missed, rounding = _program.certify(self.x, evaluation.inverse, evaluation.weights, support)
+        residual = (missed + rounding) / math.sqrt(n * D)
+        if residual > REFINED_RESIDUAL:
+            return None
+        rho = _program.largest_slope(self.x, evaluation.inverse)
+        diagonal = evaluation.inverse.diagonal(axis1=1, axis2=2).ravel().tolist()  # positive
+        trace = (1 - EPS) * math.fsum(diagonal)
+        total = float(norms.sum())
+        # B R removes the residual R, and ‖B_p R‖ ≤ ‖B_p‖ ‖R‖
+        certificate = Certificate(total + total * missed, trace / rho, residual)
+        return Certified.of(support, B, norms, evaluation.inverse / rho, certificate)
 
     def _feasible(self, evaluation: Evaluation, support: Indices) -> tuple[Indices, Array, Array, float]:
         """Coefficients, corrected where they miss the constraint by more than rounding, Y − X B, and its relative size.

@@ -28,6 +28,13 @@ class Certified:
     certificate: Certificate
     error: float
 
+    @classmethod
+    def of(cls, support: Indices, B: Array, norms: Array, nu: Array, certificate: Certificate) -> Certified:
+        """With the error of the certificate."""
+        primal, dual = certificate.primal, certificate.dual
+        above = (dual - primal) / primal if primal > 0 else 0.0
+        return cls(support, B, norms, nu, certificate, max(certificate.gap, above))
+
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -12,6 +12,7 @@ from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import RangeError
 from isopursuit.matrix import Matrix, name_columns
 from isopursuit.normalize import Normalization, length_range, normalize, workable
+from isopursuit.pursuit import _program
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.inputs import Options, as_weights
@@ -22,14 +23,13 @@ from isopursuit.pursuit.settings import (
     FEW_ORDERS,
     LARGEST_LOG_SCALE,
     TRANSPOSED_AT_ONCE,
-    WHITENED_AT_ONCE,
 )
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.whitening import build_design
 from isopursuit.rank import EPS, direction_rank
 from isopursuit.results import Certificate, Pursuit
 
-HASH, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(31)  # any odd number, and about half the bits (splitmix64)
+HASH = 0x9E3779B97F4A7C15  # any odd number: the factor of the first row in a column's hash
 
 
 @dataclass(frozen=True)
@@ -91,18 +91,15 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
     """
     P = values[0].shape[1]
     keys = np.zeros(P, dtype=np.uint64)
-    factors = HASH ** np.arange(1, 2 * len(values) * len(values[0]), 2, dtype=np.uint64)
-    for i, v in enumerate(values):
-        own = factors[i * len(v) : (i + 1) * len(v), None]
-        for first in range(0, P, WHITENED_AT_ONCE):
-            bits = (v[:, first : first + WHITENED_AT_ONCE] + 0.0).view(np.uint64)  # 0.0 makes −0 equal to 0
-            bits = (bits ^ (bits >> SHIFT)) * HASH
-            keys[first : first + WHITENED_AT_ONCE] += ((bits ^ (bits >> SHIFT)) * own).sum(axis=0, dtype=np.uint64)
+    factor = HASH
+    for v in values:
+        factor = _program.column_keys(np.ascontiguousarray(v), keys, factor)
+    order = np.argsort(keys)
+    if (np.diff(keys[order]) > 0).all():
+        return order, None
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     copy = np.append(False, keys[1:] == keys[:-1])
-    if not copy.any():
-        return order, None
     again = np.flatnonzero(copy)  # of equal hash, which almost certainly means equal
     copy[again] = np.all([(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values], axis=0)
     return order, np.cumsum(~copy) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg.lapack import dsyevd
+from scipy.linalg.lapack import dpotrf, dsyevd
 
 from isopursuit._types import Array
 from isopursuit.errors import RankError
@@ -59,7 +59,12 @@ def _whitening(values: Array, weights: Array | None) -> Array | None:
     """T (lower triangular) with X √W = T·(orthonormal rows), or None where X needs none."""
     D, P = values.shape
     if weights is None:
-        eigenvalues = dsyevd(values @ values.T, compute_v=0)[0]
+        moments = values @ values.T
+        shifted = moments.copy()
+        shifted.ravel()[:: D + 1] -= WELL_CONDITIONED * float(shifted.trace())
+        if dpotrf(shifted)[1] == 0:  # the least eigenvalue is above that share of their sum
+            return None
+        eigenvalues = dsyevd(moments, compute_v=0)[0]
         if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:
             return None
         lengths = np.linalg.norm(values, axis=0)
