@@ -96,6 +96,45 @@ cdef extern from *:
                  (int D, int height, double t, const double* v, double* S, const double* x, double* out, double* k, double* q),
                  (D, height, t, v, S, x, out, k, q))
 
+    /* Exact coordinate steps on the columns of `order`, for the identity at one point: with v = S x, k = x'v and q = v'v the
+       step is (sqrt(q) - 1) / k, but no further than to w = 0. S is updated while it is multiplied by the next column;
+       v and ahead hold `height` numbers each, S and they are zero from row D on. */
+    INLINED void step_columns(int D, int height, const double* x, double* restrict w, double* S, const int* order, int count,
+                              double* v, double* ahead) {
+        int j, a;
+        double change = 0, k, q;
+        for (a = 0; a < height; a++) v[a] = ahead[a] = 0;
+        for (j = 0; j < count; j++) {
+            const int p = order[j];
+            double root, d, *last = v;
+            update_columns(D, height, change, v, S, x + (size_t) p * D, ahead, &k, &q);
+            v = ahead;
+            ahead = last;
+            root = sqrt(q);
+            d = (root - 1) / k;
+            if (d > -w[p]) {
+                change = (1 - root) / (k * root);
+                w[p] += d;
+            } else {
+                change = w[p] / (1 - w[p] * k);
+                w[p] = 0;
+            }
+        }
+        if (count > 0) update_columns(D, height, change, v, S, x + (size_t) order[count - 1] * D, ahead, &k, &q);
+    }
+
+    INLINED int sweep_identity_body(int D, int height, const double* x, double* w, double* S, const int* order, int count,
+                                    double* v, double* ahead) {
+        if (height <= FEW_ROWS) { BY_ROWS(D, step_columns(ROWS, ROWS < 5 ? ROWS : 8, x, w, S, order, count, v, ahead)) }
+        else if (height == 16) step_columns(D, 16, x, w, S, order, count, v, ahead);
+        else if (height == 32) step_columns(D, 32, x, w, S, order, count, v, ahead);
+        else step_columns(D, height, x, w, S, order, count, v, ahead);
+        return 0;
+    }
+    BY_PROCESSOR(sweep_identity,
+                 (int D, int height, const double* x, double* w, double* S, const int* order, int count, double* v, double* ahead),
+                 (D, height, x, w, S, order, count, v, ahead))
+
     /* q[p] (+)= the sum of squares of column p of u (r, count). */
     INLINED int column_squares_body(int r, int count, const double* restrict u, double* restrict q, int add) {
         int p, a;
@@ -316,6 +355,41 @@ cdef extern from *:
     }
     BY_PROCESSOR(pair_features, (int D, int m, const double* Z, const double* c, const double* root, double* F), (D, m, Z, c, root, F))
 
+    /* For F (N, m), N = D(D+1)/2: H = I + F F' in the lower triangle; y = F g; g = F'y. */
+    INLINED void gram(int N, int m, const double* restrict F, double* restrict H) {
+        int p, a, b;
+        for (b = 0; b < N; b++)
+            for (a = b; a < N; a++) H[b * N + a] = a == b;
+        for (p = 0; p < m; p++)
+            for (b = 0; b < N; b++)
+                for (a = b; a < N; a++) H[b * N + a] += F[(size_t) p * N + b] * F[(size_t) p * N + a];
+    }
+    INLINED int gram_few_rows_body(int D, int m, const double* F, double* H) {
+        BY_ROWS(D, gram(ROWS * (ROWS + 1) / 2, m, F, H))
+        return 0;
+    }
+    BY_PROCESSOR(gram_few_rows, (int D, int m, const double* F, double* H), (D, m, F, H))
+
+    INLINED int combine_columns_body(int N, int m, const double* restrict F, const double* restrict g, double* restrict y) {
+        int p, a;
+        for (a = 0; a < N; a++) y[a] = 0;
+        for (p = 0; p < m; p++)
+            for (a = 0; a < N; a++) y[a] += g[p] * F[(size_t) p * N + a];
+        return 0;
+    }
+    BY_PROCESSOR(combine_columns, (int N, int m, const double* F, const double* g, double* y), (N, m, F, g, y))
+
+    INLINED int multiply_columns_body(int N, int m, const double* restrict F, const double* restrict y, double* restrict g) {
+        int p, a;
+        for (p = 0; p < m; p++) {
+            double total = 0;
+            for (a = 0; a < N; a++) total += F[(size_t) p * N + a] * y[a];
+            g[p] = total;
+        }
+        return 0;
+    }
+    BY_PROCESSOR(multiply_columns, (int N, int m, const double* F, const double* y, double* g), (N, m, F, y, g))
+
     /* keys[p] += a hash of row[p] (splitmix64 with any odd number, and about half the bits), times `factor`. */
     INLINED int hash_row_body(ptrdiff_t count, const double* restrict row, uint64_t factor, uint64_t* restrict keys) {
         ptrdiff_t p;
@@ -336,6 +410,11 @@ cdef extern from *:
     int hash_row(Py_ssize_t count, const double* row, uint64_t factor, uint64_t* keys) noexcept nogil
     int update_and_multiply(int D, int height, double t, const double* v, double* S, const double* x, double* out,
                             double* k, double* q) noexcept nogil
+    int sweep_identity(int D, int height, const double* x, double* w, double* S, const int* order, int count, double* v,
+                       double* ahead) noexcept nogil
+    int gram_few_rows(int D, int m, const double* F, double* H) noexcept nogil
+    int combine_columns(int N, int m, const double* F, const double* g, double* y) noexcept nogil
+    int multiply_columns(int N, int m, const double* F, const double* y, double* g) noexcept nogil
     int column_squares(int r, int count, const double* u, double* q, bint add) noexcept nogil
     int column_products(int D, int count, const double* x, const double* v, double* k, bint larger) noexcept nogil
     int absolute_product(int D, int r, const double* N, const double* x, double* out) noexcept nogil

@@ -7,7 +7,8 @@ from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 from isopursuit.pursuit._dense cimport (
-    FEW_ROWS, cholesky, cholesky_solve, hessian_few_rows, lower_products, pair_features,
+    FEW_ROWS, cholesky, cholesky_solve, combine_columns, gram_few_rows, hessian_few_rows, lower_products,
+    multiply_columns, pair_features,
 )
 from isopursuit.pursuit._program cimport (
     BLOCK, Program, State, evaluate_state, free_state, largest, new_state, relative_gap, rescale, restrict,
@@ -126,9 +127,7 @@ cdef struct Interior:
     # where steps are solved for pairs:
     double* c             # (N,)   factors of the entries of Φ
     double* y             # (N,)   a solution
-    double* Y             # (D, D) the same as a symmetric matrix
-    double* Z             # (D, m) the columns in the eigenbasis of M
-    double* F             # (N, m) Φ √θ, then workspace
+    double* F             # (N, m) Φ √θ
     double* vectors       # what the following point into
     double* now           # weights
     double* slack         # s = 1 − q, kept positive
@@ -235,19 +234,21 @@ cdef int factorize_pairs(Interior* I) noexcept nogil:
     In the eigenbasis of M⁻¹, with eigenvalues μ, q falls by Σ_ij μ_i μ_j (μ_i + μ_j) z_i z_j dM_ij when M changes by dM;
     z is the column there. Column p of Φ has the entries √(μ_i μ_j (μ_i + μ_j)) z_i z_j, those with i ≠ j times √2."""
     cdef int p, a, b, m = I.B.m, D = I.B.D, N = D * (D + 1) // 2, info, lwork = 1 + 6 * D + 2 * D * D, liwork = 3 + 5 * D
+    cdef double* V
+    cdef double* Z
     cdef double* mu
     cdef double* work
     if reserve_step(I, <size_t> N * (N + 2) + <size_t> m * (N + D) + <size_t> D * (D + 1) + lwork + liwork) != 0:
         return 1
     I.c = I.H + <size_t> N * N
     I.y = I.c + N
-    I.Y = I.y + N
-    I.Z = I.Y + D * D
-    I.F = I.Z + <size_t> D * m
-    mu = I.F + <size_t> N * m
+    I.F = I.y + N
+    Z = I.F + <size_t> N * m
+    V = Z + <size_t> D * m
+    mu = V + D * D
     work = mu + D
-    memcpy(I.Y, I.s.inverse, D * D * sizeof(double))
-    dsyevd("V", "L", &D, I.Y, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
+    memcpy(V, I.s.inverse, D * D * sizeof(double))
+    dsyevd("V", "L", &D, V, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
     if info != 0:
         return 1
     p = 0
@@ -255,43 +256,30 @@ cdef int factorize_pairs(Interior* I) noexcept nogil:
         for a in range(b, D):
             I.c[p] = sqrt((2 if a > b else 1) * mu[a] * mu[b] * (mu[a] + mu[b]))
             p += 1
-    dgemm("T", "N", &D, &m, &D, &ONE, I.Y, &D, <double*> I.B.x, &D, &ZERO, I.Z, &D)
+    dgemm("T", "N", &D, &m, &D, &ONE, V, &D, <double*> I.B.x, &D, &ZERO, Z, &D)
     for p in range(m):
         I.shift[p] = sqrt(I.now[p] / I.slack[p])
-    pair_features(D, m, I.Z, I.c, I.shift, I.F)
-    dsyrk("L", "N", &N, &m, &ONE, I.F, &N, &ZERO, I.H, &N)
-    for p in range(N):
-        I.H[<size_t> p * N + p] += 1
+    pair_features(D, m, Z, I.c, I.shift, I.F)
+    if D <= FEW_ROWS:
+        gram_few_rows(D, m, I.F, I.H)
+    else:
+        dsyrk("L", "N", &N, &m, &ONE, I.F, &N, &ZERO, I.H, &N)
+        for p in range(N):
+            I.H[<size_t> p * N + p] += 1
     return factorize(N, I.H)
 
 
 cdef void solve_pairs(Interior* I) noexcept nogil:
-    """With θ = W/S: H dw = Φᵀ (I + Φ θ Φᵀ)⁻¹ Φ θ r and dw = θ (r − H dw). Φ is multiplied through z zᵀ, column by column."""
-    cdef int p, a, b, m = I.B.m, D = I.B.D
-    cdef double total, theta
+    """With θ = W/S and F = Φ √θ: H dw = Φᵀ (I + F Fᵀ)⁻¹ F √θ r and dw = θ (r − H dw)."""
+    cdef int p, m = I.B.m, N = I.B.D * (I.B.D + 1) // 2
     for p in range(m):
-        theta = I.shift[p] * I.shift[p] * I.right[p]
-        for a in range(D):
-            I.F[<size_t> p * D + a] = theta * I.Z[<size_t> p * D + a]
-    dgemm("N", "T", &D, &D, &m, &ONE, I.F, &D, I.Z, &D, &ZERO, I.Y, &D)
-    p = 0
-    for b in range(D):
-        for a in range(b, D):
-            I.y[p] = I.c[p] * I.Y[b * D + a]
-            p += 1
-    solve_factored(p, I.H, I.y)
-    p = 0
-    for b in range(D):
-        for a in range(b, D):
-            I.Y[b * D + a] = I.Y[a * D + b] = (0.5 if a > b else 1) * I.c[p] * I.y[p]
-            p += 1
-    dgemm("N", "N", &D, &m, &D, &ONE, I.Y, &D, I.Z, &D, &ZERO, I.F, &D)
+        I.dw[p] = I.shift[p] * I.right[p]
+    combine_columns(N, m, I.F, I.dw, I.y)
+    solve_factored(N, I.H, I.y)
+    multiply_columns(N, m, I.F, I.y, I.Hd)
     for p in range(m):
-        total = 0
-        for a in range(D):
-            total += I.F[<size_t> p * D + a] * I.Z[<size_t> p * D + a]
-        I.Hd[p] = total
-        I.dw[p] = I.shift[p] * I.shift[p] * (I.right[p] - total)
+        I.Hd[p] /= I.shift[p]
+        I.dw[p] = I.shift[p] * I.shift[p] * (I.right[p] - I.Hd[p])
 
 
 cdef void solve_step(Interior* I) noexcept nogil:

@@ -4,7 +4,7 @@ from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from isopursuit.pursuit._dense cimport update_and_multiply
+from isopursuit.pursuit._dense cimport sweep_identity, update_and_multiply
 from isopursuit.pursuit._newton cimport by_pairs, interior_point, polish, step_cost
 from isopursuit.pursuit._program cimport (
     Program, State, evaluate_state, free_state, largest, new_state, program, relative_gap, rescale, restrict, starting,
@@ -65,7 +65,9 @@ cdef void sweep(Program* A, double* w, double* inverse, const int* order, int co
     memset(work, 0, n * (3 + height * (2 + D)) * sizeof(double))
     for i in range(n * D):
         memcpy(S + i * height, inverse + i * D, D * sizeof(double))
-    for j in range(count + 1):
+    if n == 1 and A.y == NULL:
+        sweep_identity(D, height, A.x, w, S, order, count, v, ahead)
+    for j in range(count + 1 if n > 1 or A.y != NULL else 0):
         p = order[min(j, count - 1)]
         for i in range(n):
             update_and_multiply(D, height, change[i], v + i * height, S + i * height * D,
