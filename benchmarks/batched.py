@@ -1,6 +1,8 @@
 """Many small problems at once: problems per second on CPU threads, in PyTorch on the CPU, and on a GPU if there is one.
 
-    python benchmarks/batched.py OUTPUT.json [--share 0.1] [--repeat 3]
+    python benchmarks/batched.py OUTPUT.json [--share 0.1] [--repeat 3] [--threads-only]
+
+CPU threads are 1, 2, 4, 8 and 16 workers, as far as there are processors.
 
 A time is that of `batched_pursuit` as a user calls it, from raw columns where they are to certified answers in the same
 place; the best of `repeat` after one to warm up. The CPU takes `share` of the problems, for its rate needs no more.
@@ -16,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from isopursuit.batched import batched_pursuit
+from isopursuit.threads import processors
 
 SIZES = [(100_000, 4, 75), (10_000, 2, 756), (10_000, 8, 200)]
 TOL = 1e-8
@@ -27,38 +30,43 @@ def main():
     parser.add_argument("output", type=Path, help="where to write the table as JSON")
     parser.add_argument("--share", type=float, default=0.1, help="share of the problems that the CPU solves")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads-only", action="store_true", help="leave out PyTorch")
     arguments = parser.parse_args()
     rows = []
     print("".join(f"{title:>13}" for title in TITLES))
     for n, D, P in SIZES:
         X = np.random.default_rng(0).normal(size=(n, D, P)) / np.sqrt(D)
-        for device, given in placed(X, arguments.share).items():
-            rows.append({"n": len(given), "D": D, "P": P, "device": device, **measured(given, arguments.repeat)})
+        for device, given, workers in placed(X, arguments.share, arguments.threads_only):
+            found = measured(given, arguments.repeat, workers)
+            rows.append({"n": len(given), "D": D, "P": P, "device": device, **found})
             print("".join(f"{shown(rows[-1][title]):>13}" for title in TITLES), flush=True)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps({"machine": machine(), "tol": TOL, "rows": rows}, indent=1) + "\n")
 
 
-def placed(X, share):
-    """The problems, by what will solve them."""
+def placed(X, share, threads_only):
+    """What solves the problems, which of them, where they are, and on how many threads."""
     few = X[: max(1, round(share * len(X)))]
-    stacks = {"threads": few}
+    for workers in (1, 2, 4, 8, 16):
+        if workers <= processors():
+            yield f"{workers} worker{'s' if workers > 1 else ''}", few, workers
     try:
         import torch
     except ImportError:
-        return stacks
-    stacks["torch cpu"] = torch.from_numpy(few)
+        return
+    if threads_only:
+        return
+    yield "torch cpu", torch.from_numpy(few), None
     if torch.cuda.is_available():
-        stacks["torch cuda"] = torch.from_numpy(X).cuda()
-    return stacks
+        yield "torch cuda", torch.from_numpy(X).cuda(), None
 
 
-def measured(X, repeat):
-    batched_pursuit(X, tol=TOL)
+def measured(X, repeat, workers):
+    batched_pursuit(X, tol=TOL, workers=workers)
     times = []
     for _ in range(repeat):
         began, busy = time.perf_counter(), time.process_time()
-        found = batched_pursuit(X, tol=TOL)
+        found = batched_pursuit(X, tol=TOL, workers=workers)
         worst = float(found.gap.max())  # waits for the device
         times.append((time.perf_counter() - began, time.process_time() - busy))
     seconds, processor = min(times)

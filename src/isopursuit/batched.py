@@ -24,7 +24,7 @@ from isopursuit.parameters import as_exponent
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, TIGHT
 from isopursuit.results import relative_gaps
-from isopursuit.stacks import ENTRIES, Engine, ThreadEngine, TorchEngine, judge
+from isopursuit.stacks import ENTRIES, Engine, ThreadEngine, TorchEngine
 from isopursuit.threads import on_one_blas_thread, worker_count
 
 __all__ = ["BatchedProgress", "BatchedPursuit", "batched_pursuit"]
@@ -201,10 +201,10 @@ class _Batch:
         X = xp.where(usable[:, None, None], X, 0.0)
         columns, log_scale = normalize_stack(X, self.c, self.normalization)
         weights = engine.solve(columns, max(SURE * self.tol, CLOSEST), stopped)
-        found = judge(columns, weights)
+        found = engine.judge(columns, weights)
         loose = (found.weights > 0) & (found.q < 1 - TIGHT)
         if bool(loose.any()):  # rounding left weight on columns that no optimal solution uses
-            found = found.replaced(judge(columns, xp.where(loose, 0.0, found.weights)), self.tol)
+            found = found.replaced(engine.judge(columns, xp.where(loose, 0.0, found.weights)), self.tol)
             loose = (found.weights > 0) & (found.q < 1 - TIGHT)
         scale = xp.exp(-xp.clip(log_scale, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE))
         gap = relative_gaps(found.primal, found.dual)

@@ -12,7 +12,7 @@ from isopursuit._types import Array
 from isopursuit.backend import namespace, on_host
 from isopursuit.errors import ParameterError, optional
 from isopursuit.matrix import LARGEST
-from isopursuit.pursuit import _sweep
+from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.settings import KERNEL_ROUNDS, REFINED_RESIDUAL, WELL_CONDITIONED
 from isopursuit.rank import EPS
 from isopursuit.results import relative_gaps
@@ -38,6 +38,10 @@ class Engine(Protocol):
         """Weights (m, P) for normalized columns (m, D, P)."""
         ...
 
+    def judge(self, columns: Any, weights: Any) -> Judged:
+        """What these weights prove."""
+        ...
+
     def bring(self, found: Any) -> Any:
         """An answer as an array of the caller's kind."""
         ...
@@ -58,9 +62,15 @@ class ThreadEngine:
     def solve(self, columns: Array, goal: float, stopped: bool) -> Array:
         """See `Engine`."""
         weights = np.zeros((len(columns), columns.shape[2]))
-        x = np.ascontiguousarray(columns.transpose(0, 2, 1))
-        _sweep.solve_many(x, goal, 0 if stopped else KERNEL_ROUNDS, weights)
+        _sweep.solve_many(_side_by_side(columns), goal, 0 if stopped else KERNEL_ROUNDS, weights)
         return weights
+
+    def judge(self, columns: Array, weights: Array) -> Judged:
+        """See `Engine`."""
+        weights, q, bounds = weights.copy(), np.empty(weights.shape), np.empty((len(weights), 2))
+        regular = np.empty(len(weights), dtype=np.uint8)
+        _program.judge_many(_side_by_side(columns), weights, q, bounds, regular)
+        return Judged(weights, bounds[:, 0], bounds[:, 1], q, regular.astype(bool))
 
     def bring(self, found: Array) -> Array:
         """See `Engine`."""
@@ -97,6 +107,10 @@ class TorchEngine:
         """See `Engine`."""
         return self.stacked.solve(columns, goal, 0 if stopped else self.stacked.STEPS)
 
+    def judge(self, columns: Any, weights: Any) -> Judged:
+        """See `Engine`."""
+        return judge(columns, weights)
+
     def bring(self, found: Any) -> Any:
         """See `Engine`."""
         return on_host(found) if self.from_array else found
@@ -122,6 +136,11 @@ class Judged:
         better = other.regular & (relative_gaps(other.primal, other.dual) <= tol)
         pairs = [(getattr(other, one.name), getattr(self, one.name)) for one in fields(Judged)]
         return Judged(*(xp.where(better[:, None] if a.ndim == 2 else better, a, b) for a, b in pairs))
+
+
+def _side_by_side(columns: Array) -> Array:
+    """Columns (m, D, P) as the kernels need them, (m, P, D)."""
+    return np.ascontiguousarray(columns.transpose(0, 2, 1))
 
 
 def judge(columns: Any, weights: Any) -> Judged:

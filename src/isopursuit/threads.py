@@ -94,7 +94,8 @@ class _Limit:
         """
         from threadpoolctl import ThreadpoolController
 
-        found = [Library(one) for one in ThreadpoolController().select(user_api="blas").lib_controllers]
+        loaded: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+        found = [Library(one) for one in loaded]
         self.by_thread = [one for one in found if one.by_thread]
         return [one for one in found if not one.by_thread]
 

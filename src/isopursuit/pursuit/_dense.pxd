@@ -161,6 +161,22 @@ cdef extern from *:
     BY_PROCESSOR(column_products, (int D, int count, const double* x, const double* v, double* k, int larger),
                  (D, count, x, v, k, larger))
 
+    /* out = the sum of w[p] v x' over columns p of x and v (D, count). */
+    INLINED int weighted_products_body(int D, int count, const double* restrict x, const double* restrict v,
+                                       const double* restrict w, double* restrict out) {
+        int p, a, b;
+        for (a = 0; a < D * D; a++) out[a] = 0;
+        for (p = 0; p < count; p++)
+            if (w[p] > 0)
+                for (b = 0; b < D; b++) {
+                    const double t = w[p] * x[(size_t) p * D + b];
+                    for (a = 0; a < D; a++) out[b * D + a] += t * v[(size_t) p * D + a];
+                }
+        return 0;
+    }
+    BY_PROCESSOR(weighted_products, (int D, int count, const double* x, const double* v, const double* w, double* out),
+                 (D, count, x, v, w, out))
+
     /* out = |N| |x| for N (r, D): the sizes of the terms of N x, summed. */
     INLINED int absolute_product_body(int D, int r, const double* restrict N, const double* restrict x,
                                       double* restrict out) {
@@ -355,12 +371,60 @@ cdef extern from *:
     }
     BY_PROCESSOR(pair_features, (int D, int m, const double* Z, const double* c, const double* root, double* F), (D, m, Z, c, root, F))
 
+    /* Eigenvalues and eigenvectors (columns of V) of a symmetric matrix, by Jacobi's rotations; S is overwritten. */
+    INLINED void jacobi(int D, double* restrict S, double* restrict V, double* restrict values) {
+        int a, b, c, turn;
+        for (a = 0; a < D * D; a++) V[a] = a % (D + 1) == 0;
+        for (turn = 0; turn < 12; turn++) {
+            double off = 0, all = 0;
+            for (b = 0; b < D; b++) {
+                all += S[b * D + b] * S[b * D + b];
+                for (a = b + 1; a < D; a++) off += S[b * D + a] * S[b * D + a];
+            }
+            if (off <= 1e-32 * all) break;
+            for (b = 0; b < D; b++)
+                for (a = b + 1; a < D; a++) {
+                    const double size = S[b * D + a];
+                    double tau, t, c0, s0;
+                    if (size == 0) continue;
+                    tau = (S[a * D + a] - S[b * D + b]) / (2 * size);
+                    t = (tau < 0 ? -1 : 1) / (fabs(tau) + sqrt(1 + tau * tau));
+                    c0 = 1 / sqrt(1 + t * t);
+                    s0 = t * c0;
+                    for (c = 0; c < D; c++) {
+                        const double l = S[b * D + c], r = S[a * D + c], p = V[b * D + c], q = V[a * D + c];
+                        S[b * D + c] = c0 * l - s0 * r;
+                        S[a * D + c] = s0 * l + c0 * r;
+                        V[b * D + c] = c0 * p - s0 * q;
+                        V[a * D + c] = s0 * p + c0 * q;
+                    }
+                    for (c = 0; c < D; c++) {
+                        const double l = S[c * D + b], r = S[c * D + a];
+                        S[c * D + b] = c0 * l - s0 * r;
+                        S[c * D + a] = s0 * l + c0 * r;
+                    }
+                }
+        }
+        for (a = 0; a < D; a++) values[a] = S[a * D + a];
+    }
+    INLINED int eigen_few_rows_body(int D, double* S, double* V, double* values) {
+        BY_ROWS(D, jacobi(ROWS, S, V, values))
+        return 0;
+    }
+    BY_PROCESSOR(eigen_few_rows, (int D, double* S, double* V, double* values), (D, S, V, values))
+
     /* For F (N, m), N = D(D+1)/2: H = I + F F' in the lower triangle; y = F g; g = F'y. */
     INLINED void gram(int N, int m, const double* restrict F, double* restrict H) {
         int p, a, b;
         for (b = 0; b < N; b++)
             for (a = b; a < N; a++) H[b * N + a] = a == b;
-        for (p = 0; p < m; p++)
+        for (p = 0; p + 3 < m; p += 4) {
+            const double *F0 = F + (size_t) p * N, *F1 = F0 + N, *F2 = F1 + N, *F3 = F2 + N;
+            for (b = 0; b < N; b++)
+                for (a = b; a < N; a++)
+                    H[b * N + a] += (F0[b] * F0[a] + F1[b] * F1[a]) + (F2[b] * F2[a] + F3[b] * F3[a]);
+        }
+        for (; p < m; p++)
             for (b = 0; b < N; b++)
                 for (a = b; a < N; a++) H[b * N + a] += F[(size_t) p * N + b] * F[(size_t) p * N + a];
     }
@@ -412,11 +476,13 @@ cdef extern from *:
                             double* k, double* q) noexcept nogil
     int sweep_identity(int D, int height, const double* x, double* w, double* S, const int* order, int count, double* v,
                        double* ahead) noexcept nogil
+    int eigen_few_rows(int D, double* S, double* V, double* values) noexcept nogil
     int gram_few_rows(int D, int m, const double* F, double* H) noexcept nogil
     int combine_columns(int N, int m, const double* F, const double* g, double* y) noexcept nogil
     int multiply_columns(int N, int m, const double* F, const double* y, double* g) noexcept nogil
     int column_squares(int r, int count, const double* u, double* q, bint add) noexcept nogil
     int column_products(int D, int count, const double* x, const double* v, double* k, bint larger) noexcept nogil
+    int weighted_products(int D, int count, const double* x, const double* v, const double* w, double* out) noexcept nogil
     int absolute_product(int D, int r, const double* N, const double* x, double* out) noexcept nogil
     int invert_few_rows(int D, int m, const double* x, const double* w, double ridge, double* S) noexcept nogil
     int screen_few_rows(int D, int m, const double* S, const double* x, double* v, double* q) noexcept nogil

@@ -7,8 +7,8 @@ from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 from isopursuit.pursuit._dense cimport (
-    FEW_ROWS, cholesky, cholesky_solve, combine_columns, gram_few_rows, hessian_few_rows, lower_products,
-    multiply_columns, pair_features,
+    FEW_ROWS, cholesky, cholesky_solve, combine_columns, eigen_few_rows, gram_few_rows, hessian_few_rows,
+    lower_products, multiply_columns, pair_features, screen_few_rows,
 )
 from isopursuit.pursuit._program cimport (
     BLOCK, Program, State, evaluate_state, free_state, largest, new_state, relative_gap, rescale, restrict,
@@ -247,16 +247,28 @@ cdef int factorize_pairs(Interior* I) noexcept nogil:
     V = Z + <size_t> D * m
     mu = V + D * D
     work = mu + D
-    memcpy(V, I.s.inverse, D * D * sizeof(double))
-    dsyevd("V", "L", &D, V, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
-    if info != 0:
-        return 1
+    if D <= FEW_ROWS:
+        memcpy(work, I.s.inverse, D * D * sizeof(double))
+        eigen_few_rows(D, work, V, mu)
+    else:
+        memcpy(V, I.s.inverse, D * D * sizeof(double))
+        dsyevd("V", "L", &D, V, &D, mu, work, &lwork, <int*> (work + lwork), &liwork, &info)
+        if info != 0:
+            return 1
+    for a in range(D):
+        mu[a] = fmax(mu[a], 0)
     p = 0
     for b in range(D):
         for a in range(b, D):
             I.c[p] = sqrt((2 if a > b else 1) * mu[a] * mu[b] * (mu[a] + mu[b]))
             p += 1
-    dgemm("T", "N", &D, &m, &D, &ONE, V, &D, <double*> I.B.x, &D, &ZERO, Z, &D)
+    if D <= FEW_ROWS:
+        for b in range(D):
+            for a in range(D):
+                work[b * D + a] = V[a * D + b]
+        screen_few_rows(D, m, work, I.B.x, Z, I.F)
+    else:
+        dgemm("T", "N", &D, &m, &D, &ONE, V, &D, <double*> I.B.x, &D, &ZERO, Z, &D)
     for p in range(m):
         I.shift[p] = sqrt(I.now[p] / I.slack[p])
     pair_features(D, m, Z, I.c, I.shift, I.F)

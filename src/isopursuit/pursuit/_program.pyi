@@ -17,8 +17,15 @@ def column_keys(values: Array, keys: NDArray[np.uint64], factor: int) -> int:
 def certify(x: Array, inverse: Array, w: Array, support: NDArray[np.intp]) -> tuple[Array, Array, float, float]:
     """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding).
 
-    B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding of
-    X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps.
+    B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding
+    of X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps.
+    """
+
+def judge_many(x: Array, w: Array, q: Array, bounds: Array, regular: NDArray[np.uint8]) -> None:
+    """What weights w (n, m) prove about n programs x (n, m, D) of the identity.
+
+    Writes q of every column, (primal, dual) of each program over all columns, and whether it is so regular that
+    rounding does not matter; w becomes ‖β_p‖.
     """
 
 def largest_slope(x: Array, nu: Array) -> float:

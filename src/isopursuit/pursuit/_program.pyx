@@ -5,8 +5,8 @@
 
 Column p of point i is `x[i, p, :]`, contiguous; in BLAS's eyes (column-major) a point is a D × m matrix.
 """
-from libc.math cimport fmax, fmin, sqrt
-from libc.stdint cimport uint64_t
+from libc.math cimport NAN, fmax, fmin, sqrt
+from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
@@ -14,11 +14,16 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 from isopursuit.pursuit._dense cimport (
     FEW_ROWS, absolute_product, column_products, column_squares, hash_row, invert_few_rows, screen_few_rows,
+    weighted_products,
 )
 
 import numpy as np
 
 cdef double ONE = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
+cdef double LARGEST = 1e140     # matrix.LARGEST: sums of squares stay within float64
+cdef double WELL_CONDITIONED = 1e-6, REFINED_RESIDUAL = 1e-11  # settings.py has both
+# the least eigenvalue of M, relative to their sum, above which rounding of M⁻¹ does not show in a certificate (guess)
+cdef double REGULAR = 1e-9
 cdef double NEGLIGIBLE = 1e-13  # relative rounding that is not bounded more exactly, far below any tolerance (guess)
 
 
@@ -304,6 +309,70 @@ def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const do
             squares[j] = sqrt(squares[j])
     free(columns)
     return B, norms, sqrt(missed if count else <double> n * D), (0.5 * count + 2) * EPS * sizes
+
+
+cdef bint judge_one(Program* A, double* w, State* s, const double* ones, double* bounds) noexcept nogil:
+    """`judge_many` for one program: writes q to s, ‖β_p‖ to w and (primal, dual) to bounds; False where it is irregular."""
+    cdef int p, a, b, D = A.D
+    cdef double mass = 0, squares = 0, moments = 0, longest = 0, norm = 0, missed = 0, trace = 0, total = 0, top
+    cdef double* square = s.u  # workspace: v is followed by it
+    column_squares(D, A.m, A.x, square, False)
+    for p in range(A.m):
+        mass += w[p]
+        squares += square[p]
+        moments += w[p] * square[p]
+        longest = fmax(longest, square[p])
+    if not mass < LARGEST:
+        return False
+    A.ridge = -WELL_CONDITIONED * squares  # X Xᵀ has no eigenvalue below that share of their sum
+    if invert_information(A, ones, s.inverse) != 0:
+        return False
+    A.ridge = -REGULAR * moments
+    if invert_information(A, w, s.inverse) != 0:
+        return False
+    A.ridge = 0
+    if invert_information(A, w, s.inverse) != 0:
+        return False
+    screen_points(A, s.inverse, 0, A.m, s.v, s.v, s.q, NULL)
+    weighted_products(D, A.m, A.x, s.v, w, square)
+    for a in range(D):
+        trace += s.inverse[a * D + a]
+        for b in range(D):
+            norm += s.inverse[a * D + b] * s.inverse[a * D + b]
+            top = square[a * D + b] - (a == b)
+            missed += top * top
+    missed = sqrt(missed)
+    for p in range(A.m):
+        w[p] *= sqrt(s.q[p])
+        total += w[p]
+    # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
+    top = sqrt(largest(s.q, A.m)) + 2 * EPS * D * sqrt(longest * norm)
+    bounds[0] = total * (1 + missed)
+    bounds[1] = fmin(trace / top, bounds[0])
+    return missed <= REFINED_RESIDUAL
+
+
+def judge_many(const double[:, :, ::1] x, double[:, ::1] w, double[:, ::1] q, double[:, ::1] bounds, uint8_t[::1] regular):
+    """What weights w (n, m) prove about n programs x (n, m, D) of the identity: q of every column, (primal, dual) of each
+    program over all columns, and whether it is so regular that rounding does not matter. w becomes ‖β_p‖."""
+    cdef Program A = program(x, None, 0.0)
+    cdef Py_ssize_t i, n = A.n
+    cdef int p
+    cdef State s
+    A.n = 1
+    s = new_state(&A)
+    s.u = <double*> malloc((A.m + A.D * A.D) * sizeof(double))
+    ones = np.ones(A.m)
+    cdef const double[::1] every = ones
+    with nogil:
+        for i in range(n):
+            A.x = &x[i, 0, 0]
+            regular[i] = judge_one(&A, &w[i, 0], &s, &every[0], &bounds[i, 0])
+            for p in range(A.m):
+                q[i, p] = s.q[p] if regular[i] else 1
+            if not regular[i]:
+                bounds[i, 0] = bounds[i, 1] = NAN
+    free_state(&s)
 
 
 def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):

@@ -250,7 +250,7 @@ class Design:
         return Certified.of(support, B, norms, t * nu, Certificate(primal, dual, residual))
 
     def _identity_certified(self, evaluation: Evaluation, support: Indices) -> Certified | None:
-        """The same for the identity as target, in fewer steps; None where this is another program or B needs correction."""
+        """The same for the identity as target, in fewer steps; None for other programs and where B needs correction."""
         if self.aim is not None or self.values is not None or self.penalty > 0:
             return None
         n, _, D = self.shape
