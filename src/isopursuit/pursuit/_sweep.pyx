@@ -55,12 +55,12 @@ cdef void sweep(Program* A, double* w, double* inverse, const int* order, int co
     M_i⁻¹ is updated for one step while it is multiplied by the column of the next, so that it is read once for both."""
     cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r, height = padded(D)
     cdef double d, t
-    cdef double* q = work
-    cdef double* k = work + n
-    cdef double* change = work + 2 * n         # of M_i⁻¹ by the last step: change_i v_i v_iᵀ
-    cdef double* v = work + 3 * n
+    cdef double* S = work                      # M_i⁻¹ with rows of zeros below
+    cdef double* v = S + n * D * height
     cdef double* ahead = v + n * height
-    cdef double* S = ahead + n * height        # M_i⁻¹ with rows of zeros below
+    cdef double* change = ahead + n * height   # of M_i⁻¹ by the last step: change_i v_i v_iᵀ
+    cdef double* q = change + n
+    cdef double* k = q + n
     cdef double* swapped
     memset(work, 0, n * (3 + height * (2 + D)) * sizeof(double))
     for i in range(n * D):
@@ -155,7 +155,8 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
     cdef bint independent = False, stop = False
     cdef State s = new_state(A)
     cdef int* order = <int*> malloc(m * sizeof(int))
-    cdef double* work = <double*> malloc(A.n * (3 + padded(D) * (2 + D)) * sizeof(double))
+    cdef double* room = <double*> malloc(A.n * (3 + padded(D) * (2 + D)) * sizeof(double) + 64)
+    cdef double* work = room + (-(<Py_ssize_t> room) & 63) // 8  # vector instructions are faster at multiples of 64 bytes
     gap[0] = 1e300
     for turn in range(rounds + 1):
         if evaluate_state(A, w, &s) != 0:
@@ -194,7 +195,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
         gap[0] = relative_gap(&s)
     free_state(&s)
     free(order)
-    free(work)
+    free(room)
     return independent
 
 
