@@ -17,6 +17,7 @@ from isopursuit.pursuit._program cimport (
 cdef double ONE = 1.0, ZERO = 0.0
 cdef int UNIT = 1
 cdef enum:
+    HALF_BLOCK = BLOCK // 2  # columns of a block of H: less of its upper triangle is computed (guess)
     FEW_COLUMNS = 32      # columns up to which plain loops over few rows are faster than BLAS (guess)
     SMALL_SYSTEM = 200    # equations up to which `cholesky` is faster than LAPACK's (measured: 75 µs against 110 there)
 
@@ -31,7 +32,7 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
         return
     j = 0
     while j < m:
-        width = min(BLOCK, m - j)
+        width = min(HALF_BLOCK, m - j)
         height = m - j
         for i in range(A.n):
             dgemm("T", "N", &height, &width, &D, &ONE, s.v + (<size_t> i * m + j) * D, &D,
@@ -39,7 +40,7 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
             dgemm("T", "N", &height, &width, &r, &ONE, s.u + (<size_t> i * m + j) * r, &r,
                   s.u + (<size_t> i * m + j) * r, &r, &ZERO, L, &height)
             lower_products(m, height, width, K, L, H + <size_t> j * m + j, i > 0)
-        j += BLOCK
+        j += HALF_BLOCK
 
 
 cdef int factorize(int m, double* H) noexcept nogil:

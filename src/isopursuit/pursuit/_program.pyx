@@ -183,6 +183,10 @@ cdef void rescale(Program* A, double* w, State* s) noexcept nogil:
         s.q[p] /= t * t
     for p in range(A.n * A.D * A.D):
         s.inverse[p] /= t
+    for p in range(<Py_ssize_t> A.n * A.m * A.D):
+        s.v[p] /= t
+    for p in range(<Py_ssize_t> A.n * A.m * A.r if s.u != s.v else 0):
+        s.u[p] /= t
     s.trace /= t
     s.value = 2 * s.trace
 

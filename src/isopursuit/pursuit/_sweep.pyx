@@ -160,6 +160,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
     gap[0] = 1e300
     for turn in range(rounds + 1):
         if evaluate_state(A, w, &s) != 0:
+            gap[0] = 1e300
             break
         rescale(A, w, &s)
         gap[0] = relative_gap(&s)
@@ -190,7 +191,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
             spent += per_column * count
             if repeat == 0:
                 count = with_weight(m, w, order)
-    if gap[0] < 1e-8 and evaluate_state(A, w, &s) == 0:
+    if gap[0] < 1e-8:
         independent = polish(A, w, &s, tol)
         gap[0] = relative_gap(&s)
     free_state(&s)
