@@ -22,7 +22,7 @@ CHOICE_RATE = 2e8  # entries of the polytope's matrix times its rank, a second, 
 
 MEMORY = 2**29  # bytes that a source's resident columns may take by default (guess)
 MOST_MEMORY = 2**31  # bytes that they may take where many rows need many columns (guess)
-WHITENED_AT_ONCE = 8192  # columns hashed or whitened at once: they stay in cache (guess)
+WHITENED_AT_ONCE = 8192  # columns whitened at once: they stay in cache (guess)
 TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
 MULTIPLIED_AT_ONCE = 1024  # columns multiplied at once in truncated.py, so that the product stays in cache (guess)
 SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
