@@ -3,7 +3,7 @@
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dgemm, dsyrk
+from scipy.linalg.cython_blas cimport dgemm, dsymv, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 from isopursuit.pursuit._dense cimport (
@@ -128,7 +128,7 @@ cdef struct Interior:
     # where steps are solved for pairs:
     double* c             # (N,)   factors of the entries of Φ
     double* y             # (N,)   a solution
-    double* F             # (N, m) Φ √θ
+    double* F             # (N, m) Φ √θ; a copy of H (m, m) otherwise
     double* vectors       # what the following point into
     double* now           # weights
     double* slack         # s = 1 − q, kept positive
@@ -214,10 +214,12 @@ cdef int factorize_columns(Interior* I) noexcept nogil:
     """Factorize H + S/W, with the diagonal shifted by 1e-11 of its largest entry if it fails without."""
     cdef int p, attempt, m = I.B.m
     cdef double jitter = 0, top
-    if reserve_step(I, (<size_t> m + 2 * BLOCK) * m) != 0:
+    if reserve_step(I, (2 * <size_t> m + 2 * BLOCK) * m) != 0:
         return 1
+    I.F = I.H + (<size_t> m + 2 * BLOCK) * m
     for attempt in range(2):
         hessian(&I.B, &I.s, I.H, I.H + <size_t> m * m)
+        memcpy(I.F, I.H, <size_t> m * m * sizeof(double))
         top = 0
         for p in range(m):
             I.shift[p] = I.slack[p] / I.now[p]
@@ -297,14 +299,14 @@ cdef void solve_pairs(Interior* I) noexcept nogil:
 
 cdef void solve_step(Interior* I) noexcept nogil:
     """dw with (H + S/W) dw = `right`, and H dw."""
-    cdef int p, m = I.B.m
+    cdef int m = I.B.m
     if I.pairs:
         solve_pairs(I)
         return
     memcpy(I.dw, I.right, m * sizeof(double))
     solve_factored(m, I.H, I.dw)
-    for p in range(m):
-        I.Hd[p] = I.right[p] - I.shift[p] * I.dw[p]
+    # not `right` − S/W dw, which is less exact where S/W is large
+    dsymv("L", &m, &ONE, I.F, &m, I.dw, &UNIT, &ZERO, I.Hd, &UNIT)
 
 
 cdef double predict(Interior* I, double mu) noexcept nogil:
