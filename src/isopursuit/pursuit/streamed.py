@@ -78,6 +78,7 @@ class StreamedColumns:
     """A source's columns for the solver's loop: a few are resident, a pass screens all."""
 
     share = 0.1
+    finish = 0.8
 
     def __init__(
         self,
@@ -256,8 +257,16 @@ class StreamedColumns:
         return self.design, self.weights
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
-        """By the solver for many rows where that is enough, else by parts: many columns are resident."""
-        if part.many_rows and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
+        """By the central path where many columns have weight, or by the solver for many rows, where that is enough.
+
+        Else by parts: many columns are resident.
+        """
+        if part.crowded(weights):
+            if watch is not None:
+                watch.columns = len(weights)
+            if part.follow(weights, tol, watch) <= 0.5 * self.gap:
+                return False
+        elif part.many_rows and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
             return False
         return solve(part, weights, tol, watch, warm=True, nested=True)
 
