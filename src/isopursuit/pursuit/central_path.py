@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Mask
 from isopursuit.pursuit.settings import (
     DOUBLE_GAP,
     FAR_SLACK,
@@ -28,7 +28,7 @@ from isopursuit.pursuit.settings import (
     PATH_CONJUGATE_STEPS,
     PATH_RESIDUAL,
     PATH_TURNS,
-    SINGLE_GAP,
+    SMALL_SHIFT,
     STALE_TURNS,
     TO_THE_BOUNDARY,
 )
@@ -113,13 +113,24 @@ class Path:
         self.w, self.s = np.concatenate([self.w, mu / slack[new]]), np.concatenate([self.s, slack[new]])
         self.part = self.program.products.take(self.near)
 
+    def far(self, gap: float) -> Mask:
+        """Light columns far from 1, unless they are few: as many as can leave in one step.
+
+        A step that moves the share t of all weight leaves an error of about t² in q, which should be below the gap.
+        """
+        total = float(self.w.sum())
+        slack = 2 * FAR_SLACK * max(gap, 0.5 * float(self.w @ self.s) / total)
+        light = np.flatnonzero((self.w < 0.1 * total / len(self.w)) & (self.s > slack))
+        light = light[np.argsort(self.w[light])]
+        light = light[np.cumsum(self.w[light]) < 0.5 * np.sqrt(gap) * total]
+        far = np.zeros(len(self.w), dtype=bool)
+        if 10 * len(light) > len(far):
+            far[light] = True
+        return far
+
     def step(self, point: Point, q: Array, gap: float, tol: float) -> None:
         """One step of Newton's method. Columns far from 1 lose their weight, as far as the others' step is complete."""
-        total = float(self.w.sum())
-        light = self.w < 0.1 * total / len(self.w)
-        far = light & (self.s > 2 * FAR_SLACK * max(gap, 0.5 * float(self.w @ self.s) / total))
-        if 10 * np.count_nonzero(far) < len(far):
-            far[:] = False
+        far = self.far(gap)
         kept = np.flatnonzero(~far)
         right, part = q - 1, self.part
         leverage = part.forms(point.K, rough=True)
@@ -178,16 +189,16 @@ def _curvature(part: ColumnProducts, point: Point, u: Array, rough: bool) -> Arr
 def _system(part: ColumnProducts, point: Point, diagonal: Array, shift: Array, gap: float, deadline: float) -> System:
     """H + diag(shift), `diagonal` being H's, in the form that is better conditioned.
 
-    H has rank D(D+1)/2 at most. Where more than twice as many shifts are below H's diagonal, the unknown is a matrix.
+    H has rank D(D+1)/2 at most. Where more than twice as many shifts are small beside H's diagonal, the unknown is a
+    matrix. Its step is a small difference of large numbers, which asks for double precision.
     """
     D = len(point.K)
-    if np.count_nonzero(shift < diagonal) > D * (D + 1):
+    if np.count_nonzero(shift < SMALL_SHIFT * diagonal) > D * (D + 1):
         lengths, basis = np.linalg.eigh(point.K)
         half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
         values, rotation = np.linalg.eigh(half @ point.C @ half)
         if values[0] > EPS * values[-1]:
-            rough = gap > SINGLE_GAP
-            return InMoments(part, shift, half @ rotation, values[:, None] + values, rough, deadline)
+            return InMoments(part, shift, half @ rotation, values[:, None] + values, deadline)
     return InWeights(part, point, 1 / (diagonal + shift), shift, gap > DOUBLE_GAP, deadline)
 
 
@@ -235,17 +246,16 @@ class InMoments:
     shift: Array
     base: Array
     sums: Array
-    rough: bool
     deadline: float
 
     def moments(self, u: Array) -> Array:
         """Fᵀ (A u) F."""
-        found = self.base.T @ self.part.moments(u, rough=self.rough) @ self.base
+        found = self.base.T @ self.part.moments(u) @ self.base
         return (found + found.T) / 2
 
     def forms(self, z: Array) -> Array:
         """Aᵀ (F z Fᵀ)."""
-        return self.part.forms(self.base @ z @ self.base.T, rough=self.rough)
+        return self.part.forms(self.base @ z @ self.base.T)
 
     @cached_property
     def diagonal(self) -> Array:

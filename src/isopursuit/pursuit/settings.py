@@ -49,7 +49,8 @@ REDUCED = 0.5  # share of the columns that a proof must exclude before the other
 SPANNING = 1.25  # times D(D+1), twice the dimension of x xᵀ: from there on random points surround one (Wendel)
 WIDE = 4  # times that number of columns from which a start from the longest ones pays (guess)
 WIDE_ROWS = 16  # rows below which the kernel solves any sample at once, so that it does not pay (guess)
-START_GAP = 1e-7  # the gap to which the longest columns are solved, as if they were equally long (guess)
+START_GAP = 1e-7  # the least gap to which the longest columns are solved, as if they were equally long (guess)
+LENGTH_SHARE = 0.03  # that gap relative to how much their lengths differ: the true gap is about a third of that (guess)
 SHORTEST = 1e-100  # columns shorter than this count as zero when they are divided by their length (derived)
 
 # ------------------------------------------------------------------------------------------------ sources
@@ -80,6 +81,7 @@ USUAL_CONJUGATE_STEPS = 1000  # in a whole solve, to compare its cost with the k
 PATH_RESIDUAL = 0.3  # residual of a linear system relative to the 1 − q that its step aims at (guess)
 LEAST_CENTRING = 0.1  # share of the gap that μ may aim at (guess)
 FAR_SLACK = 10.0  # 1 − q in units of twice the gap from which a column is far from 1 (guess)
+SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
 DOUBLE_GAP = 1e-6  # the gap below which systems in the weights need double precision (derived: ten times its eps)
 
 # ------------------------------------------------------------------------------------------------ the certificate

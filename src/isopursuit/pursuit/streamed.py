@@ -77,8 +77,8 @@ class Resident:
 class StreamedColumns:
     """A source's columns for the solver's loop: a few are resident, a pass screens all."""
 
-    share = 0.1
-    finish = 0.8
+    share = 0.3
+    finish = 0.95
 
     def __init__(
         self,

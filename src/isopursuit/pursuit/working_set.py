@@ -156,7 +156,9 @@ def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch | None, *,
         part, v = columns.part()
         if watch is not None and not nested:
             watch.passes = passes + 1
-        independent = columns.improve(part, v, max(columns.finish * tol, columns.share * gap), watch)
+        goal = columns.share * gap
+        # the last part is not worth a pass of its own
+        independent = columns.improve(part, v, columns.finish * tol if goal < 3 * tol else goal, watch)
         columns.settle(v)
         if watch is not None and watch.check():
             break
