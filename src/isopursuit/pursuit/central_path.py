@@ -150,8 +150,9 @@ class Path:
 
 
 def _slacks(q: Array, gap: float) -> Array:
-    """Positive slacks: 1 − q where the largest q is a little below 1."""
-    return 1 - q / (1 + 2 * max(float(q.max()) - 1, gap))
+    """Positive slacks: 1 − q where the largest q would be a little below 1, unless few columns are far above."""
+    excess = min(max(float(q.max()) - 1, gap), 4 * gap)
+    return np.maximum(1 - q / (1 + 2 * excess), gap)
 
 
 def _direction(system: System, w: Array, s: Array, right: Array, gap: float, tol: float) -> tuple[Array, Array]:
@@ -189,11 +190,13 @@ def _curvature(part: ColumnProducts, point: Point, u: Array, rough: bool) -> Arr
 def _system(part: ColumnProducts, point: Point, diagonal: Array, shift: Array, gap: float, deadline: float) -> System:
     """H + diag(shift), `diagonal` being H's, in the form that is better conditioned.
 
-    H has rank D(D+1)/2 at most. Where more than twice as many shifts are small beside H's diagonal, the unknown is a
-    matrix. Its step is a small difference of large numbers, which asks for double precision.
+    H has rank D(D+1)/2 at most. Where weight is on more columns than that, and shifts are small beside H's diagonal on
+    more than twice as many, the unknown is a matrix. Its step is a small difference of large numbers, which asks for
+    double precision.
     """
-    D = len(point.K)
-    if np.count_nonzero(shift < SMALL_SHIFT * diagonal) > D * (D + 1):
+    D, w = len(point.K), point.weights
+    rank = D * (D + 1) // 2
+    if float(w.sum()) ** 2 > rank * float(w @ w) and np.count_nonzero(shift < SMALL_SHIFT * diagonal) > 2 * rank:
         lengths, basis = np.linalg.eigh(point.K)
         half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
         values, rotation = np.linalg.eigh(half @ point.C @ half)

@@ -273,7 +273,9 @@ class Design:
         B = self.coefficients(evaluation, support)
         misfit, residual = self._missed(B, support)
         for turn in range(0 if self.penalty > 0 or len(support) == 0 else 3):
-            if residual <= (REFINED_RESIDUAL if self.prox == 0 else 10 * EPS):
+            # the bound on rounding, which least squares cannot lower, is no reason to correct anything
+            own = math.sqrt(float(np.vdot(misfit, misfit)) / float(np.vdot(self.given, self.given)))
+            if own <= (REFINED_RESIDUAL if self.prox == 0 else 10 * EPS):
                 break
             columns, full = support, B
             if turn > 0:

@@ -76,13 +76,13 @@ STALE_TURNS = 4  # turns in which the gap does not fall to half before giving up
 # ------------------------------------------------------------------------------------------------ the central path
 
 PATH_TURNS = 60  # steps of Newton's method at most; 7 to 20 are usual (measured: benchmarks/scale.py)
-PATH_CONJUGATE_STEPS = 300  # steps of conjugate gradients for one linear system at most (guess)
+PATH_CONJUGATE_STEPS = 1000  # steps of conjugate gradients for one linear system at most (guess)
 USUAL_CONJUGATE_STEPS = 1000  # in a whole solve, to compare its cost with the kernel's (measured: benchmarks/scale.py)
 PATH_RESIDUAL = 0.3  # residual of a linear system relative to the 1 − q that its step aims at (guess)
 LEAST_CENTRING = 0.1  # share of the gap that μ may aim at (guess)
 FAR_SLACK = 10.0  # 1 − q in units of twice the gap from which a column is far from 1 (guess)
 SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
-DOUBLE_GAP = 1e-6  # the gap below which systems in the weights need double precision (derived: ten times its eps)
+DOUBLE_GAP = 1e-6  # the gap below which systems in the weights need double precision (guess: ten times single's eps)
 
 # ------------------------------------------------------------------------------------------------ the certificate
 

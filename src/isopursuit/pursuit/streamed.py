@@ -77,9 +77,6 @@ class Resident:
 class StreamedColumns:
     """A source's columns for the solver's loop: a few are resident, a pass screens all."""
 
-    share = 0.3
-    finish = 0.95
-
     def __init__(
         self,
         columns: Columns,
@@ -94,7 +91,7 @@ class StreamedColumns:
         D = columns.shape[0]
         # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
         many = SPANNING * D * (D + 1)
-        memory = int(np.clip(48 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
+        memory = int(np.clip(2 * 96 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
         self.band = 2 * SAMPLE_GAP
         self.seconds: list[float] = []
@@ -210,6 +207,16 @@ class StreamedColumns:
             raise RankError(f"No {k} columns are independent. Pass a smaller k, or drop dependent rows.")
 
     # ------------------------------------------------------------------------------------------------ the loop
+
+    @property
+    def share(self) -> float:
+        """More where the central path solves a part: it has no superlinear end."""
+        return 0.3 if self.design.crowded(self.weights) else 0.1
+
+    @property
+    def finish(self) -> float:
+        """As much as leaves room for rounding there: all columns that matter are in the part."""
+        return 0.95 if self.design.crowded(self.weights) else 0.3
 
     def screen(self) -> float | None:
         """One pass, if time allows: the gap over all columns. The first is made in any case, for nothing is known of

@@ -156,9 +156,9 @@ def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch | None, *,
         part, v = columns.part()
         if watch is not None and not nested:
             watch.passes = passes + 1
-        goal = columns.share * gap
-        # the last part is not worth a pass of its own
-        independent = columns.improve(part, v, columns.finish * tol if goal < 3 * tol else goal, watch)
+        goal = max(columns.finish * tol, columns.share * gap)
+        goal = columns.finish * tol if goal < 3 * tol else goal  # the last factor is not worth a pass of its own
+        independent = columns.improve(part, v, goal, watch)
         columns.settle(v)
         if watch is not None and watch.check():
             break
