@@ -25,6 +25,7 @@ from isopursuit.pursuit.settings import (
     DOUBLE_GAP,
     FAR_SLACK,
     LEAST_CENTRING,
+    NEARLY_DETERMINED,
     PATH_CONJUGATE_STEPS,
     PATH_RESIDUAL,
     PATH_TURNS,
@@ -56,21 +57,18 @@ def follow(
         point = path.point()
         if point is None:
             break
-        q = path.part.forms(point.R)
-        gap = point.gap(q, path.w)
-        everywhere = program.products.forms(point.R) if gap <= tol else None
-        if everywhere is not None:
-            gap = point.gap(everywhere, point.weights)
+        q = program.products.forms(point.R)
+        gap, gap_near = point.gap(q, point.weights), point.gap(q[path.near], path.w)
         if gap < best:
             best, w[:] = gap, point.weights
         stale = 0 if gap < 0.9 * least else stale + 1
         least = min(least, gap)
         if gap <= tol or stale > STALE_TURNS or time.perf_counter() > deadline or (watch is not None and watch(gap)):
             break
-        if everywhere is not None:
-            path.join(everywhere, gap)
+        if gap > 2 * gap_near:
+            path.join(q, gap_near)
         else:
-            path.step(point, q, gap, tol)
+            path.step(point, q[path.near], gap, tol)
     return best
 
 
@@ -104,7 +102,7 @@ class Path:
         return point
 
     def join(self, q: Array, gap: float) -> None:
-        """Columns that are near 1 and are not here join."""
+        """Columns that are near 1, or above, and are not here join; the gap is that of the columns here."""
         slack = _slacks(q, gap)
         slack[self.near] = np.inf
         new = np.flatnonzero(slack < 2 * FAR_SLACK * gap)
@@ -190,13 +188,14 @@ def _curvature(part: ColumnProducts, point: Point, u: Array, rough: bool) -> Arr
 def _system(part: ColumnProducts, point: Point, diagonal: Array, shift: Array, gap: float, deadline: float) -> System:
     """H + diag(shift), `diagonal` being H's, in the form that is better conditioned.
 
-    H has rank D(D+1)/2 at most. Where weight is on more columns than that, and shifts are small beside H's diagonal on
-    more than twice as many, the unknown is a matrix. Its step is a small difference of large numbers, which asks for
-    double precision.
+    H has rank D(D+1)/2 at most. Where weight is on about as many columns or more, and shifts are small beside H's
+    diagonal on more than twice as many, the unknown is a matrix. Its step is a small difference of large numbers,
+    which asks for double precision.
     """
     D, w = len(point.K), point.weights
     rank = D * (D + 1) // 2
-    if float(w.sum()) ** 2 > rank * float(w @ w) and np.count_nonzero(shift < SMALL_SHIFT * diagonal) > 2 * rank:
+    spread_out = float(w.sum()) ** 2 > NEARLY_DETERMINED * rank * float(w @ w)
+    if spread_out and np.count_nonzero(shift < SMALL_SHIFT * diagonal) > 2 * rank:
         lengths, basis = np.linalg.eigh(point.K)
         half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
         values, rotation = np.linalg.eigh(half @ point.C @ half)

@@ -82,7 +82,10 @@ PATH_RESIDUAL = 0.3  # residual of a linear system relative to the 1 − q that 
 LEAST_CENTRING = 0.1  # share of the gap that μ may aim at (guess)
 FAR_SLACK = 10.0  # 1 − q in units of twice the gap from which a column is far from 1 (guess)
 SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
-DOUBLE_GAP = 1e-6  # the gap below which systems in the weights need double precision (guess: ten times single's eps)
+NEARLY_DETERMINED = (
+    0.85  # columns with weight, relative to H's rank, from which systems in the weights are harder (guess)
+)
+DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double precision (guess: 50 times single's eps)
 
 # ------------------------------------------------------------------------------------------------ the certificate
 
