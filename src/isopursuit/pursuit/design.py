@@ -31,6 +31,7 @@ from scipy.linalg import solve_triangular
 
 from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _program, _sweep
+from isopursuit.pursuit.central_path import follow
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import (
@@ -40,6 +41,7 @@ from isopursuit.pursuit.settings import (
     MANY_ROWS_COLUMNS,
     NEAR_TIGHT,
     REFINED_RESIDUAL,
+    USUAL_CONJUGATE_STEPS,
 )
 from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
 from isopursuit.rank import EPS, spectrum
@@ -150,11 +152,26 @@ class Design:
 
     def descend(self, weights: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
         """Improve weights in place by the solver for many rows (truncated.py); the gap that it reached."""
+        deadline = np.inf if watch is None else watch.clock.deadline
+        return descend(self.program, weights, tol, watch, warm=warm, deadline=deadline)
+
+    def follow(self, weights: Array, tol: float, watch: Watch | None) -> float:
+        """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); the gap reached."""
+        return follow(self.program, weights, tol, watch, np.inf if watch is None else watch.clock.deadline)
+
+    @property
+    def program(self) -> Program:
+        """The only point's program, for the solvers that multiply all columns."""
         products = HostProducts(self.x[0]) if self.products is None else self.products
-        program = Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
-        return descend(
-            program, weights, tol, watch, warm=warm, deadline=np.inf if watch is None else watch.clock.deadline
-        )
+        return Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
+
+    def crowded(self, weights: Array) -> bool:
+        """Whether so many columns have weight that `follow` takes less time than the kernel (both in products)."""
+        n, m, D = self.shape
+        held = int(np.count_nonzero(weights))
+        # nine steps of the kernel's interior point (_sweep.pyx), and products with about twice the columns with weight
+        kernel = 9 * held**2 * (held / 3 + 4 * D)
+        return n == 1 and 2.5 * USUAL_CONJUGATE_STEPS * min(m, 2 * held) * D**2 < kernel
 
     def take(self, columns: Indices) -> Design:
         """The program on some of its columns."""
@@ -274,7 +291,9 @@ class Design:
         B = self.coefficients(evaluation, support)
         misfit, residual = self._missed(B, support)
         for turn in range(0 if self.penalty > 0 or len(support) == 0 else 3):
-            if residual <= (REFINED_RESIDUAL if self.prox == 0 else 10 * EPS):
+            # the bound on rounding, which least squares cannot lower, is no reason to correct anything
+            own = math.sqrt(float(np.vdot(misfit, misfit)) / float(np.vdot(self.given, self.given)))
+            if own <= (REFINED_RESIDUAL if self.prox == 0 else 10 * EPS):
                 break
             columns, full = support, B
             if turn > 0:

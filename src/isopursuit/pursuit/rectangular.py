@@ -169,6 +169,10 @@ class RectangularDesign(Design):
         """The solver for many rows solves the square program only."""
         return False
 
+    def crowded(self, weights: Array) -> bool:
+        """The same holds for the central path."""
+        return False
+
     @property
     def unit_target(self) -> bool:
         """The target is no identity, and no start of the square program applies."""

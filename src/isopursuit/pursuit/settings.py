@@ -49,7 +49,8 @@ REDUCED = 0.5  # share of the columns that a proof must exclude before the other
 SPANNING = 1.25  # times D(D+1), twice the dimension of x xᵀ: from there on random points surround one (Wendel)
 WIDE = 4  # times that number of columns from which a start from the longest ones pays (guess)
 WIDE_ROWS = 16  # rows below which the kernel solves any sample at once, so that it does not pay (guess)
-START_GAP = 1e-7  # the gap to which the longest columns are solved, as if they were equally long (guess)
+START_GAP = 1e-7  # the least gap to which the longest columns are solved, as if they were equally long (guess)
+LENGTH_SHARE = 0.03  # that gap relative to how much their lengths differ: the true gap is about a third of that (guess)
 SHORTEST = 1e-100  # columns shorter than this count as zero when they are divided by their length (derived)
 
 # ------------------------------------------------------------------------------------------------ sources
@@ -71,6 +72,20 @@ NEAR_COUNT = 1.5  # at most so many times as many columns are near as have weigh
 CONJUGATE_STEPS = 60  # steps of conjugate gradients at most (guess)
 LEAST_RESIDUAL = 1e-3  # the relative residual at which conjugate gradients stop: single precision holds no more
 STALE_TURNS = 4  # turns in which the gap does not fall to half before giving up (guess)
+
+# ------------------------------------------------------------------------------------------------ the central path
+
+PATH_TURNS = 60  # steps of Newton's method at most; 7 to 20 are usual (measured: benchmarks/scale.py)
+PATH_CONJUGATE_STEPS = 1000  # steps of conjugate gradients for one linear system at most (guess)
+USUAL_CONJUGATE_STEPS = 1000  # in a whole solve, to compare its cost with the kernel's (measured: benchmarks/scale.py)
+PATH_RESIDUAL = 0.3  # residual of a linear system relative to the 1 − q that its step aims at (guess)
+LEAST_CENTRING = 0.1  # share of the gap that μ may aim at (guess)
+FAR_SLACK = 10.0  # 1 − q in units of twice the gap from which a column is far from 1 (guess)
+SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
+NEARLY_DETERMINED = (
+    0.85  # columns with weight, relative to H's rank, from which systems in the weights are harder (guess)
+)
+DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double precision (guess: 50 times single's eps)
 
 # ------------------------------------------------------------------------------------------------ the certificate
 

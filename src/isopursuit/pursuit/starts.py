@@ -10,7 +10,7 @@ import numpy as np
 from isopursuit._types import Array
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.progress import Watch
-from isopursuit.pursuit.settings import SAMPLE_PER_ROW, SHORTEST, SPANNING, START_GAP, WIDE, WIDE_ROWS
+from isopursuit.pursuit.settings import LENGTH_SHARE, SAMPLE_PER_ROW, SHORTEST, SPANNING, START_GAP, WIDE, WIDE_ROWS
 
 
 def quick_start(design: Design) -> Array | None:
@@ -69,5 +69,6 @@ def solve_as_if_equally_long(
     w = design.start()
     unit = replace(design, x=design.x / np.maximum(lengths, SHORTEST)[:, None])
     unit = unit if placed is None else placed(unit)
-    unit.descend(w, START_GAP, watch, warm=False)
+    tol = max(START_GAP, LENGTH_SHARE * (1 - float(lengths.min() / lengths.max())))
+    unit.descend(w, tol, watch, warm=False)
     return np.divide(w, lengths**2, out=w, where=lengths > SHORTEST)

@@ -77,8 +77,6 @@ class Resident:
 class StreamedColumns:
     """A source's columns for the solver's loop: a few are resident, a pass screens all."""
 
-    share = 0.1
-
     def __init__(
         self,
         columns: Columns,
@@ -93,7 +91,7 @@ class StreamedColumns:
         D = columns.shape[0]
         # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
         many = SPANNING * D * (D + 1)
-        memory = int(np.clip(48 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
+        memory = int(np.clip(2 * 96 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
         self.band = 2 * SAMPLE_GAP
         self.seconds: list[float] = []
@@ -210,6 +208,16 @@ class StreamedColumns:
 
     # ------------------------------------------------------------------------------------------------ the loop
 
+    @property
+    def share(self) -> float:
+        """More where the central path solves a part: it has no superlinear end."""
+        return 0.3 if self.design.crowded(self.weights) else 0.1
+
+    @property
+    def finish(self) -> float:
+        """As much as leaves room for rounding there: all columns that matter are in the part."""
+        return 0.95 if self.design.crowded(self.weights) else 0.3
+
     def screen(self) -> float | None:
         """One pass, if time allows: the gap over all columns. The first is made in any case, for nothing is known of
         the optimum over all columns without one.
@@ -256,8 +264,16 @@ class StreamedColumns:
         return self.design, self.weights
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
-        """By the solver for many rows where that is enough, else by parts: many columns are resident."""
-        if part.many_rows and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
+        """By the central path where many columns have weight, or by the solver for many rows, where that is enough.
+
+        Else by parts: many columns are resident.
+        """
+        if part.crowded(weights):
+            if watch is not None:
+                watch.columns = len(weights)
+            if part.follow(weights, tol, watch) <= 0.5 * self.gap:
+                return False
+        elif part.many_rows and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
             return False
         return solve(part, weights, tol, watch, warm=True, nested=True)
 

@@ -111,6 +111,11 @@ class ScreenedColumns(Protocol):
         ...
 
     @property
+    def finish(self) -> float:
+        """Of the tolerance over all columns, what a part is solved to at least."""
+        ...
+
+    @property
     def settled(self) -> bool:
         """Whether the parts seen so far decide the rest."""
         ...
@@ -151,7 +156,9 @@ def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch | None, *,
         part, v = columns.part()
         if watch is not None and not nested:
             watch.passes = passes + 1
-        independent = columns.improve(part, v, max(0.3 * tol, columns.share * gap), watch)
+        goal = max(columns.finish * tol, columns.share * gap)
+        goal = columns.finish * tol if goal < 3 * tol else goal  # the last factor is not worth a pass of its own
+        independent = columns.improve(part, v, goal, watch)
         columns.settle(v)
         if watch is not None and watch.check():
             break
@@ -162,6 +169,7 @@ class ResidentColumns:
     """All columns are resident. Those that a proof excludes from every optimal solution are no longer screened."""
 
     settled = False
+    finish = 0.3
 
     def __init__(self, design: Design, w: Array, *, warm: bool) -> None:
         self.design: Design = design
