@@ -6,21 +6,16 @@ Each takes values (D, P) with columns of positive length, and k ≤ rank, and re
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve, qr
+from scipy.linalg import lu_factor, lu_solve
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.rank import unit_columns
+from isopursuit.search.volume import pivoted_qr
 
 MIN_VOLUME_GAIN = 1.01  # maxvol swaps while that multiplies the volume by this (as in the literature)
 MAX_SWAPS = 100  # per column; maxvol ends long before (guess)
 THRESHOLDS = 30  # halvings of the interval of thresholds of the correlation filter (derived: 2⁻³⁰ is 1e-9)
-
-
-def pivoted_qr(values: Array, k: int) -> Indices:
-    """The first k pivots of QR with column pivoting: each time the column farthest from the span of the others."""
-    pivots = qr(values, mode="r", pivoting=True, check_finite=False)[1]
-    return np.sort(pivots[:k]).astype(np.intp)
 
 
 def greedy_dpp(values: Array, k: int) -> Indices:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import qr
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
@@ -14,6 +15,12 @@ from isopursuit.search.swaps import UNLIMITED, Subset
 FEW_COLUMNS = 8  # for each row, that are looked at however little time there is (guess)
 NEGLIGIBLE = 1e-20  # squared length of a residual, relative to the longest column, that is rounding (above eps²)
 MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
+
+
+def pivoted_qr(X: Array, k: int) -> Indices:
+    """The first k pivots of QR with column pivoting: each time the column farthest from the span of the others."""
+    pivots = qr(X, mode="r", pivoting=True, check_finite=False)[1]
+    return np.sort(pivots[:k]).astype(np.intp)
 
 
 def large_volume(
