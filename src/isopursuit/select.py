@@ -50,6 +50,7 @@ PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
+DESCENT_SHARE = 0.2  # of the time, for descents from other starts after an exchange search (guess)
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
@@ -241,9 +242,18 @@ def _many_columns(problem: Problem, pool: ArrayPool | SourcePool, options: _Opti
     that can be done.
     """
     reason = f"a proof of the best {problem.k} columns would take long"
-    found = _exchanged(pool, options, clock, None, reason)
-    if found.search.status not in UNDECIDED:
-        return replace(found, notes=(), reason="a short search of all columns ended with a proof")
+    found = _exchanged(pool, options, clock.reserve(DESCENT_SHARE * clock.remaining), None, reason)
+    if found.search.status in ("optimal", "gap", "interrupted"):
+        proved = "a short search of all columns ended with a proof"
+        return replace(found, notes=(), reason=EXACT_REASONS.get(found.search.status, proved))
+    # descents from several starts alone are sometimes better than one that is improved for long
+    bound, start = found.search.lower_bound, found.search.indices
+    effort = default_effort(pool, start, _reporting(options, "exchange", bound))
+    again = exchange(pool, replace(effort, kicks=0), clock)
+    if again.log_loss < found.search.log_loss:
+        found = replace(found, search=replace(again, status=found.search.status, lower_bound=bound))
+    if found.search.status == "precision":
+        return replace(found, reason=EXACT_REASONS["precision"])
     pruned = _try_two_stage(problem, options, clock, found.search)
     return pruned if isinstance(pruned, Outcome) else _because(found, f"{reason}, and {pruned}", proof=True)
 

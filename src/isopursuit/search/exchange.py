@@ -209,7 +209,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         sampled = SampledSearch([LocalSearch(starts, JOINT_KICKS, rng)])
         return [sampled, LocalSearch(starts, kicks, rng, resume=pool.count > SAMPLED_FROM)]
     if kicks == 0:
-        return [FirstAnswers(), LocalSearch(starts, kicks, rng)]
+        return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK
     proof = Prove(effort.proof_nodes, effort.workers, short=True)
     among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
