@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.normalize import normalize
 from isopursuit.rank import unit_columns
@@ -20,7 +19,7 @@ from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import FIRST_ANSWER_SHARE, QR_SPEED
 from isopursuit.search.swaps import Subset, include_first, swap_descent, swap_kernel
-from isopursuit.search.volume import grow_volume, large_volume, pivoted_qr
+from isopursuit.search.volume import greedy_volume, grow_volume, pivoted_qr
 
 STARTS = 3  # pivoted QRs
 
@@ -39,12 +38,14 @@ class FirstAnswers:
         """Offer each subset as soon as it is known."""
         assert pool.X is not None
         X, fixed = pool.X[0], len(pool.include)
-        # a pivoted QR takes 4 D² P multiplications and additions
-        if STARTS * 4 * X.size * len(X) / QR_SPEED > clock.remaining:
+        # a pivoted QR takes 4 D² P multiplications and additions, the Cholesky factor of k columns fewer
+        if STARTS * 4 * X.size * pool.k / QR_SPEED > clock.remaining:
             return None
+        whole = fixed == 0 and pool.k == pool.rows
         best, lowest = np.zeros(0, np.int32), np.inf
         for columns in (normalize(X, pool.c, "symmetric")[0], X, unit_columns(X)):
-            subset = include_first(pool.include, _far_apart(columns, pool.include, pool.k, clock))
+            far_apart = pivoted_qr(columns, pool.k) if whole else greedy_volume(columns, pool.include, pool.k)
+            subset = include_first(pool.include, far_apart)
             loss = pool.log_loss(subset.astype(np.intp))
             if loss < lowest:
                 best, lowest = subset, loss
@@ -68,10 +69,3 @@ def _offer(incumbent: Incumbent, subset: Subset, log_loss: float, found_by: str)
     """Whether the caller wants to stop."""
     incumbent.offer(subset, log_loss, found_by)
     return incumbent.report()
-
-
-def _far_apart(columns: Array, include: Indices, k: int, clock: Clock) -> Indices:
-    """The first k columns by pivoted QR, after those to include."""
-    if len(include):
-        return large_volume(columns[None], include, k, clock).astype(np.intp)
-    return pivoted_qr(columns, k)
