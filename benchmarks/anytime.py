@@ -124,6 +124,9 @@ def draw(results):
         figure, axes = pyplot.subplots(1, len(results), figsize=(3 * len(results), 3.2), layout="constrained")
         for ax, (name, (others, (history, *_), _, _)) in zip(np.atleast_1d(axes), results.items(), strict=True):
             _, loss, bound, when = np.array(history).T
+            changed = np.append(True, (np.diff(loss) != 0) | (np.diff(bound) > 1e-3 * bound[1:]))
+            changed[-1] = True
+            loss, bound, when = loss[changed], bound[changed], when[changed]
             ax.step(1000 * when, loss, where="post", label="select")
             ax.step(1000 * when, bound, where="post", label="its bound", linestyle=":")
             for marker, (peer, (seconds, value)) in zip("ovs", others.items(), strict=True):

@@ -231,10 +231,11 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     pruned = _try_two_stage(problem, options, clock, first)
     if isinstance(pruned, Outcome):
         return pruned
+    why, best = pruned
     if n > 1:  # at many points an exact search also finds more than kicks do
-        found = exact(pool, replace(settings, start=first.indices), clock)
-        return Outcome(found, method="exact", reason=f"a search of all columns went on, since {pruned}")
-    return _exchanged(pool, options, clock, first, f"no proof within a few seconds, and {pruned}")
+        found = exact(pool, replace(settings, start=best.indices), clock)
+        return Outcome(found, method="exact", reason=f"a search of all columns went on, since {why}")
+    return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
 
 
 def _many_columns(problem: Problem, pool: ArrayPool | SourcePool, options: _Options, clock: Clock) -> Outcome:
@@ -255,29 +256,34 @@ def _many_columns(problem: Problem, pool: ArrayPool | SourcePool, options: _Opti
     if found.search.status == "precision":
         return replace(found, reason=EXACT_REASONS["precision"])
     pruned = _try_two_stage(problem, options, clock, found.search)
-    return pruned if isinstance(pruned, Outcome) else _because(found, f"{reason}, and {pruned}", proof=True)
+    if isinstance(pruned, Outcome):
+        return pruned
+    why, best = pruned
+    return _because(replace(found, search=best), f"{reason}, and {why}", proof=True)
 
 
-def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | str:
+def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | tuple[str, Search]:
     """The two-stage answer, if the pursuit leaves the best subset known and the search among what it leaves ends by
-    proof; if not, why.
+    proof; if not, why, and the best subset known then, with the bound of `first` over all columns.
     """
     if len(problem.exclude) and isinstance(problem, SourceProblem):
-        return "the pursuit cannot prune here"
+        return "the pursuit cannot prune here", first
     part = clock.within(TIED_SHARE * clock.remaining)
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
     except (RangeError, RankError):
-        return "the pursuit cannot prune here"
+        return "the pursuit cannot prune here", first
     if problem.k < problem.rows and not pursuit.prunes:
-        return _too_many_tied(problem, pursuit)
+        return _too_many_tied(problem, pursuit), first
     if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
-        return "the pursuit prunes columns of the best subset known"
+        return "the pursuit prunes columns of the best subset known", first
     bound = first.lower_bound
     options = replace(options, callback=_reporting(options, "two-stage", bound))
     found = _search_tied(problem, pursuit, options, part, first.indices)
     if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
-        return f"none among the {len(pursuit.tied)} columns that the pursuit leaves"
+        better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
+        best = better if found.log_loss < first.log_loss else first
+        return f"none among the {len(pursuit.tied)} columns that the pursuit leaves", best
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)

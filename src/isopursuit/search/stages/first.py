@@ -43,7 +43,7 @@ class FirstAnswers:
             return None
         whole = fixed == 0 and pool.k == pool.rows
         best, lowest = np.zeros(0, np.int32), np.inf
-        for columns in (normalize(X, pool.c, "symmetric")[0], X, unit_columns(X)):
+        for columns in (X, normalize(X, pool.c, "symmetric")[0], unit_columns(X)):
             far_apart = pivoted_qr(columns, pool.k) if whole else greedy_volume(columns, pool.include, pool.k)
             subset = include_first(pool.include, far_apart)
             loss = pool.log_loss(subset.astype(np.intp))
