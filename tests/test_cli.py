@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
+from terminals import on_a_terminal
 
 import isopursuit as ip
-from isopursuit.cli.progress import progress_line
 from isopursuit.datasets import load_wine
 
 TWO_GIGABYTES = b"{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"
@@ -321,46 +321,14 @@ def wait_for(path):
 
 
 def test_a_long_search_shows_a_live_line_on_a_terminal(tmp_path):
-    pty = pytest.importorskip("pty")
     table = hard_table(tmp_path / "t.npy")
-    leader, follower = pty.openpty()
     command = [COMMAND, "select", table, "--method", "exact", "--time-limit", "4"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower)
-    os.close(follower)
-    seen = b""
-    while True:
-        try:
-            chunk = os.read(leader, 4096)
-        except OSError:
-            break
-        if not chunk:
-            break
-        seen += chunk
-    assert process.wait() == 0
-    for word in (b"best", b"nodes/s", b"s left"):
+    status, seen = on_a_terminal(command)
+    assert status == 0
+    for word in (b"loss", b"nodes/s", b"of 4 s"):
         assert word in seen
     assert b"no useful bound yet" in seen or (b"bound" in seen and b"gap" in seen)
     assert b" 0 nodes/s" not in seen
-
-
-@pytest.mark.parametrize(
-    ("nodes", "found_by", "gap", "said"),
-    [
-        (0, "local search", 0.2, "best 12  bound 9.6  gap 20.00 %  found by: local search  7 s left"),
-        (0, "", 0.97, "best 12  no useful bound yet  7 s left"),
-        (2, "tree", 0.2, "best 12  bound 9.6  gap 20.00 %  2 nodes  7 s left"),
-        (4500, "tree", 0.2, "best 12  bound 9.6  gap 20.00 %  1,500 nodes/s  7 s left"),
-    ],
-)
-def test_the_live_line_shows_what_happens_and_no_speed_of_nothing(nodes, found_by, gap, said):
-    now = ip.SearchProgress(3.0, 12.0, 12.0 * (1 - gap), gap, nodes, 0, found_by=found_by)
-    assert progress_line(now, 10.0) == said
-
-
-def test_the_live_line_shows_a_large_loss_as_a_power_of_e():
-    line = progress_line(ip.SearchProgress(3.0, 5.9e11, 5.5e11, 0.07, 30, 0), 10.0)
-    assert line.startswith("best e^27.10  bound e^27.03  gap 7.00 %  10 nodes/s")
-    assert progress_line(ip.SearchProgress(3.0, np.inf, 3.0, np.inf, 0, 0), 10.0).startswith("best above e^709")
 
 
 def test_pictures_and_reports_are_written(wine, tmp_path):

@@ -18,6 +18,7 @@ from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spe
 from isopursuit.matrix import name_columns
 from isopursuit.parameters import as_exponent
 from isopursuit.problems import MatrixProblem, SourceProblem
+from isopursuit.progress import shown
 from isopursuit.rank import direction_rank, spectrum, unit_columns
 from isopursuit.results import Search, loss_text, name_of, plain
 from isopursuit.search.exact import ExactSettings, exact
@@ -218,6 +219,7 @@ def audit(
     labels: Sequence[Label] | None = None,
     time_limit: float | None = 60.0,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> Audit:
     """Judge given columns: their loss, how far from the best it can be, the best swap and the best subset found.
 
@@ -236,6 +238,8 @@ def audit(
         it has proved.
     callback : callable, optional
         Called with a `SearchProgress` during the search; return True to stop it.
+    progress : bool
+        Whether to show a line about the running search; as in `select`.
 
     Returns
     -------
@@ -270,7 +274,8 @@ def audit(
     started = replace(started, aggregate=together, point_log_losses=point_losses if len(values) > 1 else None)
     found = problem.replacements(started, c, clock.within(SWAP_SHARE * clock.remaining))[1]
     swap = _best_swap(problem, indices, found)
-    best = _best_known(_search(problem, started, c, callback, clock), started, swap)
+    with shown(progress, callback, lambda now: now.line(time_limit, "audit")) as report:
+        best = _best_known(_search(problem, started, c, report, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)

@@ -140,6 +140,7 @@ def compare(
     draws: int = 100,
     time_limit: float | None = 60.0,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> Comparison:
     """Our methods beside pivoted QR, greedy DPP, maxvol, a correlation filter and random draws.
 
@@ -155,6 +156,8 @@ def compare(
         Seconds for each of our methods; the others take less, and maxvol and the filter stop there too.
     callback : callable, optional
         Called with a `SearchProgress` while one of our methods searches; return True to end that search.
+    progress : bool
+        Whether to show a line about the running search; as in `select`.
 
     Returns
     -------
@@ -182,7 +185,7 @@ def compare(
     rows: list[Compared] = []
     for method in OURS:
         began = time.perf_counter()
-        picked = select(given, k, c, method=method, time_limit=time_limit, callback=callback)
+        picked = select(given, k, c, method=method, time_limit=time_limit, callback=callback, progress=progress)
         rows.append(of_selection(picked, time.perf_counter() - began))
     k = rows[0].indices.size
     rows += other_methods(MatrixProblem(points, k, many), c, draws, time_limit)

@@ -6,21 +6,16 @@ Each takes values (D, P) with columns of positive length, and k ≤ rank, and re
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve, qr
+from scipy.linalg import lu_factor, lu_solve
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.rank import unit_columns
+from isopursuit.search.volume import greedy_volume, pivoted_qr
 
 MIN_VOLUME_GAIN = 1.01  # maxvol swaps while that multiplies the volume by this (as in the literature)
 MAX_SWAPS = 100  # per column; maxvol ends long before (guess)
 THRESHOLDS = 30  # halvings of the interval of thresholds of the correlation filter (derived: 2⁻³⁰ is 1e-9)
-
-
-def pivoted_qr(values: Array, k: int) -> Indices:
-    """The first k pivots of QR with column pivoting: each time the column farthest from the span of the others."""
-    pivots = qr(values, mode="r", pivoting=True, check_finite=False)[1]
-    return np.sort(pivots[:k]).astype(np.intp)
 
 
 def greedy_dpp(values: Array, k: int) -> Indices:
@@ -29,18 +24,7 @@ def greedy_dpp(values: Array, k: int) -> Indices:
     Each time the column that raises log det of the picked ones' kernel most, by a Cholesky factor that grows row by
     row; of equal ones the first.
     """
-    unit = unit_columns(values)
-    rows = np.zeros((k, unit.shape[1]))  # of the Cholesky factor of the kernel, the columns picked first
-    left = np.ones(unit.shape[1])  # squared distances from the span of the picked columns
-    picked: list[int] = []
-    for step in range(k):
-        best = int(left.argmax())
-        row = (unit[:, best] @ unit - rows[:step, best] @ rows[:step]) / np.sqrt(max(left[best], np.finfo(float).tiny))
-        rows[step] = row
-        left -= row**2
-        picked.append(best)
-        left[best] = -np.inf
-    return np.sort(np.array(picked, dtype=np.intp))
+    return greedy_volume(unit_columns(values), (), k, np.ones(values.shape[1]))
 
 
 def maxvol(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:

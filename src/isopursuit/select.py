@@ -1,7 +1,8 @@
 """The main function: normalize → pursue → search, and an answer that explains itself.
 
 The method "auto" is in `_auto`: a proof over all columns says more than one over what the pursuit left, so that comes
-first, for a short time; then the paper's two stages, if they leave the best subset known; then exchange search.
+first, for a short time; then the paper's two stages, if they leave the best subset known; then exchange search. Where
+many columns are picked proofs are rare, and exchange search comes first.
 
 One rule shares the time limit: the prices at the end are left what they are estimated to take, at most a quarter of the
 time; of the rest the pursuit may take `PURSUIT_SHARE`, and the search takes whatever the pursuit did not use.
@@ -25,6 +26,7 @@ from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_exponent, as_gap, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
+from isopursuit.progress import shown
 from isopursuit.results import Pursuit, Search, loss_text
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import ExactSettings, exact, exact_search
@@ -48,6 +50,7 @@ PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
+DESCENT_SHARE = 0.2  # of the time, for descents from other starts after an exchange search (guess)
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
@@ -67,7 +70,8 @@ class _Options:
     normalization: Normalization
     gap: float
     aggregate: Aggregate
-    callback: Callback | None
+    callback: Callback | None = None
+    progress: bool = False
 
 
 @on_one_blas_thread
@@ -87,6 +91,7 @@ def select(
     time_limit: float | None = 60.0,
     gap: float = 0.0,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> Selection:
     """Pick the k columns of X that are as orthonormal as possible.
 
@@ -101,10 +106,10 @@ def select(
     c : float
         The paper's exponent.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
-        "auto" chooses: "exact" if that proves the best of all columns within a few seconds; else "two-stage" if that
-        ends with a proof and the pursuit leaves the best subset known; else, or where X is large, "exchange", with the
-        bound that is known (at many points "exact" goes on). The answer says which ran (`Selection.method`) and why
-        (`Selection.reason`).
+        "auto" chooses: "exact" if that proves the best of all columns within a few seconds (not tried for more than 12
+        of one matrix, where it rarely does); else "two-stage" if that ends with a proof and the pursuit leaves the best
+        subset known; else, or where X is large, "exchange", with the bound that is known (at many points "exact" goes
+        on). The answer says which ran (`Selection.method`) and why (`Selection.reason`).
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
         found and proved. Orthonormal columns present in X are always in that set, and returned if the search finishes.
         Where the pursuit can hardly prune (k far below D, columns of one length) exchange search answers.
@@ -129,12 +134,18 @@ def select(
     normalization : {"symmetric", "logarithmic"} or callable
         For the pursuit; see `symmetric_normalize`.
     time_limit : float, optional
-        Seconds for everything. When they are over the best subset so far is returned with its bound; prices that there
-        was no time for are NaN, and a note says so.
+        Seconds for everything, one minute if not given; None for no limit. When they are over the best subset so far is
+        returned with its bound, and a note says that time ended the search; prices that there was no time for are NaN.
+        Most calls with method="auto" end sooner, by themselves. "exact" goes on until it has a proof.
     gap : float
         Stop as soon as the subset is proved to be within this relative distance of the best.
     callback : callable, optional
-        Called with a `SearchProgress` while "auto", "two-stage" or "exact" search; return True to stop.
+        Called with a `SearchProgress` about ten times a second, and whenever the loss has fallen, by all methods but
+        "greedy"; return True to stop with what there is.
+    progress : bool
+        Whether to show a line about the running search on the error stream: method, loss, bound, gap and seconds. In a
+        terminal and in a notebook the line replaces itself; elsewhere there is one every few seconds. Calls of less
+        than half a second show nothing.
 
     Returns
     -------
@@ -155,12 +166,14 @@ def select(
     if space == "vectors" and method != "brute":
         streamed = streamed or searched_as_source(X, k, labels)
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
-    options = _Options(method, as_exponent(c), normalization, gap, as_aggregate(aggregate), callback)
-    outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
+    options = _Options(method, as_exponent(c), normalization, gap, as_aggregate(aggregate), progress=progress)
+    with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
+        options = replace(options, callback=report)
+        outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
     if outcome.search.status == "interrupted":
         clock = clock.within(INTERRUPTED_SECONDS)
     values, found = problem.replacements(outcome.search, options.c, clock)
-    outcome = replace(outcome, notes=problem.notes + outcome.notes)
+    outcome = replace(outcome, notes=problem.notes + outcome.notes + _time_note(outcome.search, time_limit))
     ran = outcome.method or method
     picked = explain(values, problem.labels, options.c, ran, outcome, problem.include, found)
     vectors = problem.loss_of_vectors(picked.search, options.c)
@@ -203,12 +216,11 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return _exchanged(pool, options, clock, None, reason)
     if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
         return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
+    if n == 1 and k > MANY_COLUMNS:
+        return _many_columns(problem, pool, options, clock)
     short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
-    start: Indices | None = None
-    if k > MANY_COLUMNS:  # descents from several starts alone are often better than one that is improved for long
-        start = exchange(pool, replace(default_effort(pool), kicks=0), short).indices
     report = _reporting(options, "exact")
-    settings = ExactSettings(options.gap, workers=worker_count(None), callback=report, start=start)
+    settings = ExactSettings(options.gap, workers=worker_count(None), callback=report)
     try:
         first = exact(pool, settings, short)
     except RangeError:
@@ -219,32 +231,59 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     pruned = _try_two_stage(problem, options, clock, first)
     if isinstance(pruned, Outcome):
         return pruned
+    why, best = pruned
     if n > 1:  # at many points an exact search also finds more than kicks do
-        found = exact(pool, replace(settings, start=first.indices), clock)
-        return Outcome(found, method="exact", reason=f"a search of all columns went on, since {pruned}")
-    return _exchanged(pool, options, clock, first, f"no proof within a few seconds, and {pruned}")
+        found = exact(pool, replace(settings, start=best.indices), clock)
+        return Outcome(found, method="exact", reason=f"a search of all columns went on, since {why}")
+    return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
 
 
-def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | str:
+def _many_columns(problem: Problem, pool: ArrayPool | SourcePool, options: _Options, clock: Clock) -> Outcome:
+    """Where a proof over all columns is unlikely: what `exchange_search` finds, proved among what the pursuit leaves if
+    that can be done.
+    """
+    reason = f"a proof of the best {problem.k} columns would take long"
+    found = _exchanged(pool, options, clock.reserve(DESCENT_SHARE * clock.remaining), None, reason)
+    if found.search.status in ("optimal", "gap", "interrupted"):
+        proved = "a short search of all columns ended with a proof"
+        return replace(found, notes=(), reason=EXACT_REASONS.get(found.search.status, proved))
+    # descents from several starts alone are sometimes better than one that is improved for long
+    bound, start = found.search.lower_bound, found.search.indices
+    effort = default_effort(pool, start, _reporting(options, "exchange", bound))
+    again = exchange(pool, replace(effort, kicks=0), clock)
+    if again.log_loss < found.search.log_loss:
+        found = replace(found, search=replace(again, status=found.search.status, lower_bound=bound))
+    if found.search.status == "precision":
+        return replace(found, reason=EXACT_REASONS["precision"])
+    pruned = _try_two_stage(problem, options, clock, found.search)
+    if isinstance(pruned, Outcome):
+        return pruned
+    why, best = pruned
+    return _because(replace(found, search=best), f"{reason}, and {why}", proof=True)
+
+
+def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | tuple[str, Search]:
     """The two-stage answer, if the pursuit leaves the best subset known and the search among what it leaves ends by
-    proof; if not, why.
+    proof; if not, why, and the best subset known then, with the bound of `first` over all columns.
     """
     if len(problem.exclude) and isinstance(problem, SourceProblem):
-        return "the pursuit cannot prune here"
+        return "the pursuit cannot prune here", first
     part = clock.within(TIED_SHARE * clock.remaining)
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
     except (RangeError, RankError):
-        return "the pursuit cannot prune here"
+        return "the pursuit cannot prune here", first
     if problem.k < problem.rows and not pursuit.prunes:
-        return _too_many_tied(problem, pursuit)
+        return _too_many_tied(problem, pursuit), first
     if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
-        return "the pursuit prunes columns of the best subset known"
+        return "the pursuit prunes columns of the best subset known", first
     bound = first.lower_bound
     options = replace(options, callback=_reporting(options, "two-stage", bound))
     found = _search_tied(problem, pursuit, options, part, first.indices)
     if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
-        return f"none among the {len(pursuit.tied)} columns that the pursuit leaves"
+        better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
+        best = better if found.log_loss < first.log_loss else first
+        return f"none among the {len(pursuit.tied)} columns that the pursuit leaves", best
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
@@ -260,12 +299,25 @@ def _exchanged(
     """Exchange search of all columns from the subset `first`, with the better of the two bounds, and why it ran."""
     start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
     found = exchange(pool, default_effort(pool, start, _reporting(options, "exchange", bound)), clock)
-    if first is not None and found.status == "heuristic":
-        found = replace(found, status=first.status, lower_bound=max(first.lower_bound, found.lower_bound))
+    if found.status == "heuristic":
+        known = found.lower_bound if bound is None else max(bound, found.lower_bound)
+        found = replace(found, status="time" if clock.expired else "heuristic", lower_bound=known)
+    return _because(Outcome(found, method="exchange"), reason, proof=first is not None)
+
+
+def _because(outcome: Outcome, reason: str, *, proof: bool) -> Outcome:
+    """The outcome of an exchange search with the reason for it; `proof` says whether a longer search may prove it."""
     note = f"exchange search answered: {reason}."
-    if first is not None:
+    if proof:
         note += " method='exact' searches for a proof until the time limit."
-    return Outcome(found, notes=(note,), method="exchange", reason=reason)
+    return replace(outcome, notes=(note,), reason=reason)
+
+
+def _time_note(search: Search, time_limit: float | None) -> tuple[str, ...]:
+    """What to do where the time limit ended the search."""
+    if search.status != "time" or time_limit is None:
+        return ()
+    return (f"the time limit of {time_limit:g} s ended the search: a longer time_limit= may improve it or prove it.",)
 
 
 def _reporting(options: _Options, method: str, bound: float | None = None) -> Callback | None:
@@ -275,7 +327,9 @@ def _reporting(options: _Options, method: str, bound: float | None = None) -> Ca
         return None
 
     def report(now: SearchProgress) -> bool | None:
-        known = now.lower_bound if bound is None else bound
+        known = now.lower_bound
+        if bound is not None:  # the bound of a two-stage search is one among the tied columns
+            known = bound if method == "two-stage" else min(max(bound, known), now.incumbent)
         gap = (now.incumbent - known) / now.incumbent if np.isfinite(now.incumbent) else np.inf
         return given(replace(now, method=method, lower_bound=known, gap=max(gap, 0.0)))
 
@@ -295,10 +349,12 @@ def _search(problem: Problem, options: _Options, clock: Clock) -> Search:
         "k": problem.k, "include": problem.include, "exclude": problem.exclude, "aggregate": options.aggregate,
         "time_limit": clock.remaining_limit,
     }  # fmt: skip
+    if options.method == "greedy":
+        return greedy_search(X, c, progress=options.progress, **given)
     if options.method == "exact":
-        return exact_search(X, c, gap=options.gap, callback=options.callback, **given)
-    others = {"exchange": exchange_search, "greedy": greedy_search, "brute": brute_search}
-    return others[options.method](X, c, **given)
+        given["gap"] = options.gap
+    others = {"exact": exact_search, "exchange": exchange_search, "brute": brute_search}
+    return others[options.method](X, c, callback=options.callback, **given)
 
 
 def _search_tied(

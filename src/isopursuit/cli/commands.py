@@ -197,16 +197,16 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
     """Solve the convex program alone, over a table in memory or over files that are streamed."""
     check_outputs(table.file, output=outputs.output, state=state)
     if table.is_streamed() or state is not None:
-        with replace(table, k=None).stream() as source, interrupts.polled():
+        with replace(table, k=None).stream() as source, interrupts.polled(), PursuitWatch() as watch:
             columns = ip.as_source(source, unit=table.unit)
-            found = ip.isometry_pursuit(columns, c, k=table.k, state=state, callback=PursuitWatch())
+            found = ip.isometry_pursuit(columns, c, k=table.k, state=state, callback=watch)
         answer = {**table.origin, "c": c, **found.as_dict(), "unit": of_rows(str(columns.unit_length))}
     else:
         candidates = table.read()
         given = replace(candidates.matrix, notes=())
-        with candidates.rows_in_errors(), interrupts.polled():
+        with candidates.rows_in_errors(), interrupts.polled(), PursuitWatch() as watch:
             given = in_unit([given], table.unit)[0]
-            found = ip.isometry_pursuit(given, c, k=table.k, callback=PursuitWatch())
+            found = ip.isometry_pursuit(given, c, k=table.k, callback=watch)
         answer = candidates.answer({"c": c, **found.as_dict(), "unit": str(given.unit_length)})
     files = {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
     give(answer, partial(_show_pursuit, found, answer), files, as_json=outputs.as_json)

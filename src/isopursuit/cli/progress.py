@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ from isopursuit.cli.inputs import Candidates
 from isopursuit.cli.output import json_text, say
 from isopursuit.clock import Clock
 from isopursuit.errors import printable
-from isopursuit.manifold.coordinates_options import SEARCHING
 from isopursuit.outputs import write_whole
-from isopursuit.results import NO_BOUND, USEFUL, loss_text
+from isopursuit.progress import SEARCHING, LiveLine, seconds_text, stage_line
+from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from isopursuit.experiments.plan import Task
     from isopursuit.experiments.store import Record, Store
 
-QUIET_SECONDS = 2.0  # before a progress line appears (a guess: shorter runs need none)
 SAVE_SECONDS = 1.0  # between two drafts of the answer of an unfinished search (a guess)
 
 
@@ -67,33 +65,8 @@ class Draft:
         write_whole(self.path, json_text(state))
 
 
-def progress_line(now: SearchProgress, time_limit: float) -> str:
-    """One line about a running search: its method, the best loss and the stage that found it, the bound where there is
-    a useful one, the speed of the tree once it has nodes, and the time left.
-    """
-    method = f"{now.method}: " if now.method else ""
-    parts = [f"{method}best {loss_text(now.incumbent)}"]
-    if now.gap <= USEFUL:
-        parts += [f"bound {loss_text(now.lower_bound)}", f"gap {100 * now.gap:.2f} %"]
-    else:
-        parts.append(NO_BOUND)
-    speed = now.nodes / max(now.seconds, 1e-9)
-    if now.nodes:
-        parts.append(f"{speed:,.0f} nodes/s" if speed >= 1 else f"{now.nodes} nodes")
-    elif now.found_by:
-        parts.append(f"found by: {now.found_by}")
-    parts.append(f"{max(time_limit - now.seconds, 0.0):.0f} s left")
-    return "  ".join(parts)
-
-
-def write_line(line: str) -> None:
-    """Replace the line that is shown on the terminal."""
-    sys.stderr.write(f"\r\x1b[K{line}")  # back to the beginning of the line, and clear it
-    sys.stderr.flush()
-
-
 class SearchWatch:
-    """The callback of a search: a live line on a terminal after two seconds, drafts of the answer, the history, and
+    """The callback of a search: a live line on a terminal, drafts of the answer, the history, and
     what is known if the command is interrupted.
     """
 
@@ -102,25 +75,21 @@ class SearchWatch:
     ) -> None:
         self.time_limit, self.labels, self.save = time_limit, labels, save
         self.history: list[SearchProgress] = []
-        self.live = sys.stderr.isatty()
-        self.shown = False
+        self.live = LiveLine(keep=False, terminal_only=True)
 
     def __enter__(self) -> SearchWatch:
         interrupts.known = self.known
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.shown:
-            write_line("")
+        self.live.end()
 
     def __call__(self, now: SearchProgress) -> None:
         """Never stops the search."""
         self.history.append(now)
         if self.save is not None:
             self.save(now)
-        if self.live and now.seconds > QUIET_SECONDS:
-            self.shown = True
-            write_line(progress_line(now, self.time_limit))
+        self.live.show(now.line(self.time_limit))
 
     def known(self) -> str:
         """The best subset so far, its loss and the bound."""
@@ -133,7 +102,7 @@ class SearchWatch:
 
 
 class StageWatch:
-    """The callback of work in stages: a live line on a terminal after two seconds, and what is known if the command is
+    """The callback of work in stages: a live line on a terminal, and what is known if the command is
     interrupted. Never stops the work.
     """
 
@@ -141,8 +110,7 @@ class StageWatch:
         self.clock = Clock.of(None)
         self.line = ""
         self.best: list[str] = []
-        self.live = sys.stderr.isatty()
-        self.shown = False
+        self.live = LiveLine(keep=False, terminal_only=True)
 
     def picked(self, labels: Sequence[object]) -> None:
         """Keep the best functions so far."""
@@ -153,16 +121,13 @@ class StageWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.shown:
-            write_line("")
+        self.live.end()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show how far the stage is."""
-        part = f"{max(total - done, 0)} s left" if stage.startswith(SEARCHING) else f"{done / max(total, 1):.0%}"
-        self.line = f"{stage}: {part}" if total > 1 else stage
-        if self.live and self.clock.seconds > QUIET_SECONDS:
-            self.shown = True
-            write_line(f"{self.line}  ({self.clock.seconds:.0f} s)")
+        self.line = stage_line(stage, done, total)
+        limit = total if stage.startswith(SEARCHING) and total else None
+        self.live.show(f"{self.line}  {seconds_text(self.clock.seconds, limit)}")
 
     def known(self) -> str:
         """The best functions so far, or how far the work is."""
@@ -172,15 +137,23 @@ class StageWatch:
 
 
 class PursuitWatch:
-    """The callback of a pursuit, which stops it when the command is interrupted."""
+    """The callback of a pursuit, which stops it when the command is interrupted; a live line on a terminal."""
 
     def __init__(self) -> None:
         self.now: PursuitProgress | None = None
+        self.live = LiveLine(keep=False, terminal_only=True)
+
+    def __enter__(self) -> PursuitWatch:
         interrupts.known = self.known
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.end()
 
     def __call__(self, now: PursuitProgress) -> bool:
         """Whether to stop."""
         self.now = now
+        self.live.show(now.line())
         return interrupts.status != 0
 
     def known(self) -> str:

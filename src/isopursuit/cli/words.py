@@ -6,14 +6,15 @@ import re
 
 
 def on_command_line(message: str) -> str:
-    """A message of the library, with its keyword unit='…' as the command's option.
+    """A message of the library, with its keywords unit='…', method='…' and time_limit= as the command's options.
 
     Examples
     --------
-    >>> on_command_line("unit='median' makes the median length 1.")
-    '--unit median makes the median length 1.'
+    >>> on_command_line("unit='median' makes the median length 1, a longer time_limit= may help.")
+    '--unit median makes the median length 1, a longer --time-limit may help.'
     """
-    return re.sub(r"unit='(\w+)'", r"--unit \1", message)
+    message = re.sub(r"\b(unit|method)='([\w-]+)'", r"--\1 \2", message)
+    return message.replace("time_limit=", "--time-limit")
 
 
 def of_rows(note: str) -> str:

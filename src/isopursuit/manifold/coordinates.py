@@ -38,6 +38,7 @@ from isopursuit.manifold.torsions import torsion_rows
 from isopursuit.manifold.trajectory import Trajectory, as_trajectory
 from isopursuit.matrix import as_matrix
 from isopursuit.parameters import is_whole
+from isopursuit.progress import seconds_text, shown, stage_line
 from isopursuit.rank import direction_rank
 from isopursuit.select import select
 from isopursuit.selection import Selection
@@ -64,6 +65,7 @@ def find_coordinates(
     time_limit: float | None = 60.0,
     seed: int = 0,
     callback: Watch | None = None,
+    progress: bool = False,
 ) -> Coordinates:
     """Find a few functions that are coordinates of a data manifold: torsions of a molecule, or functions of any kind.
 
@@ -108,6 +110,8 @@ def find_coordinates(
         Called with the stage in words, how much of it is done, and how much there is (for the search: seconds); return
         True to stop. A search that is stopped returns its best functions so far; before that there are none, and
         `StoppedError` is raised.
+    progress : bool
+        Whether to show a line about the running stage; as in `select`.
 
     Returns
     -------
@@ -132,12 +136,17 @@ def find_coordinates(
     """
     clock = Clock.of(time_limit)
     options = CoordinateOptions(D, dictionary, frames, neighbours, aggregate, leave_out, unit, c, method, seed)
-    stages = Stages(clock, callback)
-    if _is_points(data, dictionary):
-        return _of_points(data, options, stages)
-    stages("reading", 0, 1)
-    trajectory = as_trajectory(data, topology, atoms=atoms)
-    return _of_trajectory(trajectory, options, stages)
+    with shown(progress, callback, partial(_line, clock)) as watch:
+        stages = Stages(clock, watch)
+        if _is_points(data, dictionary):
+            return _of_points(data, options, stages)
+        stages("reading", 0, 1)
+        trajectory = as_trajectory(data, topology, atoms=atoms)
+        return _of_trajectory(trajectory, options, stages)
+
+
+def _line(clock: Clock, stage: str, done: int, total: int) -> str:
+    return f"{stage_line(stage, done, total)}  {seconds_text(clock.seconds, clock.limit)}"
 
 
 @dataclass(frozen=True)

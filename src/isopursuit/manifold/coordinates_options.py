@@ -13,6 +13,7 @@ from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, StoppedError
 from isopursuit.parameters import as_count, as_exponent, as_numbers, is_whole
+from isopursuit.progress import SEARCHING
 from isopursuit.results import USEFUL, loss_text, within
 from isopursuit.scale import as_unit
 from isopursuit.search.incumbent import SearchProgress
@@ -20,7 +21,6 @@ from isopursuit.select import unknown
 
 Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
 
-SEARCHING = "searching"  # how the words for the last stage begin; it counts seconds
 # how losses at many points become one number (measured by benchmarks/aggregates.py: it finds the known coordinates of
 # four manifolds as often as "sum" or more often)
 AGGREGATE: AggregateOption = "trimmed"

@@ -15,6 +15,7 @@ from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.matrix import as_points
 from isopursuit.normalize import Normalization, workable
 from isopursuit.parameters import as_exponent, as_size
+from isopursuit.progress import shown
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
 from isopursuit.pursuit.inputs import Goal, Options, Solution, as_options, as_penalty, as_targets
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error, rectangular_problem
@@ -38,6 +39,7 @@ def basis_pursuit(
     weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
     time_limit: float | None = None,
     state: str | Path | None = None,
     memory: int | None = None,
@@ -62,6 +64,9 @@ def basis_pursuit(
         A warm start, for example from an earlier `Pursuit.weights`.
     callback : callable, optional
         Called with a `PursuitProgress` between rounds; return True to stop with what there is.
+    progress : bool
+        Whether to show how far the call is, in a line on the error stream: live in a terminal or a notebook, every few
+        seconds elsewhere. Nothing appears in the first half second.
     time_limit : float, optional
         Seconds after which to stop with what there is.
     state : path, optional
@@ -84,7 +89,13 @@ def basis_pursuit(
     ([0, 1], 2.0, True)
     """
     penalty = as_penalty(penalty)
-    options = as_options(tol, solution, time_limit, weights=weights, callback=callback, state=state, memory=memory)
+    options = as_options(tol, solution, time_limit, weights=weights, state=state, memory=memory)
+    with shown(progress, callback, lambda now: now.line(time_limit)) as report:
+        return _basis_pursuit(X, Y, penalty, labels, replace(options, callback=report))
+
+
+def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | None, options: Options) -> Pursuit:
+    """`basis_pursuit` with validated options."""
     if is_source(X):
         refuse_labels(labels)
         columns = as_candidates(X, None)
@@ -109,6 +120,7 @@ def isometry_pursuit(
     weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
     time_limit: float | None = None,
     state: str | Path | None = None,
     memory: int | None = None,
@@ -148,16 +160,22 @@ def isometry_pursuit(
     >>> found.tied.tolist(), round(found.objective, 9)
     ([0, 1], 2.0)
     """
-    c = as_exponent(c)
-    penalty = as_penalty(penalty)
-    options = as_options(tol, solution, time_limit, weights=weights, callback=callback, state=state, memory=memory)
+    c, goal = as_exponent(c), Goal(None, as_penalty(penalty), k)
+    options = as_options(tol, solution, time_limit, weights=weights, state=state, memory=memory)
+    with shown(progress, callback, lambda now: now.line(time_limit)) as report:
+        return _isometry_pursuit(X, goal, c, normalization, labels, replace(options, callback=report))
+
+
+def _isometry_pursuit(
+    X: Any, goal: Goal, c: float, normalization: Normalization, labels: Sequence[Label] | None, options: Options
+) -> Pursuit:
+    """`isometry_pursuit` with validated options."""
+    k, penalty = goal.k, goal.penalty
     if is_source(X):
         refuse_labels(labels)
-        return _normalized_source(as_candidates(X, k), Goal(None, penalty, k), c, normalization, options)
+        return _normalized_source(as_candidates(X, k), goal, c, normalization, options)
     if isinstance(X, np.ndarray) and labels is None and pursued_as_source(X):
-        return _normalized_source(
-            as_candidates(X, k), Goal(None, penalty, k), c, normalization, with_room_for(X, options)
-        )
+        return _normalized_source(as_candidates(X, k), goal, c, normalization, with_room_for(X, options))
     matrices, many = as_points(X, labels, wide=k is None)
     rows = len(matrices[0].values)
     k = _fewer_than(rows, k, min(one.rank for one in matrices), penalty) if k is not None else None

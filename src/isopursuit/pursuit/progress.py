@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isopursuit.clock import Clock
+from isopursuit.progress import seconds_text
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class PursuitProgress:
     columns: int
     passes: int
     bytes: int = 0
+
+    def line(self, time_limit: float | None = None) -> str:
+        """One line for reading."""
+        screened = f"{self.columns:,} columns solved, all screened {self.passes} times"
+        return f"pursuit, {seconds_text(self.seconds, time_limit)}: gap {self.gap:.1e}  {screened}"
 
 
 Callback = Callable[[PursuitProgress], bool | None]

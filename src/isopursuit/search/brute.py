@@ -15,8 +15,9 @@ from isopursuit.clock import Clock
 from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.loss.penalty import STATED
 from isopursuit.parameters import as_exponent
+from isopursuit.progress import shown
 from isopursuit.results import Search
-from isopursuit.search.incumbent import SearchOutcome
+from isopursuit.search.incumbent import Callback, SearchOutcome, SearchProgress
 from isopursuit.search.inputs import Given, as_array_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
 from isopursuit.search.pool import ArrayPool
@@ -42,6 +43,8 @@ def brute_search(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
     time_limit: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
 ) -> Search:
     """Brute-force search (the paper's BruteSearch): the best subset by trying them all.
 
@@ -53,6 +56,8 @@ def brute_search(
         The most subsets to try; more are refused with the count.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with status "time" and the trivial bound.
+    callback, progress
+        As in `exact_search`; `nodes` are the subsets that were tried, `open_nodes` those that are left.
 
     Returns
     -------
@@ -83,10 +88,11 @@ def brute_search(
             f"columns, more than the budget of {budget:,}. Use exact_search, which proves the same answer far sooner, "
             "or raise budget=."
         )
-    return brute(pool, goal, clock)
+    with shown(progress, callback, lambda now: now.line(time_limit, "brute")) as report:
+        return brute(pool, goal, clock, report)
 
 
-def brute(pool: ArrayPool, objective: Objective, clock: Clock) -> Search:
+def brute(pool: ArrayPool, objective: Objective, clock: Clock, report: Callback | None = None) -> Search:
     """`brute_search` on a pool."""
     pool = pool.reduced()
     free = np.setdiff1d(np.arange(pool.count), pool.include).tolist()
@@ -94,7 +100,7 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock) -> Search:
     n = pool.points
     size = max(1, min(BATCH // n, ENTRIES // (n * pool.rows * pool.k)))
     best: tuple[float, list[int]] = (np.inf, [])
-    least, tried = np.inf, 0
+    subset, least, tried = np.zeros(0, np.intp), np.inf, 0
     while batch := list(islice(subsets, size)):
         picked = np.array([(*pool.include, *rest) for rest in batch], dtype=np.intp)
         stack = np.moveaxis(pool.X[:, :, picked], 2, 0)
@@ -105,11 +111,15 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock) -> Search:
         if best[0] == np.inf or scores[i] < best[0] - TIE * max(abs(best[0]), 1.0):
             best = (float(scores[i]), picked[i].tolist())
         tried += len(batch)
-        if clock.expired:
-            break
-    subset = np.array(best[1], dtype=np.intp)
-    if tried < count:
-        return pool.answer(SearchOutcome(subset, "time", tried), objective, "brute")
+        subset = np.array(best[1], dtype=np.intp)
+        left, loss = count - tried, objective.loss(best[0])
+        bound = pool.ideal if objective.name == "isometry" else -np.inf
+        now = SearchProgress(
+            clock.seconds, loss, bound, (loss - bound) / abs(loss), tried, left, pool.to_caller(subset)
+        )
+        stopped = report is not None and report(now)
+        if left and (stopped or clock.expired):
+            return pool.answer(SearchOutcome(subset, "interrupted" if stopped else "time", tried), objective, "brute")
     # a subset of larger loss may be the best one, if rounding explains the difference
     decided = objective.least is None or not best[0] - least > STATED
     bound = None if decided else objective.loss(least)

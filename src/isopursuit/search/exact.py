@@ -21,6 +21,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
 from isopursuit.parameters import as_exponent, as_gap
+from isopursuit.progress import shown
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute
@@ -84,6 +85,7 @@ def exact_search(
     node_limit: int | None = None,
     workers: int | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -104,7 +106,8 @@ def exact_search(
     X, c, k, unit, aggregate, include, exclude, labels
         As in `greedy_search`.
     time_limit : float, optional
-        Seconds after which the best subset so far is returned, with its bound and status "time".
+        Seconds after which the best subset so far is returned, with its bound and status "time". Without a limit the
+        search goes on until it has a proof, which can take days; Ctrl-C returns the best subset so far.
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     node_limit : int, optional
@@ -113,7 +116,10 @@ def exact_search(
     workers : int, optional
         Threads; one for each processor by default (one in all for many points).
     callback : callable, optional
-        Called about ten times a second with a `SearchProgress`; return True to stop with status "interrupted".
+        Called about ten times a second, and whenever the loss has fallen, with a `SearchProgress`; return True to
+        stop with status "interrupted".
+    progress : bool
+        Whether to show a line about the running search; as in `select`.
     memory : int
         For a source: bytes that the columns it loads may take.
 
@@ -139,7 +145,7 @@ def exact_search(
     c, gap, clock = as_exponent(c), as_gap(gap), Clock.of(time_limit)
     if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
         raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")
-    settings = ExactSettings(gap, node_limit, worker_count(workers), callback, memory)
+    settings = ExactSettings(gap, node_limit, worker_count(workers), memory=memory)
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
             f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
@@ -147,7 +153,8 @@ def exact_search(
         )
     given = Given(X, exclude, labels).in_unit(unit, k)
     pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
-    return exact(pool.with_aggregate(as_aggregate(aggregate)), settings, clock)
+    with shown(progress, callback, lambda now: now.line(time_limit, "exact")) as report:
+        return exact(pool.with_aggregate(as_aggregate(aggregate)), replace(settings, callback=report), clock)
 
 
 def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -> Search:

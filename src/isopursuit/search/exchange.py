@@ -15,6 +15,7 @@ from isopursuit._types import AggregateOption, Indices, Label, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.parameters import as_count, as_exponent
+from isopursuit.progress import shown
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.driver import Stage, run
@@ -38,6 +39,7 @@ from isopursuit.search.settings import (
     short_proof_nodes,
 )
 from isopursuit.search.source_pool import SourcePool
+from isopursuit.search.stages.first import FirstAnswers
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import PairPasses
 from isopursuit.search.stages.points import SAMPLED_FROM, PointBounds, SampledSearch
@@ -79,6 +81,8 @@ def exchange_search(
     kicks: int = 300,
     time_limit: float | None = None,
     rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -102,9 +106,12 @@ def exchange_search(
     kicks : int
         How often the best is shaken, by replacing a few columns, and improved again. With 0 nothing is proved either.
     time_limit : float, optional
-        Seconds after which the best so far is returned.
+        Seconds after which the best so far is returned. Without a limit the search ends by itself, when all starts and
+        kicks are made.
     rng : numpy.random.Generator or int, optional
         For the random starts and kicks. Without it the answer is always the same, whatever the order of the columns.
+    callback, progress
+        As in `exact_search`.
     memory : int
         For a source: bytes that the columns it loads may take.
 
@@ -128,7 +135,9 @@ def exchange_search(
     pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
     pool = pool.with_aggregate(as_aggregate(aggregate))
     rng = np.random.default_rng(0 if rng is None else rng)
-    return exchange(pool, replace(default_effort(pool, kicks=kicks), starts=starts, rng=rng, memory=memory), clock)
+    effort = replace(default_effort(pool, kicks=kicks), starts=starts, rng=rng, memory=memory)
+    with shown(progress, callback, lambda now: now.line(time_limit, "exchange")) as report:
+        return exchange(pool, replace(effort, callback=report), clock)
 
 
 def default_effort(
@@ -205,6 +214,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     proof = Prove(effort.proof_nodes, effort.workers, short=True)
     among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
     return [
+        FirstAnswers(),
         LocalSearch(*first, rng, share=share),
         *([replace(proof, share=FIRST_PROOF_SHARE)] if few else []),
         *([PursuitPruned(kicks // 3)] if effort.prune else []),

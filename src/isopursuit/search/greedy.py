@@ -12,6 +12,7 @@ from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import as_count, as_exponent
+from isopursuit.progress import shown, stage_line
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.inputs import Given, as_array_pool, as_pool
@@ -41,6 +42,7 @@ def greedy_search(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
     time_limit: float | None = None,
+    progress: bool = False,
 ) -> Search:
     """Greedy search (the paper's GreedySearch). It proves nothing, and can be far from the best.
 
@@ -67,6 +69,8 @@ def greedy_search(
     time_limit : float, optional
         Seconds after which the columns still missing are those of largest volume, found in little time; the status is
         "time" then.
+    progress : bool
+        Whether to show how many columns are picked, for a source; as in `select`.
 
     Returns
     -------
@@ -91,10 +95,15 @@ def greedy_search(
         pool = as_array_pool(given.X, c, include, given.exclude, given.labels, k)
     together = as_aggregate(aggregate)
     if isinstance(pool, SourcePool):
-        subset, seen, finished = greedy_passes(pool, clock)
+        with shown(progress, None, _line(pool.k)) as report:
+            subset, seen, finished = greedy_passes(pool, clock, report)
         found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
         return pool.answer(found, as_objective("isometry", c), "greedy")
     return greedy(pool.with_aggregate(together), as_objective(objective, c, together), starts, clock)
+
+
+def _line(k: int) -> Callable[[int], str]:
+    return lambda done: stage_line("greedy", done, k)
 
 
 def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:

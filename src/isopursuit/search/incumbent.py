@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from isopursuit._types import Array, Indices, Status
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
+from isopursuit.progress import seconds_text
+from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit.search.settings import REPORT_SECONDS
 
 
@@ -34,6 +36,23 @@ class SearchProgress:
     indices: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     found_by: str = ""
     method: str = ""
+
+    def line(self, time_limit: float | None = None, method: str = "") -> str:
+        """One line for reading: the method, the time, the best loss and the bound where there is a useful one, then the
+        speed of the tree once it has nodes, or else the stage that found the subset.
+        """
+        begin = [word for word in (self.method or method, seconds_text(self.seconds, time_limit)) if word]
+        parts = [f"{', '.join(begin)}: loss {loss_text(self.incumbent)}"]
+        if self.gap <= USEFUL:
+            parts += [f"bound {loss_text(self.lower_bound)}", f"gap {100 * self.gap:.2f} %"]
+        else:
+            parts.append(NO_BOUND)
+        speed = self.nodes / max(self.seconds, 1e-9)
+        if self.nodes:
+            parts.append(f"{speed:,.0f} nodes/s" if speed >= 1 else f"{self.nodes} nodes")
+        elif self.found_by:
+            parts.append(f"found by: {self.found_by}")
+        return "  ".join(parts)
 
 
 Callback = Callable[[SearchProgress], bool | None]
@@ -103,6 +122,7 @@ class Incumbent:
     notes: tuple[str, ...] = ()
     stop: StopReason | None = None
     last_report: float = -np.inf
+    reported_log_loss: float = np.inf
 
     def __post_init__(self) -> None:
         self.lower_bound = max(self.lower_bound, self.ideal)
@@ -156,13 +176,14 @@ class Incumbent:
         return not self.least < loss * (1 - claim)
 
     def report(self, nodes: int = 0, open_nodes: int = 0, *, at_once: bool = False) -> bool:
-        """Call the callback, about ten times a second; True if the search is to stop."""
+        """Call the callback about ten times a second, and where the loss has fallen; True if the search is to stop."""
         if self.report_to is None:
             return False
         seconds = self.clock.seconds
-        if not at_once and seconds < self.last_report + REPORT_SECONDS:
+        improved = self.log_loss < self.reported_log_loss
+        if not (at_once or improved or seconds >= self.last_report + REPORT_SECONDS):
             return False
-        self.last_report = seconds
+        self.last_report, self.reported_log_loss = seconds, self.log_loss
         loss, bound = self.loss, min(self.lower_bound, self.loss)
         gap = (loss - bound) / loss if loss < np.inf else np.inf
         nodes += self.nodes

@@ -11,6 +11,7 @@ in select.py and explain.py. Without a time limit they have no effect.
 
 # ------------------------------------------------------------------------------------------------ shares of the time
 VOLUME_SHARE = 0.05  # for pivoted QRs, which give a first answer (guess: an answer must exist early)
+FIRST_ANSWER_SHARE = 0.2  # for first answers, if they can be had in it: their descent is the first of many (guess)
 PAIR_SHARE = 0.4  # for starts by the pair cost over a source (guess)
 VOLUMES_SHARE = 0.3  # for starts of large volume over a source, with the swaps that follow each (guess)
 GREEDY_SHARE = 0.3  # for the greedy start; it is worth waiting for, but swaps improve other starts as well (guess)
@@ -52,6 +53,7 @@ MAX_TREE_COLUMNS = 5_000  # columns of a source that the tree takes at once (gue
 # ------------------------------------------------------------------------------------------------ speed, to keep limits
 COPY_SPEED = 4e8  # bytes a second of a copy of columns (kept)
 PRODUCT_SPEED = 3e8  # multiplications a second of NumPy on short rows (kept)
+QR_SPEED = 2e9  # operations a second of LAPACK's pivoted QR, a low estimate (measured: 3e9 for 64 × 20,000)
 SOLVE_SPEED = 2e9  # multiplications a second of a solve with many right-hand sides (kept)
 REPORT_SECONDS = 0.1  # between two calls of a callback (chosen: fast enough for the eye)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import qr
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
@@ -14,6 +15,31 @@ from isopursuit.search.swaps import UNLIMITED, Subset
 FEW_COLUMNS = 8  # for each row, that are looked at however little time there is (guess)
 NEGLIGIBLE = 1e-20  # squared length of a residual, relative to the longest column, that is rounding (above eps²)
 MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
+
+
+def pivoted_qr(X: Array, k: int) -> Indices:
+    """The first k pivots of QR with column pivoting: each time the column farthest from the span of the others."""
+    pivots = qr(X, mode="r", pivoting=True, check_finite=False)[1]
+    return np.sort(pivots[:k]).astype(np.intp)
+
+
+def greedy_volume(X: Array, include: Sequence[int] | Indices, k: int, squares: Array | None = None) -> Indices:
+    """As `pivoted_qr`, after the columns to include, by a Cholesky factor of XᵀX that grows row by row.
+
+    It takes k products of X with a vector, less than QR where k is small, and cannot distinguish residuals below 1e-8
+    of the columns' lengths. `squares` are their squared lengths; of equal residuals the first counts.
+    """
+    left = np.einsum("dp,dp->p", X, X) if squares is None else squares.copy()
+    rows = np.zeros((k, X.shape[1]))  # of the Cholesky factor, the columns picked first
+    picked: list[int] = []
+    for step in range(k):
+        best = int(include[step]) if step < len(include) else int(left.argmax())
+        row = (X[:, best] @ X - rows[:step, best] @ rows[:step]) / np.sqrt(max(left[best], np.finfo(float).tiny))
+        rows[step] = row
+        left -= row**2
+        picked.append(best)
+        left[best] = -np.inf
+    return np.sort(np.array(picked, dtype=np.intp))
 
 
 def large_volume(

@@ -7,6 +7,7 @@ swap with any column improves the subset.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -163,7 +164,7 @@ def _swap_once(pool: Pool, incumbent: Incumbent, subset: Indices, others: tuple[
     return incumbent.offer(np.append(np.delete(subset, place), position), best.log_loss, "swaps over all columns")
 
 
-def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
+def greedy_passes(pool: Pool, clock: Clock, report: Callable[[int], object] | None = None) -> tuple[Indices, int, bool]:
     """Greedy search, one pass for each column: the subset, how many columns were seen, and whether there was time.
 
     The best of the resident columns sets the limit for the pass; what is picked becomes resident. When time is over the
@@ -192,6 +193,8 @@ def greedy_passes(pool: Pool, clock: Clock) -> tuple[Indices, int, bool]:
             if number < 0:
                 break
         subset = np.append(subset, number)
+        if report is not None:
+            report(len(subset))
     rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
     if rank < pool.k:
         raise RankError(

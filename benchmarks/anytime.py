@@ -1,0 +1,172 @@
+"""What is known when: loss and bound of `select` against time, beside pivoted QR, maxvol and greedy DPP.
+
+    python -m benchmarks.anytime [--seconds 20] [--write] [--held-out] [problem ...]
+
+`select` runs with its default arguments but for the limit; its callback records every improvement. Peers take
+milliseconds and then stop. Ours must be at least as good as each peer within 10 times its time, or within 50 ms if that
+is longer: the program exits with 1 where it is not. Times that are compared are processor time, the best of five runs,
+of ours (all its threads) as of the peers, on one BLAS thread. With --write the table
+and the picture become part of docs/anytime.md; with --held-out other problems are tried (of
+these only diabetes and heavy tails were not looked at while the first answers were written).
+"""
+
+import argparse
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from threadpoolctl import threadpool_limits
+
+import isopursuit as ip
+from benchmarks.aggregates import table, write
+from isopursuit import peers
+from isopursuit.datasets import load_wine
+from isopursuit.rank import unit_columns
+from isopursuit.results import loss_text
+
+PAGE = Path(__file__).parents[1] / "docs" / "anytime.md"
+PICTURE = PAGE.with_suffix(".svg")
+PEERS = {"pivoted QR": peers.pivoted_qr, "greedy DPP": peers.greedy_dpp, "maxvol": peers.maxvol}
+RUNS = 5  # whose best time counts: other work on the machine makes the others longer
+TIMES, LEAST = 10, 0.05  # ours must be as good within so many times a peer's time, or within so many seconds
+
+
+def standardized(values):
+    """Rows of a table as columns, features with mean 0 and variance 1, the median length 1."""
+    values = values[:, values.std(axis=0) > 0]
+    X = ((values - values.mean(axis=0)) / values.std(axis=0)).T
+    return X / np.median(np.linalg.norm(X, axis=0))
+
+
+def gaussian(D, P, spread=0.3, seed=0):
+    """Gaussian columns whose log-lengths have this standard deviation."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(D, P)) / np.sqrt(D)
+    return X * np.exp(spread * rng.normal(size=P)) if spread else unit_columns(X)
+
+
+PROBLEMS = {
+    "Wine, 13 of 178": lambda: (load_wine().matrix(), None),
+    "breast cancer at median unit, 30 of 569": lambda: (standardized(load_breast_cancer().data), None),
+    "unit-length Gaussian columns, 10 of 200": lambda: (gaussian(10, 200, 0), None),
+    "digits at median unit, 61 of 1,797": lambda: (standardized(load_digits().data), None),
+    "Gaussian columns of spread lengths, 64 of 20,000": lambda: (gaussian(64, 20_000), None),
+}
+HELD_OUT = {
+    "Wine at median unit, 13 of 178": lambda: (standardized(load_wine().values), None),
+    "diabetes, 10 of 442": lambda: (standardized(load_diabetes().data), None),
+    "digits at median unit, 16 of 1,797": lambda: (standardized(load_digits().data), 16),
+    "unit-length Gaussian columns, 20 of 1,000": lambda: (gaussian(20, 1000, 0, 3), None),
+    "Gaussian columns of spread lengths, 20 of 20,000": lambda: (gaussian(64, 20_000, 0.3, 5), 20),
+    "heavy tails, 24 of 3,000": lambda: (np.random.default_rng(6).standard_t(3, size=(24, 3000)) / 8, None),
+}
+
+
+def peers_of(X, k):
+    """Seconds and loss of each peer."""
+    found = {}
+    with threadpool_limits(1):
+        for name, method in PEERS.items():
+            runs = []
+            for _ in range(RUNS):
+                began = time.process_time()
+                picked = method(X, k)
+                runs.append(time.process_time() - began)
+            found[name] = (min(runs), ip.isometry_loss(X[:, picked]))
+    return found
+
+
+def ours_of(X, k, seconds, until=np.inf):
+    """Processor seconds, loss, bound and seconds at every improvement and about ten times a second, the answer, and the
+    seconds it took; the search is stopped after `until` processor seconds.
+    """
+    history = []
+    began, cpu = time.perf_counter(), time.process_time()
+
+    def record(now):
+        used, elapsed = time.process_time() - cpu, time.perf_counter() - began
+        history.append((used, now.incumbent, now.lower_bound, elapsed))
+        return used > until
+
+    picked = ip.select(X, k, time_limit=seconds, callback=record)
+    took = time.perf_counter() - began
+    history.append((time.process_time() - cpu, picked.loss, picked.search.lower_bound, took))
+    return history, picked, took
+
+
+def at(history, seconds):
+    """Our loss after so many processor seconds."""
+    return min((loss for when, loss, *_ in history if when <= seconds), default=np.inf)
+
+
+def rows_of(name, others, runs, picked, took):
+    """A row of the table for each peer, and whether ours is not as good in time."""
+    for peer, (seconds, loss) in others.items():
+        allowed = max(TIMES * seconds, LEAST)
+        goal = loss * (1 + 1e-9)
+        ours = min(at(history, allowed) for history in runs)
+        then = min((when for history in runs for when, found, *_ in history if found <= goal), default=None)
+        missed = ours > goal
+        since = "never" if then is None else f"{1000 * then:.0f}"
+        times = [f"{1000 * seconds:.2g}", loss_text(loss), since, f"{1000 * allowed:.0f}", loss_text(ours)]
+        end = [loss_text(at(runs[0], 1.0)), f"{loss_text(picked.loss)} ({took:.1f} s)", picked.verdict]
+        yield [name, peer, *times, *end], missed
+
+
+def draw(results):
+    """Loss and bound against time, a panel for each problem; peers are points."""
+    from matplotlib import pyplot, rc_context
+
+    with rc_context({"svg.hashsalt": "anytime", "font.size": 8}):
+        figure, axes = pyplot.subplots(1, len(results), figsize=(3 * len(results), 3.2), layout="constrained")
+        for ax, (name, (others, (history, *_), _, _)) in zip(np.atleast_1d(axes), results.items(), strict=True):
+            _, loss, bound, when = np.array(history).T
+            changed = np.append(True, (np.diff(loss) != 0) | (np.diff(bound) > 1e-3 * bound[1:]))
+            changed[-1] = True
+            loss, bound, when = loss[changed], bound[changed], when[changed]
+            ax.step(1000 * when, loss, where="post", label="select")
+            ax.step(1000 * when, bound, where="post", label="its bound", linestyle=":")
+            for marker, (peer, (seconds, value)) in zip("ovs", others.items(), strict=True):
+                ax.plot(1000 * seconds, value, marker, label=peer)
+            ax.set(xscale="log", yscale="log", xlabel="ms", title=re.sub(", ", "\n", name, count=1))
+        np.atleast_1d(axes)[0].set_ylabel("loss")
+        np.atleast_1d(axes)[0].legend(fontsize=7)
+        figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("problems", nargs="*", help="only problems whose name begins like this")
+    parser.add_argument("--seconds", type=float, default=20.0, help="the time limit of select")
+    parser.add_argument("--write", action="store_true", help="into docs/anytime.md")
+    parser.add_argument("--held-out", action="store_true", help="other problems")
+    asked = parser.parse_args()
+    print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}\n")
+    lines, results, missed = [], {}, 0
+    for name, make in (HELD_OUT if asked.held_out else PROBLEMS).items():
+        if asked.problems and not any(name.startswith(start) for start in asked.problems):
+            continue
+        X, k = make()
+        others, (history, picked, took) = peers_of(X, k or len(X)), ours_of(X, k, asked.seconds)
+        allowed = max(LEAST, TIMES * max(seconds for seconds, _ in others.values()))
+        early = [ours_of(X, k, asked.seconds, allowed)[0] for _ in range(RUNS - 1)]
+        results[name] = (others, [history, *early], picked, took)
+        for row, late in rows_of(name, *results[name]):
+            print(" | ".join(row) + ("  LATE" if late else ""), flush=True)
+            lines.append(row)
+            missed += late
+    heads = ["problem", "peer", "its ms", "its loss", "ours as good after, ms", "allowed, ms", "ours then"]
+    if asked.write:
+        text = table([*heads, "ours after 1 s", "ours at the end", "verdict"], lines)
+        write({"anytime": text}, PAGE, "-m benchmarks.anytime --write")
+        draw(results)
+    print(f"\n{len(lines) - missed} of {len(lines)} peers are reached in time.")
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()
