@@ -111,7 +111,7 @@ def exact_search(
         Stop after so many nodes of the tree (100 of the cheap ones of a dive count as one), with status "nodes": with
         workers=1, and no time limit, at the same place every time. Short searches before the last one are not counted.
     workers : int, optional
-        Threads; one for each processor by default (one in all for many points).
+        Threads; one for each processor by default.
     callback : callable, optional
         Called about ten times a second with a `SearchProgress`; return True to stop with status "interrupted".
     memory : int
@@ -197,7 +197,7 @@ def _proof_stages(settings: ExactSettings) -> list[Stage]:
     return [
         Prove(settings.node_limit, settings.workers, settings.memory),
         PointBounds(point_stages()),
-        JointTree(settings.node_limit),
+        JointTree(settings.node_limit, settings.workers),
     ]
 
 
