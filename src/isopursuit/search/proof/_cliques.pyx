@@ -13,7 +13,7 @@ A total is the sum over the points of a share: the loss, at most a cap, in units
 kept as float32; limits allow for the rounding of their sums.
 """
 
-from libc.math cimport INFINITY, acos, cos, exp, fabs, fmax, fmin, log, sqrt
+from libc.math cimport INFINITY, exp, fmax, fmin, log, sqrt
 from libc.string cimport memcpy
 
 from time import perf_counter
@@ -26,12 +26,14 @@ from isopursuit.search._joint cimport JointKernel
 
 
 cdef double EPS = 2.220446049250313e-16
-cdef double TRIGONOMETRIC = 1e-7   # error of eigenvalues by cosines, relative to their spread (derived: twice sqrt(40 eps))
+cdef enum:
+    THIRDS = 2048                  # cells of the table of cosines: an error of 1e-8 (derived)
+cdef double COSINE_ERROR = 2e-7    # of eigenvalues by cosines, relative to s (derived: 2 (1e-8 + 0.41 sqrt(80 eps)), rounded up)
+cdef double STEEP = 1e3            # losses above this are bounded by residuals too: h is steep there (guess)
 cdef double LARGEST = 1e300
 cdef double LARGEST_FLOAT = 3e38
 cdef double SMALLEST_FLOAT = 1.5e-45
 cdef double SHRINK = 1 - 2.4e-7    # so that float32 rounds down (derived: four times its eps)
-cdef double THIRD = 2.0943951023931953  # 2 pi / 3
 
 
 cdef struct Problem:
@@ -43,7 +45,7 @@ cdef struct Problem:
     int stored                # points in the rows
     bint geometric
     double cap                # losses above it count as this
-    double unit
+    double scale              # of a share: one over the unit
     double kept               # the aggregate times this, plus the cap times `left_out`, is the sum of the capped losses
     double left_out
     double margin             # by which rounding may have raised a total, relative
@@ -54,6 +56,8 @@ cdef struct Problem:
     long long first           # the bits, shifted, of the first cell's left end
     int shift
     int cell_count
+    const double* thirds      # (THIRDS + 1) cosines of a third of an angle
+    double thirds_scale
     const int* ranks          # (P, P) the number of a pair, by ascending bounds
     const float* rows         # (pairs, stored) its shares
 
@@ -72,7 +76,7 @@ cdef inline double h_least(const Problem* p, double eigenvalue, double error) no
 cdef inline double share(const Problem* p, int i, double loss, int missing) noexcept nogil:
     # What the i-th point adds to a total if some columns have this loss and so many more are missing
     cdef double value = (p.offsets[i] + loss + missing) * p.trust[i]
-    value = log(fmax(value, 1.0)) if p.geometric else fmin(value, p.cap) / p.unit
+    value = log(fmax(value, 1.0)) if p.geometric else fmin(value, p.cap) * p.scale
     return fmax(value, p.floors[i])
 
 
@@ -92,18 +96,28 @@ cdef inline double pair_loss(const Problem* p, const double* a, const double* b)
             + h_least(p, ratio * volume, 16 * p.D * EPS * larger))
 
 
-cdef double triple_loss(const Problem* p, double aa, double bb, double cc, double ab, double ac, double bc) noexcept nogil:
-    # Eigenvalues of the Gram matrix by cosines
-    cdef double q = (aa + bb + cc) / 3, a = aa - q, b = bb - q, c = cc - q, s, r, angle, error, first, last
-    if not q <= 1e100:
+cdef inline double third_of_angle(const Problem* p, double r) noexcept nogil:
+    # cos(acos(r) / 3), which is smooth in sqrt(1 + r), by linear interpolation
+    cdef double place = p.thirds_scale * sqrt(fmax(1 + r, 0.0))
+    cdef int cell = <int> place
+    cell = cell if cell < THIRDS - 1 else THIRDS - 1
+    return p.thirds[cell] + (place - cell) * (p.thirds[cell + 1] - p.thirds[cell])
+
+
+cdef inline double triple_loss(const Problem* p, double aa, double bb, double cc, double ab, double ac,
+                               double bc) noexcept nogil:
+    # Eigenvalues of the Gram matrix by cosines: q + 2 s cos(angle / 3) is the largest, and of the negative the smallest
+    cdef double q = (aa + bb + cc) / 3, a = aa - q, b = bb - q, c = cc - q, square, s, r, error, first, last
+    square = (a * a + b * b + c * c + 2 * (ab * ab + ac * ac + bc * bc)) / 6
+    if not (square <= 1e100):
         return 3.0
-    s = sqrt((a * a + b * b + c * c + 2 * (ab * ab + ac * ac + bc * bc)) / 6)
-    error = 64 * p.D * EPS * q + TRIGONOMETRIC * s
+    s = sqrt(square)
+    error = 64 * p.D * EPS * q + COSINE_ERROR * s
     if s <= 1e-9 * q:
         return 3 * h_least(p, q, error + 2 * s)
-    r = (a * (b * c - bc * bc) - ab * (ab * c - bc * ac) + ac * (ab * bc - b * ac)) / (2 * s * s * s)
-    angle = acos(fmin(fmax(r, -1.0), 1.0)) / 3
-    first, last = q + 2 * s * cos(angle), q + 2 * s * cos(angle + THIRD)
+    r = (a * (b * c - bc * bc) - ab * (ab * c - bc * ac) + ac * (ab * bc - b * ac)) / (2 * s * square)
+    r = fmin(fmax(r, -1.0), 1.0)
+    first, last = q + 2 * s * third_of_angle(p, r), q - 2 * s * third_of_angle(p, -r)
     return (h_least(p, first, error) + h_least(p, 3 * q - first - last, 2 * error)
             + h_least(p, fmax(last, 0.0), error))
 
@@ -125,7 +139,7 @@ cdef class JointProblem:
     cdef Problem of
     cdef const double[:, :, ::1] columns
     cdef const double[::1] offsets, trust, floors, cells
-    cdef double[::1] rest
+    cdef double[::1] rest, cosines
     cdef const int[:, ::1] ranks, pairs
     cdef float[:, ::1] rows
     cdef tuple given
@@ -137,9 +151,11 @@ cdef class JointProblem:
         self.columns, self.offsets, self.trust, self.floors, self.cells = columns, offsets, trust, floors, cells
         self.of.P, self.of.n, self.of.D = columns.shape
         self.of.m, self.of.cell_count = m, len(cells)
-        self.of.geometric, self.of.cap, self.of.unit, self.of.kept, self.of.left_out, self.of.margin = totals
+        self.of.geometric, self.of.cap, unit, self.of.kept, self.of.left_out, self.of.margin = totals
         self.of.columns = &self.columns[0, 0, 0] if columns.size else NULL
-        self.of.cells = &self.cells[0]
+        self.of.cells, self.of.scale = &self.cells[0], 1 / unit
+        self.cosines = np.cos(np.arccos(np.square(np.linspace(0, np.sqrt(2), THIRDS + 1)).clip(max=2) - 1) / 3)
+        self.of.thirds, self.of.thirds_scale = &self.cosines[0], THIRDS / np.sqrt(2)
         self.of.offsets, self.of.trust, self.of.floors = &self.offsets[0], &self.trust[0], &self.floors[0]
         self.rest = np.append(np.cumsum(np.asarray(floors)[::-1])[::-1], 0.0)
 
@@ -190,6 +206,7 @@ cdef struct Level:            # after some columns are chosen
     const float* losses       # (n) of the chosen columns, at least
     int size                  # candidates
     int* numbers
+    double* totals
     float* shares             # (capacity, n) of the chosen columns and each candidate
     float* with_losses        # (capacity, n) their loss
 
@@ -206,6 +223,7 @@ cdef class CliqueSearch:
     cdef int rank, included
     cdef int[64] chosen
     cdef double* grams        # (n, 3) of the first two columns
+    cdef int* partnered       # (capacity)
     cdef float* shares        # (n) of the subset that is looked at
     cdef float* losses        # (n)
     cdef float* pair          # (n) losses of the first two columns
@@ -215,19 +233,21 @@ cdef class CliqueSearch:
 
     def __init__(self, JointProblem problem, JointKernel kernel, included, positions, int capacity, double deadline):
         cdef const Problem* p = &problem.of
-        cdef int d, n = p.n, deep = max(p.m - 3, 0)
+        cdef int d, n = p.n, deep = max(p.m - 3, 1)
         self.problem, self.kernel = problem, kernel
         self.included = len(included)
-        self.integers = np.concatenate([included, np.zeros(p.m + <size_t> deep * capacity)]).astype(np.intc)
+        self.integers = np.concatenate([included, np.zeros(p.m + <size_t> (deep + 1) * capacity)]).astype(np.intc)
         self.positions, self.best = positions, np.zeros(self.included + p.m, np.intc)
-        self.doubles = np.empty(<size_t> n * ((p.D + 1) * p.m + 3))
+        self.doubles = np.empty(<size_t> n * ((p.D + 1) * p.m + 3) + deep * capacity)
         self.floats = np.zeros(<size_t> n * (4 + 2 * deep * capacity), np.float32)
         for d in range(1, p.m):
             self.levels[d].basis = &self.doubles[<size_t> (d - 1) * n * (p.D + 1)]
             self.levels[d].angles = self.levels[d].basis + n * p.D
         self.grams = &self.doubles[<size_t> n * (p.D + 1) * p.m]
         self.shares, self.losses, self.pair = &self.floats[0], &self.floats[n], &self.floats[2 * n]
+        self.partnered = &self.integers[self.included + p.m + deep * capacity]
         for d in range(deep):
+            self.levels[d + 2].totals = self.grams + 3 * n + d * capacity
             self.levels[d + 2].numbers = &self.integers[self.included + p.m + d * capacity]
             self.levels[d + 2].shares = &self.floats[<size_t> n * (4 + 2 * d * capacity)]
             self.levels[d + 2].with_losses = self.levels[d + 2].shares + <size_t> n * capacity
@@ -252,38 +272,63 @@ cdef class CliqueSearch:
     cdef void set_limit(self, double log_limit) noexcept nogil:
         cdef const Problem* p = &self.problem.of
         self.log_limit = log_limit
-        self.limit = p.n * log_limit if p.geometric else (p.kept * exp(log_limit) + p.left_out * p.cap) / p.unit
+        self.limit = p.n * log_limit if p.geometric else (p.kept * exp(log_limit) + p.left_out * p.cap) * p.scale
         self.limit = self.limit * (1 + p.margin) + p.n * SMALLEST_FLOAT
 
     cdef void explore(self, int rank) noexcept nogil:
         # All subsets in which this pair has the highest rank
         cdef const Problem* p = &self.problem.of
-        cdef int a = self.problem.pairs[rank, 0], b = self.problem.pairs[rank, 1], c, size = 0
+        cdef int a = self.problem.pairs[rank, 0], b = self.problem.pairs[rank, 1], c, u, size
         cdef const int* with_a = p.ranks + <size_t> a * p.P
         cdef const int* with_b = p.ranks + <size_t> b * p.P
         cdef const float* pair = p.rows + <size_t> rank * p.stored
-        cdef bint ready = False
         cdef Level* level = &self.levels[2]
         self.rank, self.chosen[0], self.chosen[1], level.size = rank, a, b, 0
         if p.m == 2:
             self.evaluate(2)
             return
         for c in range(p.P):
-            if with_a[c] >= rank or with_b[c] >= rank:
+            if with_a[c] < rank and with_b[c] < rank and self.below(
+                    pair, p.rows + <size_t> with_a[c] * p.stored, p.rows + <size_t> with_b[c] * p.stored):
+                self.append(level, c)
+        size = level.size
+        if size < p.m - 2:
+            return
+        if p.m > 3:
+            self.find_partners(level)
+        level.size = 0
+        self.begin()
+        for u in range(size):
+            if p.m > 3 and not self.partnered[u]:
                 continue
-            if not self.below(pair, p.rows + <size_t> with_a[c] * p.stored, p.rows + <size_t> with_b[c] * p.stored, p.stored):
-                continue
-            if not ready:
-                self.begin()
-                ready = True
-            if self.admit(2, c):
-                self.keep(2, c)
+            memcpy(self.shares, level.shares + <size_t> u * p.n, p.n * sizeof(float))
+            self.total = level.totals[u]
+            if self.admit_triple(level.numbers[u]):
+                self.keep(2, level.numbers[u])
         if level.size >= p.m - 2 > 1:
             self.descend(2)
 
-    cdef bint below(self, const float* a, const float* b, const float* c, int count) noexcept nogil:
+    cdef void find_partners(self, Level* level) noexcept nogil:
+        # Which candidates go with another one, by their pairs
+        cdef const Problem* p = &self.problem.of
+        cdef const int* ranks
+        cdef size_t n = p.n
+        cdef int u, v
+        for u in range(level.size):
+            self.partnered[u] = 0
+        for u in range(level.size):
+            ranks = p.ranks + <size_t> level.numbers[u] * p.P
+            for v in range(u + 1, level.size):
+                if self.partnered[u] and self.partnered[v]:
+                    continue
+                if ranks[level.numbers[v]] < self.rank and self.combine(
+                        level.shares + u * n, level.shares + v * n,
+                        p.rows + <size_t> ranks[level.numbers[v]] * p.stored):
+                    self.partnered[u] = self.partnered[v] = 1
+
+    cdef bint below(self, const float* a, const float* b, const float* c) noexcept nogil:
         # Sets the shares to the largest of three, and the total; whether it is below the limit
-        cdef int i, n = self.problem.of.n
+        cdef int i, n = self.problem.of.n, count = self.problem.of.stored
         self.bounded += 1
         self.total = sum_of_largest(a, b, c, count, self.shares)
         for i in range(count, n):
@@ -331,24 +376,29 @@ cdef class CliqueSearch:
             for a in range(p.D):
                 z[a] = z[a] / rest if rest > 0 else 0.0
 
+    cdef double residual_loss(self, int d, int i, const double* x) noexcept nogil:
+        # Of the d chosen columns and x at the i-th point
+        cdef const Problem* p = &self.problem.of
+        cdef double square = dot(x, x, p.D), rest = square, product
+        cdef int j
+        for j in range(1, d + 1):
+            product = dot(self.levels[j].basis + i * p.D, x, p.D)
+            rest -= product * product
+        square *= 2 * self.levels[d].angles[i] + 16 * p.D * EPS
+        return self.levels[d].losses[i] + h_least(p, fmax(rest, 0.0), square)
+
     cdef bint admit(self, int d, int c) noexcept nogil:
         # Whether the d chosen columns with the candidate c may be in a better subset. Raises the shares.
         cdef const Problem* p = &self.problem.of
         cdef const double* x = p.columns + <size_t> c * p.n * p.D
-        cdef double square, rest, product, loss, error
-        cdef int i, j
+        cdef double loss
+        cdef int i
         for i in range(p.n):
-            square = rest = dot(x, x, p.D)
-            for j in range(1, d + 1):
-                product = dot(self.levels[j].basis + i * p.D, x, p.D)
-                rest -= product * product
-            error = (2 * self.levels[d].angles[i] + 16 * p.D * EPS) * square
-            loss = self.levels[d].losses[i] + h_least(p, fmax(rest, 0.0), error)
+            loss = self.residual_loss(d, i, x + i * p.D)
             self.losses[i] = fmin(loss, LARGEST_FLOAT) * SHRINK
             if self.raise_share(i, share(p, i, loss, p.m - d - 1)):
                 return False
-            x += p.D
-        return d > 2 or self.admit_triple(c)
+        return True
 
     cdef inline bint raise_share(self, int i, double value) noexcept nogil:
         # Whether the total reaches the limit
@@ -368,10 +418,11 @@ cdef class CliqueSearch:
         cdef int i, D = p.D
         for i in range(p.n):
             loss = triple_loss(p, gram[0], gram[1], dot(x, x, D), gram[2], dot(a, x, D), dot(b, x, D))
-            if loss > self.losses[i]:
-                self.losses[i] = fmin(loss, LARGEST_FLOAT) * SHRINK
-                if self.raise_share(i, share(p, i, loss, p.m - 3)):
-                    return False
+            if loss > STEEP:
+                loss = fmax(loss, self.residual_loss(2, i, x))
+            self.losses[i] = fmin(loss, LARGEST_FLOAT) * SHRINK
+            if self.raise_share(i, share(p, i, loss, p.m - 3)):
+                return False
             a += D
             b += D
             x += D
@@ -386,9 +437,13 @@ cdef class CliqueSearch:
         if d + 1 == self.problem.of.m:
             self.evaluate(d + 1)
             return
-        level.numbers[level.size] = c
-        memcpy(level.shares + level.size * n, self.shares, n * sizeof(float))
         memcpy(level.with_losses + level.size * n, self.losses, n * sizeof(float))
+        self.append(level, c)
+
+    cdef void append(self, Level* level, int c) noexcept nogil:
+        cdef size_t n = self.problem.of.n
+        level.numbers[level.size], level.totals[level.size] = c, self.total
+        memcpy(level.shares + level.size * n, self.shares, n * sizeof(float))
         level.size += 1
 
     cdef void descend(self, int d) noexcept nogil:
