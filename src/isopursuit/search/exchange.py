@@ -22,12 +22,15 @@ from isopursuit.search.incumbent import Callback, Incumbent
 from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove, TreeSearch
 from isopursuit.search.settings import (
     EXACT_KICKS,
     EXACT_STARTS,
     FIRST_PROOF_SHARE,
     JOINT_KICKS,
+    JOINT_PROOF_NODES,
+    JOINT_STARTS,
     MANY_COLUMNS,
     MANY_SHARE,
     QUICK_KICKS,
@@ -197,8 +200,13 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         swaps = SwapPasses(starts, kicks, rng, effort.memory)
         return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
     if pool.points > 1:
-        sampled = SampledSearch([LocalSearch(starts, JOINT_KICKS, rng)])
-        return [sampled, LocalSearch(starts, kicks, rng, resume=pool.count > SAMPLED_FROM)]
+        first = min(starts, JOINT_STARTS), min(kicks, JOINT_KICKS)
+        begin = [SampledSearch([LocalSearch(*first, rng)]), LocalSearch(*first, rng, resume=pool.count > SAMPLED_FROM)]
+        if (starts, kicks) == first:
+            return begin
+        proof = [PointBounds(point_stages()), JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
+        more = LocalSearch(starts - first[0], kicks - first[1], rng, resume=True)
+        return [*begin, *(proof if kicks and effort.bound else []), more]
     if kicks == 0:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK

@@ -34,7 +34,7 @@ from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof._cliques import CliqueSearch, JointProblem
 from isopursuit.search.proof.shares import Shares, off_included, penalty_table
 from isopursuit.search.settings import REPORT_SECONDS
-from isopursuit.search.swaps import swap_kernel
+from isopursuit.search.swaps import swap_descent, swap_kernel
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
 MOST_MISSING = 60  # columns to pick: no proof is attempted for more (derived: the levels of _cliques.pyx)
@@ -115,7 +115,9 @@ class _Search:
     def take(self, subset: NDArray[np.int32], least: float) -> None:
         """Evaluate a subset whose log-loss is at least `least`."""
         self.incumbent.least = min(self.incumbent.least, to_loss(least))
-        self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree")
+        if self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree"):
+            better, _ = swap_descent(self.kernel(), subset, range(len(self.include), len(subset)), self.clock)
+            self.incumbent.offer(better, self.pool.log_loss(better.astype(np.intp)), "joint tree")
 
     def single_columns(self) -> StopReason | None:
         """Evaluate all subsets, where at most one column is missing."""
