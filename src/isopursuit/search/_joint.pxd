@@ -29,5 +29,6 @@ cdef class JointKernel:
     cdef bint expired(self) noexcept nogil
     cdef double plain_total(self, const int* subset, int size, double limit) noexcept nogil
     cdef double least_total(self, const int* subset, int size, double limit) noexcept nogil
+    cdef double least_at(self, int i, const int* subset, int size) noexcept nogil
     cdef int best(self, int* others, int count, int besides, double* best) noexcept nogil
     cdef void block(self, const int* others, int count, int besides, char value) noexcept nogil

@@ -221,6 +221,10 @@ cdef class JointKernel:
         # the log-loss less what rounding may have added to it; infinite above the limit
         return log_total(&self.at, subset, size, size, True, limit)
 
+    cdef double least_at(self, int i, const int* subset, int size) noexcept nogil:
+        # the same at the i-th point
+        return log_loss_at(&self.at, i, subset, size, True)
+
     def bounds(self, const int[::1] subset, const int[::1] candidates, int most, double limit):
         cdef int size = subset.shape[0] + 1, j
         cdef int* trial = &self.numbers[self.at.P]

@@ -38,7 +38,9 @@ class JointProblem:
         """Compute the shares of these pairs."""
 
 class CliqueSearch:
-    """What one thread needs to search subsets: `included` and `positions` are columns of the kernel."""
+    """What one thread needs to search subsets: `included` and `positions` are columns of the kernel, `order` its
+    points in the problem's order, and no column is in more than `capacity` pairs.
+    """
 
     stop: bool
     @property
@@ -55,6 +57,7 @@ class CliqueSearch:
         kernel: JointKernel,
         included: NDArray[np.int32],
         positions: NDArray[np.int32],
+        order: NDArray[np.int32],
         capacity: int,
         deadline: float,
     ) -> None: ...

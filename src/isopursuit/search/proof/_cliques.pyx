@@ -230,11 +230,12 @@ cdef class CliqueSearch:
     cdef Level[64] levels
     cdef double[::1] doubles
     cdef float[::1] floats
-    cdef int[::1] integers, positions, best
+    cdef int[::1] integers, positions, order, best
     cdef int rank, included
     cdef int[64] chosen
     cdef double* grams        # (n, 3) of the first two columns
-    cdef int* partnered       # (capacity)
+    cdef int* partnered       # (capacity) of the first pair's candidates: has partners; then, is bounded at all points
+    cdef bint whole
     cdef float* shares        # (n) of the subset that is looked at
     cdef float* losses        # (n)
     cdef float* pair          # (n) losses of the first two columns
@@ -242,12 +243,14 @@ cdef class CliqueSearch:
     cdef public bint stop
     cdef readonly long long evaluations, bounded
 
-    def __init__(self, JointProblem problem, JointKernel kernel, included, positions, int capacity, double deadline):
+    def __init__(self, JointProblem problem, JointKernel kernel, included, positions, order, int capacity,
+                 double deadline):
         cdef const Problem* p = &problem.of
         cdef int d, n = p.n, deep = max(p.m - 3, 1)
         self.problem, self.kernel = problem, kernel
         self.included = len(included)
         self.integers = np.concatenate([included, np.zeros(p.m + <size_t> (deep + 1) * capacity)]).astype(np.intc)
+        self.order = order
         self.positions, self.best = positions, np.zeros(self.included + p.m, np.intc)
         self.doubles = np.empty(<size_t> n * ((p.D + 1) * p.m + 3) + deep * capacity)
         self.floats = np.zeros(<size_t> n * (4 + 2 * deep * capacity), np.float32)
@@ -312,12 +315,27 @@ cdef class CliqueSearch:
         for u in range(size):
             if p.m > 3 and not self.partnered[u]:
                 continue
-            memcpy(self.shares, level.shares + <size_t> u * p.n, p.n * sizeof(float))
-            self.total = level.totals[u]
-            if self.admit_triple(level.numbers[u]):
+            self.load(level, u)
+            if self.admit_triple(level.numbers[u], p.m == 3):
+                self.partnered[level.size] = self.whole
                 self.keep(2, level.numbers[u])
         if level.size >= p.m - 2 > 1:
             self.descend(2)
+
+    cdef void load(self, const Level* level, int u) noexcept nogil:
+        memcpy(self.shares, level.shares + <size_t> u * self.problem.of.n, self.problem.of.n * sizeof(float))
+        self.total = level.totals[u]
+
+    cdef bint complete(self, Level* level, int u) noexcept nogil:
+        # Bound a candidate of the first pair at all points, where it was not; whether it remains one
+        cdef size_t n = self.problem.of.n
+        self.load(level, u)
+        if not self.admit_triple(level.numbers[u], True):
+            return False
+        self.partnered[u] = True
+        memcpy(level.shares + u * n, self.shares, n * sizeof(float))
+        memcpy(level.with_losses + u * n, self.losses, n * sizeof(float))
+        return True
 
     cdef void find_partners(self, Level* level) noexcept nogil:
         # Which candidates go with another one, by their pairs
@@ -419,7 +437,8 @@ cdef class CliqueSearch:
         self.shares[i] = value
         return self.total >= self.limit
 
-    cdef bint admit_triple(self, int c) noexcept nogil:
+    cdef bint admit_triple(self, int c, bint whole) noexcept nogil:
+        # As `admit` with the eigenvalues of three columns; at some of the points unless `whole`, if all would hardly do
         cdef const Problem* p = &self.problem.of
         cdef const double* a = p.columns + <size_t> self.chosen[0] * p.n * p.D
         cdef const double* b = p.columns + <size_t> self.chosen[1] * p.n * p.D
@@ -427,10 +446,11 @@ cdef class CliqueSearch:
         cdef const double* gram = self.grams
         cdef double loss, before = self.total
         cdef int i, D = p.D
+        self.whole = True
         for i in range(p.n):
-            if i % PROBED == 0 and i > 0 and p.m > 3 and (
+            if not whole and i % PROBED == 0 and i > 0 and (
                     self.total + HOPE * (self.total - before) * (p.n - i) / i < self.limit):
-                # the other points will not suffice: interlacing must do there
+                self.whole = False
                 for i in range(i, p.n):
                     self.losses[i] = (self.pair[i] + 1) * SHRINK
                 return True
@@ -469,6 +489,7 @@ cdef class CliqueSearch:
         cdef Level* level = &self.levels[d]
         cdef Level* below = &self.levels[d + 1]
         cdef const int* ranks
+        cdef const float* row
         cdef size_t n = p.n
         cdef int u, v, c
         cdef bint ready
@@ -483,8 +504,14 @@ cdef class CliqueSearch:
                 c = level.numbers[v]
                 if ranks[c] >= self.rank:
                     continue
-                if not self.combine(level.shares + u * n, level.shares + v * n, p.rows + <size_t> ranks[c] * p.stored):
+                row = p.rows + <size_t> ranks[c] * p.stored
+                if not self.combine(level.shares + u * n, level.shares + v * n, row):
                     continue
+                if d == 2 and not self.partnered[u]:
+                    if not self.complete(level, u):
+                        break
+                    if not self.combine(level.shares + u * n, level.shares + v * n, row):
+                        continue
                 if not ready:
                     self.extend(d + 1)
                     ready = True
@@ -504,13 +531,21 @@ cdef class CliqueSearch:
         return self.total < self.limit
 
     cdef void evaluate(self, int size) noexcept nogil:
-        cdef int j
+        # The whole subset: point by point while its total is below the limit, then the loss itself
+        cdef const Problem* p = &self.problem.of
+        cdef int i, j, whole = self.included + size
         cdef int* subset = &self.integers[0]
         cdef double value
         for j in range(size):
             subset[self.included + j] = self.positions[self.chosen[j]]
         self.evaluations += 1
-        value = self.kernel.least_total(subset, self.included + size, self.log_limit)
+        if size > 2:
+            for i in range(p.n):
+                value = self.kernel.least_at(self.order[i], subset, whole)
+                value = value if p.geometric else fmin(exp(value), p.cap) * p.scale
+                if self.raise_share(i, value):
+                    return
+        value = self.kernel.least_total(subset, whole, self.log_limit)
         if value < self.log_limit:
-            memcpy(&self.best[0], subset, (self.included + size) * sizeof(int))
+            memcpy(&self.best[0], subset, whole * sizeof(int))
             self.set_limit(value)

@@ -141,7 +141,8 @@ class _Search:
         log_losses = log_spectral_loss(spectrum(self.pool.at_points(self.incumbent.subset)), self.pool.c)
         self.loss = self.incumbent.loss
         self.shares = Shares.of(self.pool.aggregate, log_losses)
-        problem = self._problem(np.argsort(-log_losses, kind="stable"))
+        order = np.argsort(-log_losses, kind="stable")
+        problem = self._problem(order)
         found = self._bounded_pairs(problem)
         if isinstance(found, StopReason):
             return found
@@ -155,9 +156,8 @@ class _Search:
         most = int(np.bincount(places.reshape(-1), minlength=1).max())
         self._count_evaluations()
         for _ in range(self.workers):
-            positions = self.free[some]
-            search = CliqueSearch(problem, self.kernel(), self.include, positions, most, self.clock.deadline)
-            self.searches.append(search)
+            columns = self.include, self.free[some], order.astype(np.int32)
+            self.searches.append(CliqueSearch(problem, self.kernel(), *columns, most, self.clock.deadline))
         return self._search_all(totals, ceiling, nodes)
 
     def _problem(self, order: NDArray[np.intp]) -> JointProblem:
