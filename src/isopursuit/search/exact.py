@@ -95,9 +95,9 @@ def exact_search(
     to miss targets that rise from k, and where that decides no more best-first branch and bound on a convex relaxation
     of the loss does.
 
-    At many points that share one selection the losses are bounded point by point: expect a proof for D = 2 or 3,
-    and a gap beyond. Over a source (`as_source`) passes exclude columns, and what is left is searched
-    in memory; where that is too much the status is "memory".
+    At many points that share one selection pairs of columns are bounded first, and then the sets all of whose pairs can
+    be in a better one: expect a proof for D up to 4, and a gap beyond. Over a source (`as_source`) passes exclude
+    columns, and what is left is searched in memory; where that is too much the status is "memory".
 
     Parameters
     ----------

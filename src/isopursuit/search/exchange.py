@@ -92,8 +92,8 @@ def exchange_search(
     Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again.
     Where columns are few a short exact search follows: if that proves the subset best of all the search ends, with
     status "optimal". If not, the columns that isometry pursuit leaves are searched, as the paper does, and there are
-    many more kicks; then pairs are exchanged, each by the best pair of all, and the columns of the best subsets met,
-    and all columns where they are few, are given to the short exact search again.
+    many more kicks (at many points only these); then pairs are exchanged, each by the best pair of all, and the columns
+    of the best subsets met, and all columns where they are few, are given to the short exact search again.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def exchange_search(
     -------
     Search
         The bound is what short proofs reached, at least the trivial one: no D columns have a loss below D. For many
-        points it is what each point's own best columns must cost. Over a source a note says whether passes
-        have shown that no single swap with any of its columns improves the answer.
+        points it is at least what the best columns of the worst points must cost. Over a source a note says whether
+        passes have shown that no single swap with any of its columns improves the answer.
 
     Examples
     --------
@@ -201,7 +201,8 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
     if pool.points > 1:
         first = min(starts, JOINT_STARTS), min(kicks, JOINT_KICKS)
-        begin = [SampledSearch([LocalSearch(*first, rng)]), LocalSearch(*first, rng, resume=pool.count > SAMPLED_FROM)]
+        sampled = SampledSearch([LocalSearch(*first, rng)])
+        begin: list[Stage] = [sampled, LocalSearch(*first, rng, resume=pool.count > SAMPLED_FROM)]
         if (starts, kicks) == first:
             return begin
         proof = [PointBounds(point_stages()), JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]

@@ -112,14 +112,15 @@ def off_included(X: Array, included: Array, c: float, m: int, largest: float) ->
     n, D, _ = X.shape
     if not included.shape[2]:
         return X, np.zeros(n), np.ones(n)
-    Q, _ = np.linalg.qr(included)
+    Q: Array = np.linalg.qr(included)[0]
     for _ in range(2):
-        X = X - Q @ (np.swapaxes(Q, 1, 2) @ X)
+        X = X - np.matmul(Q, np.matmul(np.swapaxes(Q, 1, 2), X))
     sigma = spectrum(included)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        angle = 64 * D * np.finfo(np.float64).eps * sigma[:, 0] / sigma[:, -1]
+        angle: Array = 64 * D * np.finfo(np.float64).eps * sigma[:, 0] / sigma[:, -1]
         moved = 4 * m * angle * np.square(np.linalg.norm(X, axis=1)).max(axis=1)
         last = max(eigenvalue_of_loss(max(largest, 1.0), c), 2.0)
-        error = 2 * moved * c * last ** (1 + c / 2)
-    losses = np.exp(np.minimum(least_log_spectral_loss(sigma, c), 690.0))
-    return X, losses, np.where(error < TRUSTED, 1 - error, 0.0)
+        error: Array = 2 * moved * c * last ** (1 + c / 2)
+    losses: Array = np.exp(np.minimum(least_log_spectral_loss(sigma, c), 690.0))
+    trust: Array = np.where(error < TRUSTED, 1 - error, 0.0)
+    return X, losses, trust
