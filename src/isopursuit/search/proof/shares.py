@@ -109,15 +109,14 @@ def off_included(X: Array, included: Array, c: float, m: int, largest: float) ->
     The residuals of m columns are wrong by the angle of the computed span times their lengths, which moves an
     eigenvalue λ of theirs, and h by a share of at most (c/2) λ^(−1−c/2) of that.
     """
-    n, D, _ = X.shape
     if not included.shape[2]:
-        return X, np.zeros(n), np.ones(n)
+        return X, np.zeros(len(X)), np.ones(len(X))
     Q: Array = np.linalg.qr(included)[0]
     for _ in range(2):
         X = X - np.matmul(Q, np.matmul(np.swapaxes(Q, 1, 2), X))
     sigma = spectrum(included)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        angle: Array = 64 * D * np.finfo(np.float64).eps * sigma[:, 0] / sigma[:, -1]
+        angle: Array = 64 * X.shape[1] * np.finfo(np.float64).eps * sigma[:, 0] / sigma[:, -1]
         moved = 4 * m * angle * np.square(np.linalg.norm(X, axis=1)).max(axis=1)
         last = max(eigenvalue_of_loss(max(largest, 1.0), c), 2.0)
         error: Array = 2 * moved * c * last ** (1 + c / 2)
