@@ -74,6 +74,7 @@ class Aggregate:
 
 
 SUM = Aggregate()
+GEOMETRIC = Aggregate("geometric")
 
 
 def as_aggregate(given: Any) -> Aggregate:

@@ -11,7 +11,9 @@ from proofs import prove
 
 import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.loss.penalty import eigenvalue_of_loss, log_penalty
 from isopursuit.search._joint import JointKernel
+from isopursuit.search.proof.shares import penalty_table
 
 seeds = st.integers(0, 2**32 - 1)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
@@ -43,15 +45,18 @@ def test_greedy_adds_the_best_column_each_time():
         assert ip.greedy_search(X, objective="deformation").objective == "deformation"
 
 
-def test_exchange_ends_where_no_swap_improves_and_its_bound_sums_the_points_own():
+def test_exchange_ends_where_no_swap_improves_and_its_bound_is_at_least_the_sum_of_the_points_own():
     X = points(0, 8, 4, 25)
     found = ip.exchange_search(X)
     S = found.indices.tolist()
     for out, new in itertools.product(S, set(range(25)) - set(S)):
         assert summed_loss(X, [*(p for p in S if p != out), new]) >= found.loss * (1 - 1e-9)
     own = sum(ip.exact_search(x).loss for x in X)
-    assert 0.998 * own <= found.lower_bound <= own
-    assert found.status == "heuristic"
+    assert 0.998 * own <= found.lower_bound <= ip.brute_search(X).loss * (1 + 1e-9)
+    assert found.status == "optimal"
+    kept = ip.exchange_search(X, kicks=0)  # nothing is proved beside the points' own
+    assert 0.998 * own <= kept.lower_bound <= own
+    assert kept.status == "heuristic"
 
 
 def test_one_point_in_a_list_is_that_matrix():
@@ -347,6 +352,41 @@ def test_the_joint_tree_itself_is_right_where_enumeration_would_be_used(seed):
     proof = prove(X, c, np.array(bad), include=include, joint=True)
     assert np.log(proof.loss) == pytest.approx(best.log_loss, rel=1e-9)
     assert proof.lower_bound <= best.loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_the_joint_proof_does_not_depend_on_the_number_of_threads(aggregate):
+    X = spoiled(3, 12, 4, 30)
+    one, two = (ip.exact_search(X, aggregate=aggregate, workers=workers) for workers in (1, 2))
+    assert one.status == two.status == "optimal"
+    assert (one.indices == two.indices).all()
+    assert (one.nodes, one.evaluations) == (two.nodes, two.evaluations)
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, 2.0])
+def test_the_loss_is_at_least_that_of_some_columns_and_of_what_the_others_have_off_them(c):
+    """What the joint proof adds up, column by column."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        D = int(rng.integers(2, 6))
+        j = int(rng.integers(1, D))
+        X = rng.normal(size=(D, D)) * np.exp(0.5 * rng.normal(size=D))
+        Q, _ = np.linalg.qr(X[:, :j])
+        rest = X[:, j:] - Q @ (Q.T @ X[:, j:])
+        parts = ip.log_isometry_loss(X[:, :j], c), ip.log_isometry_loss(rest, c)
+        assert ip.log_isometry_loss(X, c) >= np.logaddexp(*parts) - 1e-9
+
+
+@pytest.mark.parametrize("c", [0.05, 1.0, 10.0])
+def test_the_table_of_h_has_its_least_values(c):
+    cells, first, shift = penalty_table(c, 1e6)
+    eigenvalues = np.exp(np.random.default_rng(0).uniform(-1, 1, 1000) * np.log(eigenvalue_of_loss(1e7, c)))
+    eigenvalues = np.append(eigenvalues, [1.0, np.nextafter(1, 0), np.nextafter(1, 2)])
+    cell = ((eigenvalues.view(np.int64) >> shift) - first).clip(0, len(cells) - 1)
+    truth = np.exp(log_penalty(np.sqrt(eigenvalues), c))
+    assert (cells[cell] <= truth).all()
+    inside = truth < 1e5
+    assert (cells[cell] >= 0.9 * truth)[inside].all()
 
 
 def test_a_node_limit_is_a_whole_number():

@@ -26,23 +26,6 @@ cdef double LINEAR = 1e280    # losses above this are computed as logarithms
 cdef double LOG_LINEAR = 644.7238260383328
 
 
-cdef struct Points:
-    const double* columns     # (n, P, D), one candidate in each row
-    int n
-    int P
-    int D
-    double c
-    bint geometric            # the mean of the log-losses, or a sum of losses
-    int left_out              # points of the highest losses that do not count
-    double log_divisor        # of the sum of those that do
-    const int* order          # (n) in which points are visited
-    const double* floors      # (n) logarithms of the least loss of any subset at each point, or NULL
-    const double* rest        # (n + 1) the least that the points from the j-th on add, by their floors
-    double* losses            # (n) log-losses of the points visited
-    double* highest           # (left_out) of the shares that do not count, ascending
-    double* scratch           # (k * D + D)
-
-
 cdef int spectrum(const Points* at, int i, const int* subset, int size, double* values) noexcept nogil:
     # Descending singular values of the subset at the i-th point. Not 0: LAPACK failed.
     cdef const double* columns = at.columns + <size_t> i * at.P * at.D
@@ -168,14 +151,6 @@ cdef double log_total(Points* at, const int* subset, int size, int most, bint le
 
 
 cdef class JointKernel:
-    cdef const double[:, :, ::1] X
-    cdef double[::1] memory, least, rest
-    cdef int[::1] order, numbers
-    cdef char[::1] blocked
-    cdef double until
-    cdef readonly bint late
-    cdef Points at
-
     def __init__(self, columns, double c, bint geometric, int left_out, bint mean, double deadline=INFINITY):
         self.X = columns
         cdef size_t n = self.X.shape[0], P = self.X.shape[1], D = self.X.shape[2]
@@ -241,6 +216,14 @@ cdef class JointKernel:
         total = log_total(&self.at, subset, size, size, False, limit)
         self.at.floors = floors
         return total
+
+    cdef double least_total(self, const int* subset, int size, double limit) noexcept nogil:
+        # the log-loss less what rounding may have added to it; infinite above the limit
+        return log_total(&self.at, subset, size, size, True, limit)
+
+    cdef double least_at(self, int i, const int* subset, int size) noexcept nogil:
+        # the same at the i-th point
+        return log_loss_at(&self.at, i, subset, size, True)
 
     def bounds(self, const int[::1] subset, const int[::1] candidates, int most, double limit):
         cdef int size = subset.shape[0] + 1, j

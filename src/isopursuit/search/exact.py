@@ -97,9 +97,9 @@ def exact_search(
     to miss targets that rise from k, and where that decides no more best-first branch and bound on a convex relaxation
     of the loss does.
 
-    At many points that share one selection the losses are bounded point by point: expect a proof for D = 2 or 3,
-    and a gap beyond. Over a source (`as_source`) passes exclude columns, and what is left is searched
-    in memory; where that is too much the status is "memory".
+    At many points that share one selection pairs of columns are bounded first, and then the sets all of whose pairs can
+    be in a better one: expect a proof for D up to 4, and a gap beyond. Over a source (`as_source`) passes exclude
+    columns, and what is left is searched in memory; where that is too much the status is "memory".
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def exact_search(
         Stop after so many nodes of the tree (100 of the cheap ones of a dive count as one), with status "nodes": with
         workers=1, and no time limit, at the same place every time. Short searches before the last one are not counted.
     workers : int, optional
-        Threads; one for each processor by default (one in all for many points).
+        Threads; one for each processor by default.
     callback : callable, optional
         Called about ten times a second, and whenever the loss has fallen, with a `SearchProgress`; return True to
         stop with status "interrupted".
@@ -204,7 +204,7 @@ def _proof_stages(settings: ExactSettings) -> list[Stage]:
     return [
         Prove(settings.node_limit, settings.workers, settings.memory),
         PointBounds(point_stages()),
-        JointTree(settings.node_limit),
+        JointTree(settings.node_limit, settings.workers),
     ]
 
 

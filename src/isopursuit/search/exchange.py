@@ -23,12 +23,15 @@ from isopursuit.search.incumbent import Callback, Incumbent
 from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove, TreeSearch
 from isopursuit.search.settings import (
     EXACT_KICKS,
     EXACT_STARTS,
     FIRST_PROOF_SHARE,
     JOINT_KICKS,
+    JOINT_PROOF_NODES,
+    JOINT_STARTS,
     MANY_COLUMNS,
     MANY_SHARE,
     QUICK_KICKS,
@@ -93,8 +96,8 @@ def exchange_search(
     Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again.
     Where columns are few a short exact search follows: if that proves the subset best of all the search ends, with
     status "optimal". If not, the columns that isometry pursuit leaves are searched, as the paper does, and there are
-    many more kicks; then pairs are exchanged, each by the best pair of all, and the columns of the best subsets met,
-    and all columns where they are few, are given to the short exact search again.
+    many more kicks (at many points only these); then pairs are exchanged, each by the best pair of all, and the columns
+    of the best subsets met, and all columns where they are few, are given to the short exact search again.
 
     Parameters
     ----------
@@ -119,8 +122,8 @@ def exchange_search(
     -------
     Search
         The bound is what short proofs reached, at least the trivial one: no D columns have a loss below D. For many
-        points it is what each point's own best columns must cost. Over a source a note says whether passes
-        have shown that no single swap with any of its columns improves the answer.
+        points it is at least what the best columns of the worst points must cost. Over a source a note says whether
+        passes have shown that no single swap with any of its columns improves the answer.
 
     Examples
     --------
@@ -206,8 +209,14 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         swaps = SwapPasses(starts, kicks, rng, effort.memory)
         return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
     if pool.points > 1:
-        sampled = SampledSearch([LocalSearch(starts, JOINT_KICKS, rng)])
-        return [sampled, LocalSearch(starts, kicks, rng, resume=pool.count > SAMPLED_FROM)]
+        first = min(starts, JOINT_STARTS), min(kicks, JOINT_KICKS)
+        sampled = SampledSearch([LocalSearch(*first, rng)])
+        begin: list[Stage] = [sampled, LocalSearch(*first, rng, resume=pool.count > SAMPLED_FROM)]
+        if (starts, kicks) == first:
+            return begin
+        proof = [PointBounds(point_stages()), JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
+        more = LocalSearch(starts - first[0], kicks - first[1], rng, resume=True)
+        return [*begin, *(proof if kicks and effort.bound else []), more]
     if kicks == 0:
         return [LocalSearch(starts, kicks, rng)]
     first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK

@@ -1,33 +1,51 @@
-"""The best subset for many points at once, with a proof: best-first search on bounds at the points.
+"""The best subset for many points at once, with a proof: search all columns of which every two can be in a better one.
 
-The loss of k columns at a point is at least that of any j of them plus k − j (interlacing), and at least the least
-loss of any k columns at that point, its *floor* (stages/points.py). The aggregate of the larger of the two bounds every
-subset in a branch, since it rises with every point's loss, and it is cut short as soon as it passes the incumbent: for
-k = 2 most branches end after a few points.
+The loss of k columns at a point is at least that of any j of them plus k − j (interlacing), at least that of some of
+them plus that of what the others have off their span (_cliques.pyx), and at least the least loss of any k columns at
+that point, its *floor* (stages/points.py). The aggregate rises with every point's loss, so that it is bounded by the
+largest of these at each point.
 
-Where more columns are missing all pairs are bounded first, which takes about a second for a thousand columns at 100
-points. Few pairs can be in a better subset, and only columns of which every two are such a pair are looked into.
+All pairs of columns are bounded first. A pair whose bound is above the incumbent's loss is in no better subset; the
+others are sorted by their bounds. Every subset is searched with its worst pair, the lowest pairs first: when all pairs
+below some bound are done, no subset that is left has a loss below it. Threads search several pairs at once. A round of
+them has one limit, and is combined in the order of the pairs, so that the answer does not depend on the threads.
 """
 
 from __future__ import annotations
 
-import heapq
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array
 from isopursuit.clock import Clock
-from isopursuit.loss.penalty import LARGEST_LOG, to_loss
+from isopursuit.loss.penalty import LARGEST_LOG, log_spectral_loss, to_loss
+from isopursuit.rank import spectrum
 from isopursuit.search._joint import JointKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
-from isopursuit.search.swaps import swap_kernel
+from isopursuit.search.proof._cliques import CliqueSearch, JointProblem
+from isopursuit.search.proof.shares import Shares, off_included, penalty_table
+from isopursuit.search.settings import REPORT_SECONDS
+from isopursuit.search.swaps import swap_descent, swap_kernel
 
-BLOCK = 64  # candidates bounded in one call: a few milliseconds, so that an interrupt is noticed (guess)
-PAIRED = 4000  # columns: the bounds of all pairs of more would take too much memory (128 MB: derived)
-CLOSED = 1e-10  # branches whose bound is this close to the incumbent, relative to it, are closed (below 1e-9: derived)
+CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
+MOST_MISSING = 60  # columns to pick: no proof is attempted for more (derived: the levels of _cliques.pyx)
+PAIR_MEMORY = 2**29  # bytes that the shares of all pairs may take (guess)
+PAIR_POINTS = 16  # points whose shares are stored in any case: pairs for which there is no room end the proof (guess)
+MOST_RANKED = 8192  # columns in pairs: the ranks of more would take more than 256 MB (derived)
+PAIR_ROWS = 64  # columns whose pairs are bounded between two looks at the clock (guess)
+RESTART = 0.5  # of the loss with which the proof began: below that it begins again, with fewer pairs (guess)
+CHUNK, CHUNKS = 32, 16  # pairs that a thread searches at once, and such tasks of one round (guess)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,149 +53,203 @@ class JointTree:
     """The stage that finds the k columns of the least loss at all points together, and proves it."""
 
     nodes: int | None = None
+    workers: int = 1
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """At many points, where the loss is not too large for bounds."""
-        return isinstance(pool, ArrayPool) and pool.points > 1 and incumbent.log_loss < LARGEST_LOG
+        joint = isinstance(pool, ArrayPool) and pool.points > 1 and pool.missing <= MOST_MISSING
+        return joint and incumbent.log_loss < LARGEST_LOG
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Look into branches, least bound first, until none can hold a better subset."""
+        """Search the subsets of every pair, until none can be better."""
         assert isinstance(pool, ArrayPool)
-        tree = _Tree(pool, incumbent)
+        search = _Search(pool, incumbent, clock, self.workers)
         try:
-            if tree.compare_pairs(clock):
-                return StopReason.INTERRUPTED
-            while tree.open:
-                tree.expand()
-                incumbent.raise_bound(tree.bound)
-                if not tree.open:
-                    break
-                if incumbent.gap > 0 and incumbent.closed:
-                    return None
-                if clock.expired:
-                    return StopReason.TIME
-                if self.nodes is not None and tree.nodes >= self.nodes:
-                    return StopReason.NODES
-                if incumbent.report(tree.nodes, len(tree.heap)):
-                    return StopReason.INTERRUPTED
-            incumbent.raise_bound(incumbent.loss)
+            reason = search.single_columns() if pool.missing < 2 else search.pairs(self.nodes)
         finally:
-            incumbent.nodes += tree.nodes
-            incumbent.evaluations += tree.evaluations
+            search.close()
+        if reason is not None or incumbent.closed:
+            return reason
+        incumbent.raise_bound(incumbent.loss)
         return None if incumbent.decides(incumbent.loss) else StopReason.PRECISION
 
 
-class _Tree:
-    """Open branches, least bound first: (bound, a number that breaks ties, columns chosen, candidates for the rest)."""
+class _Search:
+    """One proof."""
 
-    def __init__(self, pool: ArrayPool, incumbent: Incumbent) -> None:
-        self.pool, self.incumbent, self.k = pool, incumbent, pool.k
-        kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(pool.X, 1, 2)), pool.c, pool.aggregate)
-        assert isinstance(kernel, JointKernel)
-        self.kernel = kernel
+    def __init__(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
+        self.pool, self.incumbent, self.clock, self.workers = pool, incumbent, clock, workers
+        self.include = pool.include.astype(np.int32)
+        self.free = np.setdiff1d(np.arange(pool.count), pool.include).astype(np.int32)
         known = incumbent.point_bounds
-        floors = np.full(pool.points, float(pool.k)) if known is None else known
-        kernel.set_floors(floors)
-        kernel.linearize(incumbent.subset.astype(np.int32), incumbent.log_loss)
-        self.lowest = to_loss(float(pool.aggregate.log_total(np.log(floors)))) * (1 - CLOSED)
-        root = np.setdiff1d(np.arange(pool.count, dtype=np.int32), pool.include).astype(np.int32)
-        chosen = pool.include.astype(np.int32)
-        self.heap = [(self.lowest, 0, chosen, root)] if len(chosen) < self.k else []
-        self.in_process = np.inf  # the bound of the branch that is being looked into
-        self.nodes = self.evaluations = self.ties = 0
-        self.pairs: Array | None = None  # log-bounds of all subsets with two columns; minus infinity where not computed
+        self.floors = np.full(pool.points, float(pool.k)) if known is None else known
+        self.columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
+        self.threads = ThreadPoolExecutor(workers)
+        self.searches: list[CliqueSearch] = []
 
-    def compare_pairs(self, clock: Clock) -> bool:
-        """Bound all pairs of columns, and begin with the columns that are in the fewest; True to stop."""
-        pool, P = self.pool, self.pool.count
-        if pool.missing < 3 or P > PAIRED or not self.open:
-            return False
-        chosen, columns = self.heap[0][2], self.heap[0][3]
-        self.pairs = np.full((P, P), -np.inf)
-        limit = self._limit
-        for j in range(len(columns)):
-            if clock.expired or self.incumbent.report(self.nodes):
-                return not clock.expired
-            with_this = np.append(chosen, columns[j]).astype(np.int32)
-            self.pairs[columns[j], columns[j + 1 :]] = self.kernel.bounds(with_this, columns[j + 1 :], self.k, limit)
-        self.pairs = np.maximum(self.pairs, self.pairs.T)
-        self.heap = []
-        possible = self.pairs[np.ix_(columns, columns)] < limit
-        order = np.argsort(possible.sum(axis=1), kind="stable")
-        ranked = columns[order]
-        self._push(chosen, ranked, np.full(len(ranked), self.lowest))
-        return False
+    def close(self) -> None:
+        """End the threads."""
+        for search in self.searches:
+            search.stop = True
+        self.threads.shutdown(cancel_futures=True)
+        self._count_evaluations()
+
+    def _count_evaluations(self) -> None:
+        self.incumbent.evaluations += sum(search.evaluations for search in self.searches)
+        self.searches = []
+
+    def kernel(self) -> JointKernel:
+        """What computes losses, for one thread."""
+        kernel = swap_kernel(self.columns, self.pool.c, self.pool.aggregate)
+        assert isinstance(kernel, JointKernel)
+        kernel.set_floors(self.floors)
+        kernel.linearize(self.incumbent.subset.astype(np.int32), self.incumbent.log_loss)
+        return kernel
 
     @property
-    def _limit(self) -> float:
-        """The logarithm of the cutoff; a little higher, because logarithms round."""
-        return float(np.log(self.cutoff)) + CLOSED / 10
+    def log_limit(self) -> float:
+        """What a better subset's log-loss is below; a little higher, because logarithms round."""
+        return math.log(self.incumbent.loss * (1 - CLOSED)) + CLOSED / 10
 
-    @property
-    def open(self) -> bool:
-        """Whether a branch may hold a better subset."""
-        return bool(self.heap) and self.heap[0][0] < self.cutoff
+    def take(self, subset: NDArray[np.int32], least: float) -> None:
+        """Evaluate a subset whose log-loss is at least `least`."""
+        self.incumbent.least = min(self.incumbent.least, to_loss(least))
+        if self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree"):
+            better, _ = swap_descent(self.kernel(), subset, range(len(self.include), len(subset)), self.clock)
+            self.incumbent.offer(better, self.pool.log_loss(better.astype(np.intp)), "joint tree")
 
-    @property
-    def cutoff(self) -> float:
-        """What a better subset's loss is below."""
-        return self.incumbent.loss * (1 - CLOSED)
-
-    @property
-    def bound(self) -> float:
-        """No subset has a loss below this."""
-        least = self.heap[0][0] if self.heap else np.inf
-        return max(min(least, self.in_process, self.incumbent.least), self.lowest)
-
-    def expand(self) -> None:
-        """Look into the branch of least bound: the best of its leaves, or a branch for each candidate."""
-        self.in_process = self.heap[0][0]
-        _, _, chosen, candidates = heapq.heappop(self.heap)
-        bounds = np.exp(self._bounds(chosen, candidates))
-        self.nodes += 1
-        if len(chosen) == self.k - 1:
-            self.evaluations += len(candidates)
+    def single_columns(self) -> StopReason | None:
+        """Evaluate all subsets, where at most one column is missing."""
+        if self.pool.missing:
+            bounds = self.kernel().bounds(self.include, self.free, self.pool.k, self.log_limit)
             for j in np.argsort(bounds, kind="stable").tolist():
-                if not bounds[j] < self.cutoff:
-                    break
-                self._try(np.append(chosen, candidates[j]).astype(np.intp), float(bounds[j]))
-        else:
-            # a branch's candidates are those after it: the worst comes first, so that the best have few
-            order = np.argsort(-bounds, kind="stable")
-            order = order[bounds[order] < np.inf]
-            self._push(chosen, candidates[order], np.maximum(bounds[order], self.in_process))
-        self.in_process = np.inf
+                if bounds[j] < self.log_limit:
+                    self.take(np.append(self.include, self.free[j]), float(bounds[j]))
+        return None
 
-    def _bounds(self, chosen: NDArray[np.int32], candidates: NDArray[np.int32]) -> Array:
-        """Log-bounds of all subsets with the chosen columns and each candidate."""
-        if self.pairs is not None and len(chosen) == len(self.pool.include) + 1:
-            known = self.pairs[chosen[-1], candidates]
-            if known.min(initial=np.inf) > -np.inf:
-                return known
-        limit, blocks = self._limit, range(0, len(candidates), BLOCK)
-        return np.concatenate(
-            [np.zeros(0), *(self.kernel.bounds(chosen, candidates[i : i + BLOCK], self.k, limit) for i in blocks)]
+    def all_of(self, tasks: Iterable[Callable[[], T]]) -> list[T] | None:
+        """The results of these tasks on all threads, in their order; None where a callback stops the search."""
+        futures = [self.threads.submit(task) for task in tasks]
+        while wait(futures, REPORT_SECONDS).not_done:
+            if self.incumbent.report():
+                return None
+        return None if self.incumbent.report() else [future.result() for future in futures]
+
+    def pairs(self, nodes: int | None) -> StopReason | None:
+        """Bound all pairs, then search the subsets of each, until one of the limits."""
+        log_losses = log_spectral_loss(spectrum(self.pool.at_points(self.incumbent.subset)), self.pool.c)
+        self.loss = self.incumbent.loss
+        self.shares = Shares.of(self.pool.aggregate, log_losses)
+        order = np.argsort(-log_losses, kind="stable")
+        problem = self._problem(order)
+        found = self._bounded_pairs(problem)
+        if isinstance(found, StopReason):
+            return found
+        pairs, totals, ceiling = found
+        some, places = np.unique(pairs, return_inverse=True)
+        if len(some) > MOST_RANKED:
+            return StopReason.MEMORY
+        problem = problem.among(some)
+        if not self._store(problem, places.reshape(-1, 2).astype(np.int32), len(some)):
+            return StopReason.INTERRUPTED
+        most = int(np.bincount(places.reshape(-1), minlength=1).max())
+        self._count_evaluations()
+        for _ in range(self.workers):
+            columns = self.include, self.free[some], order.astype(np.int32)
+            self.searches.append(CliqueSearch(problem, self.kernel(), *columns, most, self.clock.deadline))
+        return self._search_all(totals, ceiling, nodes)
+
+    def _problem(self, order: NDArray[np.intp]) -> JointProblem:
+        """The columns with the points in this order, and what the kernel reads beside them."""
+        pool, shares, X = self.pool, self.shares, self.pool.X[order]
+        residuals, losses, trust = off_included(
+            X[:, :, self.free], X[:, :, pool.include], pool.c, pool.missing, shares.largest
+        )
+        return JointProblem(
+            np.ascontiguousarray(residuals.transpose(2, 0, 1)),
+            pool.missing,
+            (losses, trust, shares.share(self.floors[order])),
+            penalty_table(pool.c, shares.largest),
+            (shares.geometric, shares.cap, shares.unit, shares.kept, shares.left_out, shares.margin),
         )
 
-    def _push(self, chosen: NDArray[np.int32], candidates: NDArray[np.int32], bounds: Array) -> None:
-        """Open a branch for each candidate, with those after it that may go with it."""
-        missing = self.k - 1 - len(chosen)
-        limit = self._limit
-        for j in range(len(candidates) - missing):
-            bound, others = float(bounds[j]), candidates[j + 1 :]
-            if self.pairs is not None:
-                paired = self.pairs[candidates[j], others]
-                others = others[paired < limit]
-                if len(others) < missing:
-                    continue
-                # the subset has `missing` of them: its worst pair is at least the so-many-th best
-                bound = max(bound, to_loss(float(np.partition(paired, missing - 1)[missing - 1])))
-            self.ties -= 1
-            branch = np.append(chosen, candidates[j]).astype(np.int32)
-            heapq.heappush(self.heap, (bound, self.ties, branch, others))
+    def _bounded_pairs(self, problem: JointProblem) -> tuple[NDArray[np.intp], Array, float] | StopReason:
+        """The pairs that can be in a better subset, lowest totals first; all others have at least the last total."""
+        most = PAIR_MEMORY // (4 * min(self.pool.points, PAIR_POINTS))
+        ceiling = self.shares.limit(self.log_limit)
+        pairs, totals = np.zeros((0, 2), np.intp), np.zeros(0)
+        for first in range(1, len(self.free), PAIR_ROWS):
+            columns = range(first, min(first + PAIR_ROWS, len(self.free)))
+            rows = self.all_of(partial(problem.pair_totals, a, ceiling) for a in columns)
+            if rows is None or self.clock.expired:
+                return StopReason.INTERRUPTED if rows is None else StopReason.TIME
+            kept = [np.flatnonzero(row < ceiling) for row in rows]
+            new = [np.stack([np.full(len(b), a), b], axis=1) for a, b in zip(columns, kept, strict=True)]
+            pairs = np.concatenate([pairs, *new])
+            totals = np.concatenate([totals, *(row[b] for row, b in zip(rows, kept, strict=True))])
+            if len(totals) > most:
+                ceiling = float(np.partition(totals, most)[most])
+                pairs, totals = pairs[totals < ceiling], totals[totals < ceiling]
+        order = np.argsort(totals, kind="stable")
+        return pairs[order], totals[order], ceiling
 
-    def _try(self, subset: Indices, least: float) -> None:
-        """Evaluate a subset whose loss is at least `least`."""
-        self.incumbent.least = min(self.incumbent.least, least)
-        self.incumbent.offer(subset, self.pool.log_loss(subset), "joint tree")
+    def _store(self, problem: JointProblem, pairs: NDArray[np.int32], count: int) -> bool:
+        """Store the shares of all pairs; False where a callback stops the search."""
+        q = len(pairs)
+        ranks = np.full((count, count), np.iinfo(np.int32).max, np.int32)
+        ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(q, dtype=np.int32)
+        stored = min(self.pool.points, PAIR_MEMORY // (4 * max(q, 1))) if self.pool.missing > 2 else 0
+        problem.set_pairs(pairs, ranks, np.zeros((q, stored), np.float32))
+        size = CHUNK * CHUNKS
+        fills = (partial(problem.fill, first, min(first + size, q)) for first in range(0, q if stored else 0, size))
+        return self.all_of(fills) is not None
+
+    def _search_all(self, totals: Array, ceiling: float, nodes: int | None) -> StopReason | None:
+        """Search the subsets of every pair, in rounds, and raise the bound."""
+        incumbent, shares, done = self.incumbent, self.shares, 0
+        while True:
+            limit = shares.limit(self.log_limit)
+            end = int(np.searchsorted(totals, limit))
+            complete = done >= end
+            least = min(limit, ceiling) if complete else float(totals[done])
+            incumbent.raise_bound(min(shares.bound(least), incumbent.least))
+            if incumbent.loss < RESTART * self.loss:
+                return self.pairs(nodes if nodes is None else nodes - done)
+            if complete:
+                return None if limit <= ceiling else StopReason.MEMORY
+            if incumbent.gap > 0 and incumbent.closed:
+                return None
+            if self.clock.expired:
+                return StopReason.TIME
+            if nodes is not None and done >= nodes:
+                return StopReason.NODES
+            end = min(end, done + CHUNK * CHUNKS, end if nodes is None else nodes)
+            searched = self._round(done, end)
+            if searched is None:
+                return StopReason.INTERRUPTED
+            done += searched
+            incumbent.nodes += searched
+
+    def _round(self, first: int, end: int) -> int | None:
+        """Search these pairs; how many of the first are done, or None where a callback stops the search."""
+        idle: SimpleQueue[CliqueSearch] = SimpleQueue()
+        for search in self.searches:
+            idle.put(search)
+        limit, starts = self.log_limit, range(first, end, CHUNK)
+
+        def chunk(start: int) -> tuple[int, NDArray[np.int32] | None, float]:
+            search = idle.get()
+            try:
+                return search.run(start, min(start + CHUNK, end), limit)
+            finally:
+                idle.put(search)
+
+        results = self.all_of(partial(chunk, start) for start in starts)
+        if results is None:
+            return None
+        for _, subset, least in results:
+            if subset is not None:
+                self.take(subset, least)
+        short = next((i for i, result in enumerate(results) if result[0] < CHUNK), len(results) - 1)
+        return starts[short] + results[short][0] - first

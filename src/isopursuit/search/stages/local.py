@@ -3,7 +3,8 @@
 There are two kicks. One leaves out a few columns and adds what is then best, one after the other; swaps in those places
 alone follow, and where they lead back the kick does not count. The other, every fourth time, puts random columns in and
 swaps for the largest volume: where columns are many and of similar lengths, that is near the best. At many points it is
-every second time, and there is no volume.
+every second time, and there is no volume: swaps for the geometric mean of the losses come first, because in their sum
+the worst point of a random subset is all that counts.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit._types import Array, Indices
-from isopursuit.aggregate import SUM, Aggregate
+from isopursuit.aggregate import GEOMETRIC, SUM, Aggregate
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import LARGEST_LOG
+from isopursuit.search._joint import JointKernel
+from isopursuit.search._swap import SwapKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import (
@@ -106,6 +109,7 @@ class LocalSearchRun:
         self.free = range(len(include), k)
         self.visits: list[Visit] = []
         self.descents = 0
+        self.smooth: SwapKernel | JointKernel | None = None  # another loss, by which subsets far from the best descend
 
     @property
     def seen(self) -> tuple[int, ...]:
@@ -122,6 +126,8 @@ class LocalSearchRun:
             return visit(kernel.loss(np.arange(len(only), dtype=np.int32)), only)
         columns = np.ascontiguousarray(np.swapaxes(self.X, 1, 2))
         self.kernel = swap_kernel(columns, self.c, self.aggregate, self.clock.deadline, self.k)
+        if self.points > 1 and self.aggregate != GEOMETRIC:
+            self.smooth = swap_kernel(columns, self.c, GEOMETRIC, self.clock.deadline, self.k)
         greedy_clock = self.clock.part(GREEDY_SHARE)
         first = self._large_volumes() if begin is None else [include_first(self.include, begin)]
         self.visits = [(self.kernel.loss(subset), subset) for subset in first]
@@ -152,7 +158,7 @@ class LocalSearchRun:
         while left > 0 and not self.clock.expired:
             turn += 1
             new = turn < len(waiting) or (turn < starts and not start_clock.expired)
-            places = list(self.free)
+            places, far = list(self.free), True
             if new or fruitless >= PATIENCE:
                 ready = turn < len(waiting)
                 trial = waiting[turn] if ready else large_volume(self.X, self.include, self.k, self.clock, self.rng)
@@ -161,12 +167,15 @@ class LocalSearchRun:
             elif turn % (4 if self.points == 1 else 2) == 1:
                 trial = self._random_kick(current[1])
             else:
+                far = False
                 trial, changed = self._rebuilt(current[1])
                 trial, _ = swap_descent(self.kernel, trial, changed, self.clock)
                 if np.isin(trial, current[1]).all():
                     fruitless += 1
                     continue
                 places.sort(key=lambda place: place not in changed)
+            if far and self.smooth is not None:
+                trial, _ = swap_descent(self.smooth, trial, places, self.clock)
             trial, loss = swap_descent(self.kernel, trial, places, self.clock)
             self.visits.append((loss, trial))
             self.descents, left = self.descents + 1, left - 1

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit.clock import Clock
-from isopursuit.loss.penalty import log_penalty, to_loss
+from isopursuit.loss.penalty import LARGEST_LOG, log_penalty, log_spectral_loss, to_loss
+from isopursuit.rank import spectrum
 from isopursuit.search.driver import Stage, run_inner
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
@@ -17,6 +18,7 @@ from isopursuit.search.settings import POINT_SHARE
 
 SAMPLED = 500  # columns of the lowest losses by themselves that are searched first (guess)
 SAMPLED_FROM = 4 * SAMPLED  # columns: so many more than that, and the search of all takes much longer (guess)
+TRIED, WORTH = 4, 0.1  # after so many points whose bounds cover less than this share of the log-losses no more (guess)
 POINT_GAP = 1e-3  # relative; how exactly each point's least loss is found (guess)
 
 
@@ -52,16 +54,25 @@ class PointBounds:
     share: float = POINT_SHARE
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At many points."""
-        return isinstance(pool, ArrayPool) and pool.points > 1
+        """At many points, once."""
+        return isinstance(pool, ArrayPool) and pool.points > 1 and incumbent.point_bounds is None
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Keep the bounds for the joint tree, and raise the incumbent's bound."""
+        """Keep the bounds for the joint tree, and raise the incumbent's bound.
+
+        The points of the highest losses that count come first; where the last few bounds are hardly above the ideal
+        those of the other points would not be either.
+        """
         assert isinstance(pool, ArrayPool)
         bounds = np.full(pool.points, float(pool.k))
         incumbent.point_bounds = bounds
-        for i in range(pool.points):
-            if clock.expired:
+        log_losses = log_spectral_loss(spectrum(pool.at_points(incumbent.subset)), pool.c)
+        left_out = pool.points - pool.aggregate.kept(pool.points)
+        above = np.minimum(log_losses, LARGEST_LOG) - np.log(pool.k)
+        order = np.roll(np.argsort(-log_losses, kind="stable"), -left_out)
+        for done, i in enumerate(order.tolist()):
+            last = order[max(done - TRIED, 0) : done]
+            if clock.expired or (done >= TRIED and np.log(bounds[last] / pool.k).sum() < WORTH * above[last].sum()):
                 break
             best = incumbent.inside(float(pool.k), POINT_GAP)
             run_inner(self.inner, pool.at_point(i), best, clock)
