@@ -9,7 +9,8 @@ Four tests prune, each a condition on the whole set T of the missing columns; ca
     split   l(S) >= split_base + sum of split over T - kappa log det K, K = Z'Z on T
 
 Gamma and K lose one column at a time by Schur complements, so that a test of one more column is one entry of a table.
-det K on T is at most the product of K's diagonal (Hadamard). What passes all tests is evaluated.
+det K on T is at most the product of K's diagonal (Hadamard). What passes all tests is evaluated. Where that is much,
+Gamma is made anew for the columns chosen so far: its t is larger then.
 """
 
 from libc.math cimport INFINITY, exp, fmin
@@ -18,10 +19,10 @@ from libc.string cimport memcpy
 
 from isopursuit.loss._penalty cimport TOLERANCE, Loss, h
 from isopursuit.search._dense cimport dot, eigh
-from isopursuit.search.proof._cuts cimport inertia
+from isopursuit.search.proof._cuts cimport chosen_spectrum, inertia
 from isopursuit.search.proof._node_data cimport (
-    EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Inertia, Node, Problem, cutoff, loss_of, smallest,
-    sort_by,
+    EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Inertia, Node, Problem, cutoff, loss_of, reflect,
+    smallest, sort_by,
 )
 
 cdef extern from *:
@@ -29,10 +30,12 @@ cdef extern from *:
     #define PIVOT_ERROR 1e-10
     #define PAIR_ERROR 1e-12
     #define LEAF_TESTS 5000
+    #define REFINE_LEAVES 3
     """
     const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share, far above the rounding of eliminations
     const double PAIR_ERROR   # of a sum of costs, relative to the loss
-    const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf
+    const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf: 15 microseconds
+    const long REFINE_LEAVES  # leaves that take as long as it does to make Gamma anew
 
 
 cdef struct Level:            # candidates for the columns that are still missing, in the order of the cut
@@ -52,11 +55,16 @@ cdef struct Enumeration:
     Node* node
     int width                 # candidates of the node
     int* index                # (width) their columns, in the order of the cut
+    int* row                  # (width) their places in node.open
+    int* chosen               # (m) the missing columns chosen so far, as places
     double* pairs             # (width, width) 2 mu (x_p' x_q)^2, above the diagonal
+    double* scratch           # to make Gamma anew
     double error              # of a pivot of K
     double* memory            # for the next level
     int* integers
     long budget               # tests that may still be made
+    long leaves               # evaluated, and
+    long groups               # pairs of missing columns that were tried together, to choose whether Gamma is made anew
 
 
 cdef inline double limit_of(Node* node) noexcept nogil:
@@ -106,22 +114,26 @@ cdef bint close_node(Node* node, long budget) noexcept nogil:
     # True when every subset of the node that may be better was evaluated. The budget is a number of tests.
     cdef Candidates* open = &node.open
     cdef int D = node.D, n = open.n, m = node.m
-    cdef size_t square = <size_t> n * n, doubles = 2 * <size_t> n * D + n + D
+    cdef size_t square = <size_t> n * n, doubles = 2 * <size_t> n * D + n + D, refining
     cdef double* memory
     cdef Enumeration all
     cdef Inertia at
     cdef bint done = True
     if n < m or open.base + smallest(open.cut, n, m, node.small).sum >= limit_of(node):
         return True
-    memory = <double*> malloc((doubles + square + m * (2 * square + 5 * n)) * sizeof(double)
-                              + (2 * <size_t> m + 3) * n * sizeof(int))
+    refining = <size_t> (3 * (n + m) + D + 3) * D + 2 * n
+    memory = <double*> malloc((doubles + square + refining + m * (2 * square + 5 * n)) * sizeof(double)
+                              + ((2 * <size_t> m + 3) * n + m) * sizeof(int))
     if memory == NULL:
         node.failed = True
         return False
     at.signed, at.plain = memory, memory + n * D
     at.diagonal, at.weights = memory + 2 * n * D, memory + 2 * n * D + n
-    all.node, all.budget, all.pairs, all.memory = node, budget, memory + doubles, memory + doubles + square
-    all.integers = <int*> (all.memory + m * (2 * square + 5 * n))
+    all.node, all.budget, all.leaves, all.groups = node, budget, 0, 0
+    all.pairs, all.scratch = memory + doubles, memory + doubles + square
+    all.memory = all.scratch + refining
+    all.chosen = <int*> (all.memory + m * (2 * square + 5 * n))
+    all.integers = all.chosen + m
     if inertia(node, open, node.spectrum, node.vectors, &at):
         done = enumerate_candidates(&all, &at)
     node.tests = budget - all.budget + 1
@@ -152,7 +164,7 @@ cdef bint enumerate_candidates(Enumeration* all, const Inertia* at) noexcept nog
     if n < node.m:
         return True
     sort_by(all.memory, n, order)
-    all.width, all.index, all.integers = n, alive + open.n, alive + 2 * open.n
+    all.width, all.row, all.index, all.integers = n, order, alive + open.n, alive + 2 * open.n
     all.error = 4 * node.m * ROTATION_ERROR * node.longest * node.longest
     for i in range(n):
         order[i] = alive[order[i]]
@@ -172,6 +184,7 @@ cdef bint enumerate_candidates(Enumeration* all, const Inertia* at) noexcept nog
             all.pairs[i * n + j] = 2 * node.problem.pair_weight * along * along
     if kappa > 0:
         needed = exp((open.split_base - limit_of(node)) / kappa) * (1 - 1e-9)
+        needed = needed if needed > 1e-280 else 0.0  # a number close to the least has too few digits
     return complete(all, &first, open.base, chosen_cost(node), needed, node.m)
 
 
@@ -227,11 +240,15 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             rest += at.cut[i + r]
         if base + at.cut[i] + rest + (at.cut[i + m - 1] if m > 1 else 0.0) >= limit:
             break
-        if at.own_K[i] < needed * at.factor[i] or spent + at.cost[i] >= limit * (1 + PAIR_ERROR):
+        if at.own_gamma[i] <= 0 or (m == 1 and at.own_K[i] < needed * at.factor[i]):
+            continue
+        if spent + at.cost[i] >= limit * (1 + PAIR_ERROR):
             continue
         node.subset[size - m] = all.index[at.place[i]]
+        all.chosen[node.m - m] = at.place[i]
         if m == 1:
             try_leaf(node)
+            all.leaves += 1
             all.budget -= LEAF_TESTS
             continue
         if node.problem.stop[0] or all.budget < 0:
@@ -244,10 +261,52 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             keep_promising(&below, limit * (1 + PAIR_ERROR) - spent - at.cost[i], need, m - 1)
             eliminate(at, &below, i)
             all.budget -= below.n * below.n // 2
+            if m == 3 and below.n >= 2:
+                # a matter of cost: Gamma made anew takes as long as a few leaves
+                if all.leaves > REFINE_LEAVES * all.groups:
+                    refine(all, &below, node.m - 2)
+                    all.budget -= REFINE_LEAVES * LEAF_TESTS
+                else:
+                    all.groups += 1
         if below.n >= m - 1 and not complete(all, &below, base + at.cut[i], spent + at.cost[i], need, m - 1):
             return False
         all.memory, all.integers = memory, integers
     return True
+
+
+cdef void refine(Enumeration* all, Level* below, int count) noexcept nogil:
+    # Gamma of the candidates beside the chosen columns and the first `count` missing ones
+    cdef Node* node = all.node
+    cdef Candidates child
+    cdef Inertia at
+    cdef int D = node.D, k = node.k, n = below.n, i, j, kept = 0
+    cdef double* rows = all.scratch
+    cdef double* e = rows + <size_t> (n + count) * D
+    cdef double* vectors = e + D
+    at.signed = vectors + D * D
+    at.plain = at.signed + <size_t> n * D
+    at.diagonal, at.weights = at.plain + <size_t> n * D, at.plain + <size_t> n * D + n
+    child.plus = at.weights + D
+    child.k, child.n, child.X, child.plus_base = k + count, n, rows + <size_t> count * D, node.open.plus_base
+    for i in range(count + n):
+        j = all.row[all.chosen[i] if i < count else below.place[i - count]]
+        memcpy(rows + <size_t> i * D, node.open.X + <size_t> j * D, D * sizeof(double))
+        if i < count:
+            child.plus_base += node.open.plus[j]
+        else:
+            child.plus[i - count] = node.open.plus[j]
+    for j in range(count):
+        if reflect(rows + <size_t> j * D, rows + <size_t> (j + 1) * D, count + n - j - 1, D, k + j) <= 0:
+            return
+        memcpy(node.chosen + <size_t> (k + j) * D, rows + <size_t> j * D, D * sizeof(double))
+    chosen_spectrum(node, k + count, e, vectors)
+    if not inertia(node, &child, e, vectors, &at):
+        below.n = 0
+        return
+    for i in range(n):
+        below.own_gamma[i] = at.diagonal[i] * (1 + PIVOT_ERROR)
+        for j in range(i + 1, n):
+            below.gamma[<size_t> i * n + j] = dot(at.signed + <size_t> i * D, at.plain + <size_t> j * D, D)
 
 
 cdef void keep_partners(Enumeration* all, const Level* at, Level* below, int i, double cut_left,
