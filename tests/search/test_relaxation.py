@@ -164,7 +164,7 @@ def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
         kernel = node_kernel(np.ascontiguousarray(X.T), k, c, incumbent)
         chosen = rng.choice(P, int(rng.integers(0, k)), replace=False).astype(np.int32)
         free = np.setdiff1d(np.arange(P, dtype=np.int32), chosen).astype(np.int32)
-        found = kernel.process(chosen, free, rng.random(len(free)).astype(np.float32), 1, 8, 0.05)
+        found = kernel.process(chosen, free, rng.random(len(free)).astype(np.float32), 1, 8, 0.05, 0)
         inside = np.array([np.isin(chosen, one).all() for one in subsets])
         better = inside & (losses < incumbent * (1 - 1e-8))
         if found.closed and better.any():

@@ -26,7 +26,14 @@ from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute
 from isopursuit.search.driver import Stage, run
-from isopursuit.search.exchange import Effort, in_callers_columns, offer_start, point_stages, search_stages
+from isopursuit.search.exchange import (
+    Effort,
+    better_stages,
+    in_callers_columns,
+    offer_start,
+    point_stages,
+    search_stages,
+)
 from isopursuit.search.incumbent import Callback, Incumbent, StopReason
 from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
@@ -36,21 +43,23 @@ from isopursuit.search.proof.prover import Prove
 from isopursuit.search.settings import (
     EXACT_KICKS,
     EXACT_PROOF_NODES,
-    EXACT_PROOF_WORK,
     EXACT_STARTS,
     FEW_SUBSETS,
     HARD_KICKS,
     HARD_STARTS,
     JOINT_KICKS,
     JOINT_STARTS,
-    MANY_COLUMNS,
-    MANY_SHARE,
+    QUICK_KICKS,
+    QUICK_STARTS,
+    SHORT_PROOF_NODES,
     SOURCE_KICKS,
     SOURCE_STARTS,
     START_SHARE,
     short_proof_nodes,
 )
 from isopursuit.search.source_pool import SourcePool
+from isopursuit.search.stages.first import FirstAnswers
+from isopursuit.search.stages.improve import Improver
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.points import PointBounds
 from isopursuit.threads import on_one_blas_thread, worker_count
@@ -166,8 +175,7 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         pool = pool.distinct(clock)
     incumbent = Incumbent(pool.ideal, settings.gap, clock, in_callers_columns(pool, settings.callback))
     offer_start(pool, incumbent, settings.start)
-    share = START_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
-    start = clock.part(share)
+    start = clock.part(START_SHARE)
     run(_start_stages(pool, settings), pool, incumbent, start)
     if incumbent.stop in (None, StopReason.TIME):
         # a subset whose loss is too large for a proof is an answer, where more time may give a better one
@@ -177,32 +185,33 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         _check_range(pool, incumbent)
         if not objective.resolves(pool.at_points(incumbent.subset)):
             incumbent.stop = StopReason.PRECISION
-    run(_proof_stages(settings), pool, incumbent, clock)
+    run(_proof_stages(pool, settings), pool, incumbent, clock)
     with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
         incumbent.report(at_once=True)
     return pool.answer(incumbent.found(), objective, "exact")
 
 
 def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
-    """The search for a good subset, with short proofs on the way."""
-    nodes = max(
-        short_proof_nodes(EXACT_PROOF_NODES, pool.k), EXACT_PROOF_WORK // (pool.points * pool.count * pool.rows**2)
-    )
-    nodes = nodes if settings.node_limit is None else min(nodes, settings.node_limit)
-    starts, kicks = EXACT_STARTS, EXACT_KICKS
+    """The search for a good subset before the proof: short for one array, where more follows beside the proof."""
+    rng = np.random.default_rng(0)
     if pool.X is None:
-        starts, kicks = SOURCE_STARTS, SOURCE_KICKS
-    elif pool.points > 1:
-        starts, kicks = JOINT_STARTS, JOINT_KICKS
-    effort = Effort(starts, kicks, np.random.default_rng(0), nodes, settings.workers, settings.memory, settings.prune)
-    stages = search_stages(pool, effort)
-    return [*stages, _Retry(HARD_STARTS, HARD_KICKS, np.random.default_rng(0))] if pool.points > 1 else stages
+        nodes = short_proof_nodes(EXACT_PROOF_NODES, pool.k)
+        return search_stages(pool, Effort(SOURCE_STARTS, SOURCE_KICKS, rng, nodes, settings.workers, settings.memory))
+    quick: list[Stage] = [FirstAnswers(), LocalSearch(QUICK_STARTS, QUICK_KICKS, rng)]
+    if pool.points > 1:
+        quick = search_stages(pool, Effort(JOINT_STARTS, JOINT_KICKS, rng, 0, settings.workers))
+    return [*quick, _Retry(HARD_STARTS, HARD_KICKS, rng)]
 
 
-def _proof_stages(settings: ExactSettings) -> list[Stage]:
+def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
     """The proof: of one matrix, or of many points."""
+    improver = None
+    if isinstance(pool, ArrayPool):
+        nodes, rng = short_proof_nodes(SHORT_PROOF_NODES, pool.k), np.random.default_rng(1)
+        effort = Effort(EXACT_STARTS, EXACT_KICKS, rng, nodes, prune=settings.prune)
+        improver = Improver(better_stages(pool, effort), rng)
     return [
-        Prove(settings.node_limit, settings.workers, settings.memory),
+        Prove(settings.node_limit, settings.workers, settings.memory, improver=improver),
         PointBounds(point_stages()),
         JointTree(settings.node_limit, settings.workers),
     ]

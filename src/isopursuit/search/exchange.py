@@ -219,18 +219,32 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         return [*begin, *(proof if kicks and effort.bound else []), more]
     if kicks == 0:
         return [LocalSearch(starts, kicks, rng)]
-    first, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), pool.count * pool.rows**2 <= SHORT_PROOF_WORK
+    quick, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), _few(pool)
     proof = Prove(effort.proof_nodes, effort.workers, short=True)
-    among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
     return [
         FirstAnswers(),
-        LocalSearch(*first, rng, share=share),
+        LocalSearch(*quick, rng, share=share),
         *([replace(proof, share=FIRST_PROOF_SHARE)] if few else []),
-        *([PursuitPruned(kicks // 3)] if effort.prune else []),
-        LocalSearch(starts - first[0], kicks - first[1], rng, share=share, resume=True),
-        Recombine(few, [among], [proof] if few else []),
+        *better_stages(pool, effort, [proof] if few else []),
         *root,
     ]
+
+
+def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> list[Stage]:
+    """What follows the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
+    share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
+    starts, kicks = max(effort.starts - QUICK_STARTS, 0), max(effort.kicks - QUICK_KICKS, 0)
+    among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
+    return [
+        *([PursuitPruned(effort.kicks // 3)] if effort.prune else []),
+        LocalSearch(starts, kicks, effort.rng, share=share, resume=True),
+        Recombine(_few(pool), [among], proof),
+    ]
+
+
+def _few(pool: Pool) -> bool:
+    """Whether columns are so few that short proofs and exchanges of pairs pay."""
+    return pool.count * pool.rows**2 <= SHORT_PROOF_WORK
 
 
 def point_stages() -> list[Stage]:

@@ -1,3 +1,4 @@
-from isopursuit.search.proof._node_data cimport Candidates, Node
+from isopursuit.search.proof._node_data cimport Node
 
-cdef bint close_node(Node* node, Candidates* open) noexcept nogil
+cdef bint close_node(Node* node, long budget) noexcept nogil
+cdef void close_single(Node* node) noexcept nogil

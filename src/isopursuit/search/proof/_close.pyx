@@ -1,16 +1,70 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Close a node that misses few columns: depth first, with the losses of the leaves that no bound excludes."""
+"""Close a node by enumeration: depth first over the missing columns, pruned by tables of pairs of candidates.
 
-from libc.math cimport fabs, fmax, fmin, isfinite, log, sqrt
+Four tests prune, each a condition on the whole set T of the missing columns; candidates are in the order of the cut.
+
+    cut     l(S) >= base + sum of cut over T
+    pairs   l(S) >= sum of own over S + 2 mu sum of (x_p' x_q)^2 over pairs in S      (the quadratic minorant of h)
+    Gamma   a better S has Gamma positive definite on T                               (_cuts.inertia)
+    split   l(S) >= split_base + sum of split over T - kappa log det K, K = Z'Z on T
+
+Gamma and K lose one column at a time by Schur complements, so that a test of one more column is one entry of a table.
+det K on T is at most the product of K's diagonal (Hadamard). What passes all tests is evaluated. Where that is much,
+Gamma is made anew for the columns chosen so far: its t is larger then.
+"""
+
+from libc.math cimport INFINITY, exp, fmin
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from isopursuit.loss._penalty cimport TOLERANCE, Loss, convex_h_above, h_above, h_below
-from isopursuit.search._dense cimport dot
-from isopursuit.search.proof._cuts cimport chosen_spectrum, compatible, inertia
+from isopursuit.loss._penalty cimport TOLERANCE, Loss, h
+from isopursuit.search._dense cimport dot, eigh
+from isopursuit.search.proof._cuts cimport chosen_spectrum, inertia
 from isopursuit.search.proof._node_data cimport (
-    EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Inertia, Node, cutoff, loss_of, reflect, smallest, sort_by,
+    EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Inertia, Node, Problem, cutoff, loss_of, reflect,
+    smallest, sort_by,
 )
+
+cdef extern from *:
+    """
+    #define PIVOT_ERROR 1e-10
+    #define PAIR_ERROR 1e-12
+    #define LEAF_TESTS 5000
+    #define REFINE_LEAVES 3
+    """
+    const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share, far above the rounding of eliminations
+    const double PAIR_ERROR   # of a sum of costs, relative to the loss
+    const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf: 15 microseconds
+    const long REFINE_LEAVES  # leaves that take as long as it does to make Gamma anew
+
+
+cdef struct Level:            # candidates for the columns that are still missing, in the order of the cut
+    int n
+    int* source               # (n) in the level above
+    int* place                # (n) in the table of pairs
+    double* cut               # (n)
+    double* cost              # (n) of the pair bound, the pairs with the columns chosen so far included
+    double* factor            # (n) exp(split/kappa)
+    double* own_gamma         # (n) diagonal of Gamma
+    double* own_K             # (n) diagonal of K
+    double* gamma             # (n, n) above the diagonal
+    double* K                 # (n, n) above the diagonal
+
+
+cdef struct Enumeration:
+    Node* node
+    int width                 # candidates of the node
+    int* index                # (width) their columns, in the order of the cut
+    int* row                  # (width) their places in node.open
+    int* chosen               # (m) the missing columns chosen so far, as places
+    double* pairs             # (width, width) 2 mu (x_p' x_q)^2, above the diagonal
+    double* scratch           # to make Gamma anew
+    double error              # of a pivot of K
+    double* memory            # for the next level
+    int* integers
+    long budget               # tests that may still be made
+    long leaves               # evaluated, and
+    long groups               # pairs of missing columns that were tried together, to choose whether Gamma is made anew
 
 
 cdef inline double limit_of(Node* node) noexcept nogil:
@@ -24,6 +78,8 @@ cdef void try_leaf(Node* node) noexcept nogil:
     cdef Loss loss
     for j in range(size):
         memcpy(node.matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
+    if gram_bound(node, node.matrix, size) >= limit_of(node):
+        return
     node.evaluations += 1
     if loss_of(node.matrix, size, D, node.problem.loss.c, node.small, &loss) != 0:
         node.failed = True
@@ -34,170 +90,300 @@ cdef void try_leaf(Node* node) noexcept nogil:
         memcpy(node.best_subset, node.subset, size * sizeof(int))
 
 
-cdef void last_bounds(Node* node, const Candidates* open, const double* e, const double* plain,
-                      double* bounds) noexcept nogil:
-    # One column x = (y, z) missing, y in the eigenvectors of M_S' with eigenvalues e_1..e_k, k = size - 1. Those of
-    # M_S' + xx' interlace (0, e); the smallest is at most z^2/(1 + sum y_a^2/e_a), the largest at least e_k + y_k^2,
-    # and a convex function of them sums to at least its sum over the diagonal e_a + y_a^2, z^2.
-    cdef int D = node.D, k = node.problem.size - 1, i, a
-    cdef double c = node.problem.loss.c, minus = k + 1, interlaced = 0.0, diagonal, leak, low, error, off
-    cdef const double* x
-    if k == 0 or not isfinite(e[k - 1]):
-        memset(bounds, 0, open.n * sizeof(double))
-        return
-    error = 2 * EIGENVALUE_ERROR * e[k - 1]
-    for a in range(k):
-        minus += h_below(e[a], c) if a > 0 else 0.0
-        interlaced += h_above(e[a] - error, c) if a < k - 1 else 0.0
-    for i in range(open.n):
-        x = plain + i * D
-        leak = 1.0
-        for a in range(k):
-            leak += x[a] * x[a] / e[a]
-        off = dot(x + k, x + k, D - k)
-        low = sqrt(off) + ROTATION_ERROR * node.longest
-        low = fmin(low * low / leak * (1 + 1e-9), e[0])
-        bounds[i] = minus + h_below(low, c)
-        if bounds[i] < limit_of(node):
-            diagonal = convex_h_above(&node.problem.loss, off - error)
-            for a in range(k):
-                diagonal += convex_h_above(&node.problem.loss, e[a] + x[a] * x[a] - error)
-            bounds[i] += fmax(diagonal, interlaced + h_above(e[k - 1] + x[k - 1] * x[k - 1] - error, c))
+cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
+    # A bound on the loss from the eigenvalues of the Gram matrix, a few times faster than the singular values
+    cdef int D = node.D, a, b
+    cdef double* G = node.gram
+    cdef double* e = node.small
+    cdef double error, total = 0.0, c = node.problem.loss.c
+    for a in range(size):
+        for b in range(a + 1):
+            G[a * size + b] = dot(rows + a * D, rows + b * D, D)
+    if eigh(G, size, e, False) != 0:
+        return -INFINITY
+    error = EIGENVALUE_ERROR * e[size - 1]
+    for a in range(size):
+        if e[a] + error < 1:
+            total += h(e[a] + error, c) if e[a] + error > 0 else INFINITY
+        else:
+            total += h(e[a] - error, c) if e[a] - error > 1 else 1.0
+    return total * (1 - 1e-13)
 
 
-cdef bint close_last(Node* node, const Candidates* open, const double* e, const Inertia* at,
-                     double* bounds) noexcept nogil:
-    # Evaluate every single completion that no bound excludes; det N_T = z^2.
-    cdef int D = node.D, k = node.problem.size - 1, i
-    cdef double kappa = node.problem.loss.table[5 * node.row], length, split
-    last_bounds(node, open, e, at.plain, bounds)
-    for i in range(open.n):
-        length = sqrt(dot(open.X + i * D + k, open.X + i * D + k, D - k)) + ROTATION_ERROR * node.longest
-        split = open.split_base + open.split[i] - kappa * log(length * length)
-        if at.diagonal[i] > 0 and fmax(split, bounds[i]) < limit_of(node):
-            node.subset[k] = open.index[i]
-            try_leaf(node)
-    return not node.problem.stop[0]
-
-
-cdef bint close_node(Node* node, Candidates* open) noexcept nogil:
-    # Depth first over the missing columns, in the order of the cut. False when stopped before the end.
-    cdef int D = node.D, n = open.n, m = node.problem.size - open.k
-    cdef size_t doubles = <size_t> n * (3 * D + 5) + D * D + 2 * D
+cdef bint close_node(Node* node, long budget) noexcept nogil:
+    # True when every subset of the node that may be better was evaluated. The budget is a number of tests.
+    cdef Candidates* open = &node.open
+    cdef int D = node.D, n = open.n, m = node.m
+    cdef size_t square = <size_t> n * n, doubles = 2 * <size_t> n * D + n + D, refining
     cdef double* memory
-    cdef bint done
+    cdef Enumeration all
+    cdef Inertia at
+    cdef bint done = True
     if n < m or open.base + smallest(open.cut, n, m, node.small).sum >= limit_of(node):
         return True
-    memory = <double*> malloc(doubles * sizeof(double) + 3 * n * sizeof(int))
+    refining = <size_t> (3 * (n + m) + D + 3) * D + 2 * n
+    memory = <double*> malloc((doubles + square + refining + m * (2 * square + 5 * n)) * sizeof(double)
+                              + ((2 * <size_t> m + 3) * n + m) * sizeof(int))
     if memory == NULL:
         node.failed = True
         return False
-    done = enumerate_completions(node, open, memory, <int*> (memory + doubles))
+    at.signed, at.plain = memory, memory + n * D
+    at.diagonal, at.weights = memory + 2 * n * D, memory + 2 * n * D + n
+    all.node, all.budget, all.leaves, all.groups = node, budget, 0, 0
+    all.pairs, all.scratch = memory + doubles, memory + doubles + square
+    all.memory = all.scratch + refining
+    all.chosen = <int*> (all.memory + m * (2 * square + 5 * n))
+    all.integers = all.chosen + m
+    if inertia(node, open, node.spectrum, node.vectors, &at):
+        done = enumerate_candidates(&all, &at)
+    node.tests = budget - all.budget + 1
     free(memory)
     return done
 
 
-cdef bint enumerate_completions(Node* node, Candidates* open, double* memory, int* integers) noexcept nogil:
-    # For each first column in turn: keep the later ones that go with it, and close what remains.
-    cdef int D = node.D, k = open.k, n = open.n, m = node.problem.size - k, kept = 0, i
-    cdef double* rotated = memory + 2 * n * D
-    cdef double* keys = rotated + n * D + n
-    cdef double* e = keys + 4 * n
-    cdef double* vectors = e + 2 * D
-    cdef int* alive = integers
-    cdef int* order = integers + n
-    cdef Inertia at
-    cdef Candidates child
-    at.signed, at.plain, at.diagonal, at.weights = memory, memory + n * D, rotated + n * D, e + D
-    if k > 0:
-        chosen_spectrum(node, k, e, vectors)
-    if not inertia(node, open, e, vectors, &at):
-        return True
-    if m == 1:
-        return close_last(node, open, e, &at, keys)
-    for i in range(n):
+cdef void close_single(Node* node) noexcept nogil:
+    # As many candidates as columns are missing
+    memcpy(node.subset + node.k, node.open.index, node.m * sizeof(int))
+    try_leaf(node)
+
+
+cdef bint enumerate_candidates(Enumeration* all, const Inertia* at) noexcept nogil:
+    # The tables of the candidates that Gamma leaves, in the order of the cut; then the search
+    cdef Node* node = all.node
+    cdef Candidates* open = &node.open
+    cdef int D = node.D, k = node.k, n = 0, i, j, p, q
+    cdef double kappa = node.problem.loss.table[5 * node.row], along, needed = 0.0
+    cdef int* order = all.integers
+    cdef int* alive = order + open.n
+    cdef Level first
+    for i in range(open.n):
         if at.diagonal[i] > 0:
-            alive[kept] = i
-            keys[kept] = open.cut[i]
-            kept += 1
-    if kept < m:
+            alive[n] = i
+            all.memory[n] = open.cut[i]
+            n += 1
+    if n < node.m:
         return True
-    sort_by(keys, kept, order)
-    for i in range(kept):
+    sort_by(all.memory, n, order)
+    all.width, all.row, all.index, all.integers = n, order, alive + open.n, alive + 2 * open.n
+    all.error = 4 * node.m * ROTATION_ERROR * node.longest * node.longest
+    for i in range(n):
         order[i] = alive[order[i]]
-    child.k, child.index, child.X = k + 1, integers + 2 * n, rotated
-    child.cut, child.plus, child.split = keys + n, keys + 2 * n, keys + 3 * n
-    return close_in_order(node, open, &at, order, kept, &child)
+        all.index[i] = open.index[order[i]]
+    take_level(all, &first, n)
+    for i in range(n):
+        p = order[i]
+        first.place[i], first.cut[i], first.cost[i] = i, open.cut[p], pair_cost(node, open.X + p * D)
+        first.factor[i] = exp(open.split[p] / kappa) if kappa > 0 else 0.0
+        first.own_gamma[i] = at.diagonal[p] * (1 + PIVOT_ERROR)
+        first.own_K[i] = dot(open.X + p * D + k, open.X + p * D + k, D - k) + all.error
+        for j in range(i + 1, n):
+            q = order[j]
+            first.gamma[i * n + j] = dot(at.signed + p * D, at.plain + q * D, D)
+            first.K[i * n + j] = dot(open.X + p * D + k, open.X + q * D + k, D - k)
+            along = first.K[i * n + j] + dot(open.X + p * D, open.X + q * D, k)
+            all.pairs[i * n + j] = 2 * node.problem.pair_weight * along * along
+    if kappa > 0:
+        needed = exp((open.split_base - limit_of(node)) / kappa) * (1 - 1e-9)
+        needed = needed if needed > 1e-280 else 0.0  # a number close to the least has too few digits
+    return complete(all, &first, open.base, chosen_cost(node), needed, node.m)
 
 
-cdef bint close_in_order(Node* node, Candidates* open, const Inertia* at, const int* order, int kept,
-                         Candidates* child) noexcept nogil:
-    # The candidates `order`, by ascending cut, each as the first of those that are missing
-    cdef int D = node.D, k = open.k, m = node.problem.size - k, i, j, r, first
-    cdef double rest, kappa = node.problem.loss.table[5 * node.row]
-    cdef double* z
-    for i in range(kept - m + 1):
-        first = order[i]
-        z = open.X + first * D + k
-        rest = 0.0
+cdef inline double own_cost(const Problem* problem, double square) noexcept nogil:
+    # Of the pair bound, for a column of this squared length
+    cdef double off = square - problem.pair_centre
+    return problem.pair_value + (problem.pair_slope + problem.pair_weight * off) * off
+
+
+cdef double pair_cost(Node* node, const double* x) noexcept nogil:
+    # Of the pair bound, for a rotated candidate: its own and its pairs with the chosen columns
+    cdef int j
+    cdef double along, total = own_cost(node.problem, dot(x, x, node.D))
+    for j in range(node.k):
+        along = dot(node.chosen + j * node.D, x, j + 1)
+        total += 2 * node.problem.pair_weight * along * along
+    return total
+
+
+cdef double chosen_cost(Node* node) noexcept nogil:
+    cdef int i, j, D = node.D
+    cdef double along, total = 0.0
+    for i in range(node.k):
+        total += own_cost(node.problem, dot(node.chosen + i * D, node.chosen + i * D, i + 1))
+        for j in range(i):
+            along = dot(node.chosen + i * D, node.chosen + j * D, j + 1)
+            total += 2 * node.problem.pair_weight * along * along
+    return total
+
+
+cdef void take_level(Enumeration* all, Level* level, int n) noexcept nogil:
+    # Memory for a level of n candidates, behind that of the levels above
+    level.n, level.source, level.place = n, all.integers, all.integers + n
+    level.cut, level.cost, level.factor = all.memory, all.memory + n, all.memory + 2 * n
+    level.own_gamma, level.own_K, level.gamma = all.memory + 3 * n, all.memory + 4 * n, all.memory + 5 * n
+    level.K = level.gamma + <size_t> n * n
+    all.memory = level.K + <size_t> n * n
+    all.integers += 2 * n
+
+
+cdef bint complete(Enumeration* all, const Level* at, double base, double spent, double needed, int m) noexcept nogil:
+    # m columns are missing: each candidate in turn as the first of them, with later ones. False when stopped, or when the
+    # budget is spent.
+    cdef Node* node = all.node
+    cdef int i, r, size = node.problem.size
+    cdef double* memory = all.memory
+    cdef int* integers = all.integers
+    cdef double rest, limit, need
+    cdef Level below
+    for i in range(at.n - m + 1):
+        limit, rest = limit_of(node), 0.0
         for r in range(1, m - 1):
-            rest += open.cut[order[i + r]]
-        child.n, child.base, child.plus_base = 0, open.base + open.cut[first], open.plus_base + open.plus[first]
-        if child.base + rest + open.cut[order[i + m - 1]] >= limit_of(node):
+            rest += at.cut[i + r]
+        if base + at.cut[i] + rest + (at.cut[i + m - 1] if m > 1 else 0.0) >= limit:
             break
-        if node.problem.stop[0]:
+        if at.own_gamma[i] <= 0 or (m == 1 and at.own_K[i] < needed * at.factor[i]):
+            continue
+        if spent + at.cost[i] >= limit * (1 + PAIR_ERROR):
+            continue
+        node.subset[size - m] = all.index[at.place[i]]
+        all.chosen[node.m - m] = at.place[i]
+        if m == 1:
+            try_leaf(node)
+            all.leaves += 1
+            all.budget -= LEAF_TESTS
+            continue
+        if node.problem.stop[0] or all.budget < 0:
             return False
-        node.subset[k] = open.index[first]
-        child.split_base = open.split_base + open.split[first]
-        child.split_base -= kappa * log(dot(z, z, D - k) + ROTATION_ERROR * node.longest * node.longest)
-        for j in range(i + 1, kept):
-            if child.base + rest + open.cut[order[j]] >= limit_of(node):
-                break
-            if go_together(node, open, at, first, order[j]):
-                add_candidate(child, open, order[j], D)
-        if m == 2 and child.n <= 1:
-            for j in range(child.n):
-                node.subset[k + 1] = child.index[j]
-                try_leaf(node)
-        elif not descend(node, open, first, child):
+        need = needed * at.factor[i] / at.own_K[i]
+        take_level(all, &below, at.n - i - 1)
+        all.budget -= at.n - i
+        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + PAIR_ERROR) - spent - at.cost[i])
+        if m > 2:
+            keep_promising(&below, limit * (1 + PAIR_ERROR) - spent - at.cost[i], need, m - 1)
+            eliminate(at, &below, i)
+            all.budget -= below.n * below.n // 2
+            if m == 3 and below.n >= 2:
+                # a matter of cost: Gamma made anew takes as long as a few leaves
+                if all.leaves > REFINE_LEAVES * all.groups:
+                    refine(all, &below, node.m - 2)
+                    all.budget -= REFINE_LEAVES * LEAF_TESTS
+                else:
+                    all.groups += 1
+        if below.n >= m - 1 and not complete(all, &below, base + at.cut[i], spent + at.cost[i], need, m - 1):
             return False
+        all.memory, all.integers = memory, integers
     return True
 
 
-cdef inline bint go_together(Node* node, const Candidates* open, const Inertia* at, int p, int q) noexcept nogil:
-    # Gamma_pp Gamma_qq > Gamma_pq^2, and with two missing the exact det N_T = |z|^2 |z'|^2 - (z'z)^2
-    cdef int D = node.D, width = D - open.k
-    cdef double kappa = node.problem.loss.table[5 * node.row], area, both, inner
-    cdef const double* z = open.X + p * D + open.k
-    cdef const double* other = open.X + q * D + open.k
-    if not compatible(dot(at.signed + p * D, at.plain + q * D, D), at.diagonal[p], at.diagonal[q]):
-        return False
-    if node.problem.size - open.k > 2:
-        return True
-    if width == 2:
-        area = fabs(z[0] * other[1] - z[1] * other[0])
-    else:
-        both, inner = dot(z, z, width) * dot(other, other, width), dot(z, other, width)
-        area = sqrt(fmax(both * (1 + ROTATION_ERROR) - inner * inner, 0.0))
-    area += ROTATION_ERROR * node.longest * node.longest
-    return open.split_base + open.split[p] + open.split[q] - kappa * log(area * area) < limit_of(node)
+cdef void refine(Enumeration* all, Level* below, int count) noexcept nogil:
+    # Gamma of the candidates beside the chosen columns and the first `count` missing ones
+    cdef Node* node = all.node
+    cdef Candidates child
+    cdef Inertia at
+    cdef int D = node.D, k = node.k, n = below.n, i, j, kept = 0
+    cdef double* rows = all.scratch
+    cdef double* e = rows + <size_t> (n + count) * D
+    cdef double* vectors = e + D
+    at.signed = vectors + D * D
+    at.plain = at.signed + <size_t> n * D
+    at.diagonal, at.weights = at.plain + <size_t> n * D, at.plain + <size_t> n * D + n
+    child.plus = at.weights + D
+    child.k, child.n, child.X, child.plus_base = k + count, n, rows + <size_t> count * D, node.open.plus_base
+    for i in range(count + n):
+        j = all.row[all.chosen[i] if i < count else below.place[i - count]]
+        memcpy(rows + <size_t> i * D, node.open.X + <size_t> j * D, D * sizeof(double))
+        if i < count:
+            child.plus_base += node.open.plus[j]
+        else:
+            child.plus[i - count] = node.open.plus[j]
+    for j in range(count):
+        if reflect(rows + <size_t> j * D, rows + <size_t> (j + 1) * D, count + n - j - 1, D, k + j) <= 0:
+            return
+        memcpy(node.chosen + <size_t> (k + j) * D, rows + <size_t> j * D, D * sizeof(double))
+    chosen_spectrum(node, k + count, e, vectors)
+    if not inertia(node, &child, e, vectors, &at):
+        below.n = 0
+        return
+    for i in range(n):
+        below.own_gamma[i] = at.diagonal[i] * (1 + PIVOT_ERROR)
+        for j in range(i + 1, n):
+            below.gamma[<size_t> i * n + j] = dot(at.signed + <size_t> i * D, at.plain + <size_t> j * D, D)
 
 
-cdef inline void add_candidate(Candidates* child, const Candidates* open, int i, int D) noexcept nogil:
-    memcpy(child.X + child.n * D, open.X + i * D, D * sizeof(double))
-    child.index[child.n] = open.index[i]
-    child.cut[child.n] = open.cut[i]
-    child.plus[child.n] = open.plus[i]
-    child.split[child.n] = open.split[i]
-    child.n += 1
+cdef void keep_partners(Enumeration* all, const Level* at, Level* below, int i, double cut_left,
+                        double cost_left) noexcept nogil:
+    # The candidates after the i-th that go with it
+    cdef int n = at.n, j, count = 0
+    cdef const double* gamma = at.gamma + <size_t> i * n
+    cdef const double* K = at.K + <size_t> i * n
+    cdef const double* pairs = all.pairs + <size_t> at.place[i] * all.width
+    cdef double g, cost
+    for j in range(i + 1, n):
+        if at.cut[j] >= cut_left:
+            break
+        g = at.own_gamma[j] - gamma[j] * gamma[j] / at.own_gamma[i]
+        cost = at.cost[j] + pairs[at.place[j]]
+        if not (g > 0 and cost < cost_left):
+            continue
+        below.source[count], below.place[count] = j, at.place[j]
+        below.cut[count], below.cost[count], below.factor[count] = at.cut[j], cost, at.factor[j]
+        below.own_gamma[count] = g
+        below.own_K[count] = at.own_K[j] - K[j] * K[j] / at.own_K[i] + all.error
+        count += 1
+    below.n = count
 
 
-cdef bint descend(Node* node, const Candidates* open, int first, Candidates* child) noexcept nogil:
-    # Choose one more column and rotate the others by it.
-    cdef int D = node.D, k = open.k
-    if child.n < node.problem.size - k - 1:
-        return True
-    memcpy(node.chosen + k * D, open.X + first * D, D * sizeof(double))
-    if reflect(node.chosen + k * D, child.X, child.n, D, k) <= 0:
-        return True
-    return close_node(node, child)
+cdef void keep_promising(Level* below, double cost_left, double needed, int m) noexcept nogil:
+    # Drop candidates that the cheapest others take beyond the budget of costs, and those that leave too small a
+    # determinant with the others of the largest K/factor
+    cdef double least[MOST_MISSING + 1]
+    cdef double most[MOST_MISSING + 1]
+    cdef double others = 0.0, product = 1.0, ratio
+    cdef int i, j, count = 0
+    for j in range(m):
+        least[j], most[j] = INFINITY, 0.0
+    for i in range(below.n):
+        insert(least, m, below.cost[i], 1)
+        insert(most, m, below.own_K[i] / below.factor[i], -1)
+    for j in range(m - 1):
+        others += least[j]
+        product *= most[j]
+    if others + least[m - 1] >= cost_left or product * most[m - 1] < needed:
+        below.n = 0
+        return
+    for i in range(below.n):
+        ratio = below.own_K[i] / below.factor[i]
+        if others + below.cost[i] >= cost_left and below.cost[i] > least[m - 1]:
+            continue
+        if product * ratio < needed and ratio < most[m - 1]:
+            continue
+        below.source[count], below.place[count] = below.source[i], below.place[i]
+        below.cut[count], below.cost[count], below.factor[count] = below.cut[i], below.cost[i], below.factor[i]
+        below.own_gamma[count], below.own_K[count] = below.own_gamma[i], below.own_K[i]
+        count += 1
+    below.n = count
+
+
+cdef inline void insert(double* sorted, int count, double value, int sign) noexcept nogil:
+    # Into the `count` smallest (sign 1) or largest (sign -1) so far
+    cdef int j = count - 1
+    if not sign * value < sign * sorted[j]:
+        return
+    while j > 0 and sign * sorted[j - 1] > sign * value:
+        sorted[j] = sorted[j - 1]
+        j -= 1
+    sorted[j] = value
+
+
+cdef void eliminate(const Level* at, Level* below, int i) noexcept nogil:
+    # Schur complements of the i-th candidate
+    cdef int n = at.n, count = below.n, a, b, p, q
+    cdef const double* gamma = at.gamma + <size_t> i * n
+    cdef const double* K = at.K + <size_t> i * n
+    cdef double by_gamma, by_K
+    for a in range(count):
+        p = below.source[a]
+        by_gamma, by_K = gamma[p] / at.own_gamma[i], K[p] / at.own_K[i]
+        for b in range(a + 1, count):
+            q = below.source[b]
+            below.gamma[<size_t> a * count + b] = at.gamma[<size_t> p * n + q] - by_gamma * gamma[q]
+            below.K[<size_t> a * count + b] = at.K[<size_t> p * n + q] - by_K * K[q]

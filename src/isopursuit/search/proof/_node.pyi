@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_MISSING: int  # columns, for a node to be enumerated
+
 class Outcome:
     """What the kernel found at one node.
 
@@ -25,6 +27,8 @@ class Outcome:
         The least that the loss of an evaluated subset can be, its rounding considered.
     evaluations : int
         Losses evaluated.
+    tests : int
+        Tests of the enumeration, 0 if there was none.
     """
 
     closed: bool
@@ -38,6 +42,7 @@ class Outcome:
     leaf: NDArray[np.int32] | None
     least: float
     evaluations: int
+    tests: int
 
 class NodeKernel:
     """Bounds nodes of one problem, several at a time in as many threads (the GIL is released).
@@ -54,6 +59,8 @@ class NodeKernel:
         From `isopursuit.loss.envelope.relax`.
     incumbent : float
         Loss of the best subset known; lower it as better ones are found.
+    minorant
+        From `isopursuit.loss.penalty.quadratic_minorant`.
     """
 
     incumbent: float
@@ -67,6 +74,7 @@ class NodeKernel:
         high: float,
         table: NDArray[np.float64],
         incumbent: float,
+        minorant: tuple[float, float, float, float],
     ) -> None: ...
     def stop(self) -> None:
         """Make every call of `process`, in any thread, return soon."""
@@ -79,6 +87,7 @@ class NodeKernel:
         row: int,
         steps: int,
         tolerance: float,
+        budget: int,
     ) -> Outcome:
         """Bound the node of all subsets made of `chosen` and some of `candidates`.
 
@@ -93,4 +102,6 @@ class NodeKernel:
             Newton steps at most.
         tolerance : float
             Stop when the relaxation is solved to this share of the distance to the incumbent.
+        budget : int
+            Tests that the enumeration of an open node may take; 0 for none.
         """

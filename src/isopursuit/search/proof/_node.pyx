@@ -9,9 +9,9 @@ import numpy as np
 
 from isopursuit.loss._penalty cimport Curve
 from isopursuit.search.proof._bound cimport fit_weights, relax, rotate
-from isopursuit.search.proof._close cimport close_node
+from isopursuit.search.proof._close cimport close_node, close_single
 from isopursuit.search.proof._cuts cimport chosen_spectrum, filter_candidates
-from isopursuit.search.proof._node_data cimport Candidates, Node, Point, Problem, Smallest, cutoff, smallest
+from isopursuit.search.proof._node_data cimport MOST_MISSING as MOST, Candidates, Node, Point, Problem, Smallest, cutoff, smallest
 
 
 cdef int branching_candidate(Node* node, bint sensitive) noexcept nogil:
@@ -45,7 +45,7 @@ cdef enum NodeStatus:
     STOPPED = 2
 
 
-cdef NodeStatus process(Node* node, const int* chosen, int steps, double tolerance) noexcept nogil:
+cdef NodeStatus process(Node* node, const int* chosen, int steps, double tolerance, long budget) noexcept nogil:
     # Bound and filter, again while many candidates go; then close the node if few columns are missing.
     cdef Candidates* open = &node.open
     cdef int before, attempt, m = node.m
@@ -65,12 +65,19 @@ cdef NodeStatus process(Node* node, const int* chosen, int steps, double toleran
         fit_weights(node.here.w, open.n, m)
         if node.k == 0 or open.n == m or m <= 3 or open.n > 0.8 * before:
             break
-    if m == 1 or (node.k > 0 and (m == 2 or (m == 3 and open.n <= 200) or open.n == m)):
-        return CLOSED if close_node(node, open) else STOPPED
-    return OPEN
+    if open.n == m:
+        close_single(node)
+        return CLOSED
+    if budget == 0 or (node.k == 0 and m > 1):
+        return OPEN
+    if close_node(node, budget):
+        return CLOSED
+    return STOPPED if node.problem.stop[0] else OPEN
 
 
 # -------------------------------------------------------------------------------------------------------- Python side
+
+MOST_MISSING = MOST
 
 cdef class Outcome:
     """What the kernel found at one node; see the stub file."""
@@ -86,6 +93,7 @@ cdef class Outcome:
     cdef readonly object leaf
     cdef readonly double least
     cdef readonly long long evaluations
+    cdef readonly long long tests
 
 
 cdef class NodeKernel:
@@ -98,12 +106,13 @@ cdef class NodeKernel:
     cdef const double[:, ::1] table
 
     def __init__(self, const double[:, ::1] columns, int size, double c, double low, double high,
-                 const double[:, ::1] table, double incumbent):
+                 const double[:, ::1] table, double incumbent, minorant):
         self.columns, self.table = columns, table
         self.shared_incumbent, self.shared_stop = incumbent, 0
         self.problem.D, self.problem.size, self.problem.loss.rows = columns.shape[1], size, table.shape[0]
         self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0]
         self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
+        (self.problem.pair_centre, self.problem.pair_value, self.problem.pair_slope, self.problem.pair_weight) = minorant
         self.problem.incumbent, self.problem.stop = &self.shared_incumbent, &self.shared_stop
 
     @property
@@ -118,10 +127,10 @@ cdef class NodeKernel:
         self.shared_stop = 1
 
     def process(self, const int[::1] chosen, const int[::1] candidates, const float[::1] weights, int row, int steps,
-                double tolerance):
+                double tolerance, long budget):
         cdef int n = candidates.shape[0], D = self.problem.D, size = self.problem.size, k = chosen.shape[0], m = size - k, i
         cdef int cap = min(n, D * (D + 1) // 2 + 2 * D + 32)
-        cdef size_t matrices = 3 * D * D + 3 * D + 1 + <size_t> (size + n) * D + 4 * n
+        cdef size_t matrices = 4 * D * D + 3 * D + 1 + <size_t> (size + n) * D + 4 * n
         cdef size_t point = <size_t> n * (3 + 2 * D - k) + D * D + 10 * D
         cdef size_t scratch = <size_t> cap * (2 * cap + 2 + D * (D + 1) // 2)
         cdef double* memory = <double*> calloc(matrices + 2 * point + scratch, sizeof(double))
@@ -135,11 +144,13 @@ cdef class NodeKernel:
         node.problem, node.D, node.k, node.m, node.capacity = &self.problem, D, k, m, cap
         node.row = max(row, 1) if k > 0 else 0
         node.bound, node.best, node.least, node.evaluations, node.failed = size, INFINITY, INFINITY, 0, False
+        node.tests = 0
         node.chosen, node.open.X = memory, memory + size * D
         node.matrix = node.open.X + <size_t> n * D
         node.small = node.matrix + 2 * D * D + D
         node.spectrum, node.vectors = node.small + D + 1, node.small + 2 * D + 1
-        node.open.cut = node.vectors + D * D
+        node.gram = node.vectors + D * D
+        node.open.cut = node.gram + D * D
         node.open.plus = node.open.cut + n
         node.open.split = node.open.plus + n
         lay_out(&node.here, memory + matrices, n, D, k)
@@ -156,7 +167,7 @@ cdef class NodeKernel:
                     node.here.w[i] = weights[i]
             if k > 0:
                 memcpy(node.subset, &chosen[0], k * sizeof(int))
-            verdict = process(&node, node.subset, steps, tolerance)
+            verdict = process(&node, node.subset, steps, tolerance, budget)
         outcome = report(&node, verdict)
         free(memory)
         free(integers)
@@ -180,6 +191,7 @@ cdef Outcome report(Node* node, NodeStatus verdict):
     cdef int n = node.open.n
     outcome.closed, outcome.stopped = verdict == CLOSED, verdict == STOPPED
     outcome.bound, outcome.row, outcome.evaluations = node.bound, node.row, node.evaluations
+    outcome.tests = node.tests
     outcome.least = node.least
     if node.best < INFINITY:
         outcome.leaf = np.array(<int[:node.problem.size]> node.best_subset)

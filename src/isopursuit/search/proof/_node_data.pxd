@@ -20,16 +20,22 @@ cdef extern from *:
     #define ROTATION_ERROR 1e-14
     #define EIGENVALUE_ERROR 1e-13
     #define CUT_ERROR 1e-12
+    #define MOST_MISSING 12
     """
     const double ROTATION_ERROR    # of a rotated coordinate, relative to the length of its column
     const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest one: rounding never closes a node
     const double CUT_ERROR         # of a tangent, relative to the sizes of its terms
+    const int MOST_MISSING         # columns, for a node to be closed by enumeration
 
 
 cdef struct Problem:
     int D
     int size                  # columns of a subset
     Envelopes loss
+    double pair_centre        # quadratic minorant of h: value + slope (l - centre) + weight (l - centre)^2
+    double pair_value
+    double pair_slope
+    double pair_weight
     const double* columns     # (P, D)
     double* incumbent         # shared by all threads
     int* stop                 # shared by all threads
@@ -96,6 +102,7 @@ cdef struct Node:
     double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
     double* vectors           # (k, k) their eigenvectors
     double* matrix            # (2D, D) scratch, and one row
+    double* gram              # (size, size) scratch
     double* small             # (D + 1) scratch
     int* order                # (n) scratch
     int* working              # (n) the working set of a Newton step
@@ -110,6 +117,7 @@ cdef struct Node:
     double best
     double least              # the least that an evaluated leaf's loss can be, its rounding considered
     long long evaluations
+    long long tests           # of an enumeration
     bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
 
 

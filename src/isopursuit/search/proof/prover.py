@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from threading import Timer
+from typing import Protocol
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
@@ -37,6 +38,28 @@ FEW_MISSING = 2  # columns: then the tree closes its root at once, and cuts woul
 DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (kept)
 
 
+class Improver(Protocol):
+    """A search for better subsets in steps (stages/improve.py). `best` is the best one and its log-loss."""
+
+    best: tuple[Indices, float]
+
+    def begin(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
+        """Start from what is known."""
+        ...
+
+    def offer(self, subset: Indices, log_loss: float) -> None:
+        """Go on from this subset, if it is better."""
+        ...
+
+    def step(self) -> None:
+        """One step."""
+        ...
+
+    def end(self, incumbent: Incumbent) -> None:
+        """What was found, for the incumbent."""
+        ...
+
+
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
     """Whether the relaxation is made for such an exponent and so large a loss."""
     return SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
@@ -49,7 +72,7 @@ class Prove:
     `nodes` is the most nodes of the tree. `memory` is how many bytes of columns a source may load. A `short` proof is
     one try among other stages: that its nodes are spent does not end the search, and unless it succeeds they are not
     counted. `root` is for the bound of the relaxation over all columns alone, where nothing better is known and there
-    are not too many rows.
+    are not too many rows. `improver` searches for better subsets beside the tree.
     """
 
     nodes: int | None = None
@@ -58,6 +81,7 @@ class Prove:
     short: bool = False
     root: bool = False
     share: float = 1.0
+    improver: Improver | None = None
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """At one point, where the loss can be bounded."""
@@ -67,9 +91,13 @@ class Prove:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
         prover = Prover(pool, incumbent, clock, self)
+        if self.improver is not None:
+            self.improver.begin(pool, incumbent, clock)
         try:
             stop = prover.run()
         finally:
+            if self.improver is not None:
+                self.improver.end(incumbent)
             if incumbent.closed or not self.short:
                 incumbent.nodes += prover.spent
                 incumbent.evaluations += prover.evaluations
@@ -201,7 +229,9 @@ class Prover:
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
         columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
         # a generous incumbent, so that the kernel neither closes the node nor drops columns
-        kernel = NodeKernel(columns, pool.k, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss)
+        kernel = NodeKernel(
+            columns, pool.k, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss, (1.0, 1.0, 0.0, 0.0)
+        )
         candidates = np.arange(fixed, len(columns), dtype=np.int32)
         start = np.isin(pool.resident_positions[fixed:], self.incumbent.subset).astype(np.float32)
         timer = None if self.clock.limit is None else Timer(self.clock.remaining, kernel.stop)
@@ -209,7 +239,7 @@ class Prover:
             timer.start()
         try:
             tolerance = 1e-3 * (loss - pool.k) / (100 * loss)
-            outcome = kernel.process(np.arange(fixed, dtype=np.int32), candidates, start, 1, NEWTON_STEPS, tolerance)
+            outcome = kernel.process(np.arange(fixed, dtype=np.int32), candidates, start, 1, NEWTON_STEPS, tolerance, 0)
         finally:
             if timer is not None:
                 timer.cancel()

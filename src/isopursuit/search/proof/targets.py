@@ -27,7 +27,7 @@ from isopursuit.search.proof.pairs import MAX_PAIRS, PairCosts, compatible
 from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_bound
 
 if TYPE_CHECKING:
-    from isopursuit.search.proof.prover import Prover
+    from isopursuit.search.proof.prover import Improver, Prover
 
 FEW_COLUMNS = 150  # that the tree takes as they are (kept)
 DENSE = 0.3  # of all pairs: a graph with more edges says too little (kept)
@@ -182,10 +182,13 @@ class Targets:
             report = _Reporter(self, (positions, X), target, part is not None)
             # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
             gap = max(incumbent.gap - 2 * PROVED, 0.0) if whole else 0.0
-            limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report)
+            improve = None if prover.limits.improver is None else _Beside(prover.limits.improver, positions, target)
+            limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report, improve)
             start = np.array([place[int(position)] for position in incumbent.subset])
             include = range(len(self.pool.include))
             proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=part, below=target)
+            if improve is not None:
+                incumbent.offer(*improve.improver.best, "local search")
             prover.nodes += proof.nodes
             prover.evaluations += proof.evaluations
             incumbent.least = min(incumbent.least, proof.least)
@@ -210,6 +213,26 @@ class Targets:
         return StopReason.MEMORY
 
 
+class _Beside:
+    """Steps to better subsets beside a tree of the columns at `positions`, which knows of those below the target."""
+
+    def __init__(self, improver: Improver, positions: Indices, target: float) -> None:
+        self.improver, self.positions, self.target = improver, positions, target
+        self.order = np.argsort(positions)
+
+    def step(self, subset: Indices, loss: float) -> Indices | None:
+        """One step; the columns of a subset better than the tree's."""
+        if loss < self.target:
+            self.improver.offer(self.positions[subset], float(np.log(loss)))
+        self.improver.step()
+        better, log_loss = self.improver.best
+        if not log_loss < np.log(loss):
+            return None
+        places = self.order[np.searchsorted(self.positions, better, sorter=self.order).clip(max=len(self.order) - 1)]
+        # a column that was excluded is in no better subset but for rounding
+        return places if np.array_equal(self.positions[places], better) else None
+
+
 class _Reporter:
     """Passes what a tree finds on to the incumbent; ends a tree of many roots once that is worth while."""
 
@@ -219,6 +242,8 @@ class _Reporter:
 
     def __call__(self, at: Snapshot) -> bool:
         incumbent, prover, D = self.targets.incumbent, self.targets.prover, self.targets.pool.k
+        if prover.limits.improver is not None:
+            incumbent.offer(*prover.limits.improver.best, "local search")
         found = at.loss < self.target
         if found and at.loss < incumbent.loss:
             positions, X = self.columns

@@ -15,9 +15,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
 from isopursuit.loss.envelope import relax
-from isopursuit.loss.penalty import NODE_TOLERANCE, STATED
+from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, quadratic_minorant
 from isopursuit.search._swap import SwapKernel, log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.proof._node import NodeKernel, Outcome
+from isopursuit.search.proof.budgets import Budgets, Contest
 from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import UNLIMITED, include_first, swap_descent
 from isopursuit.threads import on_one_blas_thread
@@ -39,7 +40,8 @@ LARGEST = 1e280  # losses above this are treated as this: the tree works with th
 RACE_NODES = (
     100  # of each of two trees that branch by different rules, before the better one goes on (18 problems, above)
 )
-ROUND_NODES = 16  # nodes bounded at once: enough for the threads of a common machine, few beside the nodes of a proof
+ROUND_NODES = 32  # nodes bounded at once: enough for the threads of a common machine, few beside the nodes of a proof
+SLICES = 8  # in which they are given to the threads
 ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing
 NODE_EFFORT = (8, 0.05)  # the same for the other nodes (kept)
 
@@ -49,7 +51,8 @@ class Limits:
     """When a proof ends before it is complete.
 
     `gap` is relative, `nodes` and the clock are limits, `workers` threads bound nodes. `report` is called about ten
-    times a second with a `Snapshot`, and ends the proof by returning True.
+    times a second with a `Snapshot`, and ends the proof by returning True. `improve` searches for better subsets beside
+    the proof.
     """
 
     gap: float = 0.0
@@ -57,6 +60,15 @@ class Limits:
     workers: int = 1
     clock: Clock = UNLIMITED
     report: Callable[[Snapshot], bool] | None = None
+    improve: Improvement | None = None
+
+
+class Improvement(Protocol):
+    """A search for better subsets in steps."""
+
+    def step(self, subset: Indices, loss: float) -> Indices | None:
+        """A better subset than this one, if one is found; called in another thread, one call at a time."""
+        ...
 
 
 class Snapshot(NamedTuple):
@@ -141,7 +153,8 @@ def node_kernel(columns: Array, k: int, c: float, incumbent: float) -> NodeKerne
     """The kernel that looks for k of `columns` (P, D) better than the incumbent's loss."""
     squares = np.sort(np.einsum("pd,pd->p", columns, columns))
     relaxation = relax(c, k, incumbent, float(squares[-k:].sum()))
-    return NodeKernel(columns, k, c, relaxation.low, relaxation.high, relaxation.rows, incumbent)
+    minorant = quadratic_minorant(c, k, incumbent, float(np.median(squares)))
+    return NodeKernel(columns, k, c, relaxation.low, relaxation.high, relaxation.rows, incumbent, minorant)
 
 
 class _Node(NamedTuple):
@@ -194,6 +207,7 @@ class _Search:
         self.least = math.inf  # that an evaluated loss can be, given its rounding
         self.reported = -math.inf
         self.trees: list[_Tree] = []
+        self.budgets, self.contest = Budgets(self.k), Contest()
         self.threads: ThreadPoolExecutor | None = None
 
     def plant(self, roots: Sequence[Root] | None) -> None:
@@ -210,14 +224,44 @@ class _Search:
         """
         self.threads = ThreadPoolExecutor(self.limits.workers)
         while taken := self._take():
-            running = [self.threads.submit(self._process, node) for _, node in taken]
-            while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
+            budgets = self.budgets.for_nodes([self.k - len(node.chosen) for _, node in taken])
+            work = [(tree, node, budget) for (tree, node), budget in zip(taken, budgets, strict=True)]
+            parts = [work[first::SLICES] for first in range(min(SLICES, len(work)))]
+            running = [self.threads.submit(self._process, part) for part in parts]
+            beside = self._step()
+            both: list[Future[Any]] = [*running, *beside]
+            while wait(both, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
                 self._watch()
-            for (tree, node), future in zip(taken, running, strict=True):
-                self._record(tree, node, future.result())
+            before = self._lower_bound()
+            for part, future in zip(parts, running, strict=True):
+                for (tree, node, _), outcome in zip(part, future.result(), strict=True):
+                    self._record(tree, node, outcome)
             for tree in self.trees:
                 tree.in_process.clear()
+            self.contest.record_round(before, self._lower_bound(), self.loss)
+            for future in beside:
+                self._accept(future.result())
             self._watch()
+
+    def _step(self) -> list[Future[Indices | None]]:
+        """A step to a better subset beside a round, if it is due."""
+        improve = self.limits.improve
+        if improve is None or self.threads is None or not self.contest.due():
+            return []
+        return [self.threads.submit(on_one_blas_thread(improve.step), self._sorted(), self.loss)]
+
+    def _accept(self, subset: Indices | None) -> None:
+        """What a step has found."""
+        before = self.loss
+        if subset is not None:
+            ordered = include_first(self.include, subset)
+            self._offer(ordered, self._loss(ordered))
+        self.contest.record_step(self._lower_bound(), before, self.loss)
+
+    def _offer(self, subset: NDArray[np.int32], loss: float) -> None:
+        if loss < self.loss:
+            self.best, self.loss = subset, loss
+            self.kernel.incumbent = min(self.loss, LARGEST)
 
     def close(self) -> None:
         """Stop the threads; what is known stays valid."""
@@ -248,9 +292,12 @@ class _Search:
                 self.end(StopReason.INTERRUPTED)
 
     @on_one_blas_thread
-    def _process(self, node: _Node) -> Outcome:
-        steps, tolerance = ROOT_EFFORT if node.tie == 0 else NODE_EFFORT
-        return self.kernel.process(node.chosen, node.candidates, node.weights, node.row, steps, tolerance)
+    def _process(self, work: list[tuple[_Tree, _Node, int]]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for _, node, budget in work:
+            effort = ROOT_EFFORT if node.tie == 0 else NODE_EFFORT
+            outcomes.append(self.kernel.process(node.chosen, node.candidates, node.weights, node.row, *effort, budget))
+        return outcomes
 
     def _take(self) -> list[tuple[_Tree, _Node]]:
         """The nodes of the next round, those with the least bounds, or none when the search is over."""
@@ -284,11 +331,9 @@ class _Search:
     def _record(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
         """Record what a node gave: a better subset, its children, or itself when it was cut short."""
         if outcome.leaf is not None:
-            subset, loss = self._polish(outcome.leaf)
-            if loss < self.loss:
-                self.best, self.loss = subset, loss
-                self.kernel.incumbent = min(self.loss, LARGEST)
+            self._offer(*self._polish(outcome.leaf))
         self.evaluations += outcome.evaluations
+        self.budgets.record(self.k - len(node.chosen), outcome)
         self.least = min(self.least, outcome.least)
         bound = max(node.bound, outcome.bound)
         if outcome.stopped:

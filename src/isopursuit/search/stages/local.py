@@ -10,7 +10,7 @@ the worst point of a random subset is all that counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,23 +59,25 @@ class LocalSearch:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Offer the subset of every descent to the incumbent."""
+        stopped = any(incumbent.report() for _ in self.steps(pool, incumbent, clock))
+        return StopReason.INTERRUPTED if stopped else None
+
+    def steps(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> Iterator[None]:
+        """The same, one descent at a time."""
         X, positions = _at_hand(pool, incumbent)
         include = np.searchsorted(positions, pool.include).astype(np.intp)
         begin = None
         if self.resume and len(incumbent.subset) == pool.k:
             begin = np.searchsorted(positions, incumbent.subset).astype(np.intp)
 
-        def visit(log_loss: float, subset: Subset) -> bool:
-            incumbent.offer(positions[subset], log_loss, "local search")
-            return incumbent.report()
-
         walk = LocalSearchRun(X, pool.c, include, pool.k, self.rng, clock, pool.aggregate)
         try:
-            stopped = walk.run(self.starts, self.kicks, begin, visit)
+            for log_loss, subset in walk.run(self.starts, self.kicks, begin):
+                incumbent.offer(positions[subset], log_loss, "local search")
+                yield
         finally:
             incumbent.evaluations += walk.descents
             incumbent.seen = tuple(dict.fromkeys((*positions[list(walk.seen)].tolist(), *incumbent.seen)))
-        return StopReason.INTERRUPTED if stopped else None
 
 
 def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
@@ -117,13 +119,14 @@ class LocalSearchRun:
         visits = sorted(self.visits, key=_loss)
         return tuple(dict.fromkeys(column for _, subset in visits for column in subset.tolist()))
 
-    def run(self, starts: int, kicks: int, begin: Indices | None, visit: Callable[[float, Subset], bool]) -> bool:
-        """Search; `visit` is called with every subset met, and ends the search by returning True."""
+    def run(self, starts: int, kicks: int, begin: Indices | None) -> Iterator[Visit]:
+        """Search; every subset that a descent ends in."""
         if self.X.nbytes / COPY_SPEED > self.clock.remaining:  # no time but for a start
             only = large_volume(self.X, self.include, self.k, self.clock) if begin is None else begin.astype(np.int32)
             chosen = np.ascontiguousarray(np.swapaxes(self.X[:, :, only], 1, 2))
             kernel = swap_kernel(chosen, self.c, self.aggregate)
-            return visit(kernel.loss(np.arange(len(only), dtype=np.int32)), only)
+            yield kernel.loss(np.arange(len(only), dtype=np.int32)), only
+            return
         columns = np.ascontiguousarray(np.swapaxes(self.X, 1, 2))
         self.kernel = swap_kernel(columns, self.c, self.aggregate, self.clock.deadline, self.k)
         if self.points > 1 and self.aggregate != GEOMETRIC:
@@ -131,8 +134,7 @@ class LocalSearchRun:
         greedy_clock = self.clock.part(GREEDY_SHARE)
         first = self._large_volumes() if begin is None else [include_first(self.include, begin)]
         self.visits = [(self.kernel.loss(subset), subset) for subset in first]
-        if visit(*min(self.visits, key=_loss)):
-            return True
+        yield min(self.visits, key=_loss)
         waiting: list[Subset] = []
         if begin is None:
             greedy = greedy_subset(columns, self.c, self.include, self.k, greedy_clock, self.aggregate)
@@ -141,7 +143,7 @@ class LocalSearchRun:
                 pairs = pair_subset(self.X, self.include, self.k, greedy_clock)
                 complete += [pairs] if len(pairs) == self.k else []
             waiting = sorted([first[-1], *complete], key=self.kernel.loss)
-        return self._descend_and_kick(waiting, starts, kicks, greedy_clock, visit)
+        yield from self._descend_and_kick(waiting, starts, kicks, greedy_clock)
 
     def _descend_and_kick(
         self,
@@ -149,8 +151,7 @@ class LocalSearchRun:
         starts: int,
         kicks: int,
         start_clock: Clock,
-        visit: Callable[[float, Subset], bool],
-    ) -> bool:
+    ) -> Iterator[Visit]:
         """Descend from the subsets that wait, from random ones while there is time for starts, and from kicks."""
         current, fruitless = min(self.visits, key=_loss), 0
         lowest = current[0]
@@ -182,9 +183,7 @@ class LocalSearchRun:
             fruitless = 0 if loss < lowest - MIN_DECREASE else fruitless + 1
             lowest = min(loss, lowest)
             current = self.visits[-1] if self._acceptable(loss, current[0]) else current
-            if visit(loss, trial):
-                return True
-        return False
+            yield self.visits[-1]
 
     def _acceptable(self, log_loss: float, log_other: float) -> bool:
         """Whether kicks may go on from this subset instead of the other: its loss above the ideal is hardly higher."""

@@ -15,6 +15,7 @@ from isopursuit.search._swap import SwapKernel
 from isopursuit.search.driver import Stage, run_inner
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.proof.budgets import NO_LIMIT
 from isopursuit.search.proof.prover import can_bound
 from isopursuit.search.proof.tree import NODE_EFFORT, node_kernel
 from isopursuit.search.settings import MIN_DECREASE, RECOMBINED
@@ -91,7 +92,7 @@ def pair_descent(
         others = np.delete(subset, pairs[turn % len(pairs)])
         candidates = np.setdiff1d(np.arange(len(columns), dtype=np.int32), others)
         weights = np.isin(candidates, subset).astype(np.float32)
-        leaf = kernel.process(others, candidates, weights, 1, *NODE_EFFORT).leaf
+        leaf = kernel.process(others, candidates, weights, 1, *NODE_EFFORT, NO_LIMIT).leaf
         turn += 1
         unchanged += 1
         if leaf is None:

@@ -1,0 +1,99 @@
+"""How the work of a proof is shared: enumeration or branching at a node; the proof or the search for a better subset.
+
+Both count work and not seconds, so that a search takes the same way every time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isopursuit.search.proof._node import MOST_MISSING, Outcome
+
+BOUND_TESTS = 60_000  # tests of an enumeration that take as long as the bound of a node (measured: 0.2 ms and 3 ns)
+TRIAL_SHARE = 0.1  # of all work, for enumerations where others have mostly failed (guess)
+MOST_TESTS = int(__import__("os").environ.get("MT",2**21))
+NO_LIMIT = 2**62
+MEMORY = 0.9  # share of what is known about gains that a round keeps (guess)
+HOPE = 0.01  # of the gap, that either side is expected to close in a round though it did not lately (guess)
+
+
+class Budgets:
+    """How many tests an enumeration may take, by the number m of columns that are missing.
+
+    The alternative is to branch. If a share p of the nodes that miss m columns stays open, one of them leads to
+    1/(1 − p) nodes of its kind, each bounded at the cost of BOUND_TESTS, and to p/(1 − p) nodes that miss one column
+    less. An enumeration that has cost as much as that would is given up: then at most twice the cheaper way is spent.
+    Where enumerations have mostly failed, or cost more than branching, they may take only a share of all work.
+    """
+
+    def __init__(self, k: int) -> None:
+        self.bounded, self.left_open = np.ones(k + 1), np.full(k + 1, 0.5)
+        self.tried, self.finished, self.tests = np.ones(k + 1), np.ones(k + 1), np.zeros(k + 1)
+        self.doubtful = 0  # tests of enumerations that were tried though others had failed
+
+    def record(self, m: int, outcome: Outcome) -> None:
+        """Count a node and, if it was enumerated, its tests."""
+        self.bounded[m] += 1
+        self.left_open[m] += outcome.tests > 0 or not outcome.closed
+        if outcome.tests > 0:
+            self.tried[m] += 1
+            self.finished[m] += outcome.closed
+            self.tests[m] += outcome.tests
+
+    def for_nodes(self, missing: list[int]) -> list[int]:
+        """The most tests for each of the next nodes."""
+        limits, fails = self._limits()
+        spare = TRIAL_SHARE * (BOUND_TESTS * self.bounded.sum() + self.tests.sum()) - self.doubtful
+        budgets: list[int] = []
+        for m in missing:
+            budget = limits[m]
+            if fails[m]:
+                budget = budget if budget <= spare else 0
+                spare -= budget
+                self.doubtful += budget
+            budgets.append(budget)
+        return budgets
+
+    def _limits(self) -> tuple[list[int], list[bool]]:
+        """What branching would cost, by the columns that are missing, and whether enumerations have cost more."""
+        limits, fails, below = [NO_LIMIT], [False], 0.0
+        for m in range(1, len(self.tests)):
+            share = min(self.left_open[m] / self.bounded[m], 0.99)
+            branched = (BOUND_TESTS + share * below) / (1 - share)
+            enumerated = self.tests[m] / self.finished[m]
+            fails.append(m > 2 and bool(self.finished[m] < self.tried[m] / 2 or enumerated > branched))
+            below = branched if fails[m] else min(branched, BOUND_TESTS + share * enumerated)
+            limits.append(NO_LIMIT if m <= 2 else min(int(branched), MOST_TESTS) if m <= MOST_MISSING else 0)
+        return limits, fails
+
+
+class Contest:
+    """Whether a step to a better subset is taken beside the next round of nodes: by what both have gained lately.
+
+    A gain is the share of the gap between the bound and the loss that is closed. Steps are taken in the proportion of
+    the gains, so that neither side ever rests.
+    """
+
+    def __init__(self) -> None:
+        self.by_bound = self.by_steps = 0.0
+        self.credit = 1.0
+
+    def due(self) -> bool:
+        """Whether the next round has a step beside it."""
+        if self.credit < 1:
+            self.credit += (self.by_steps + HOPE) / (self.by_steps + self.by_bound + 2 * HOPE)
+            return False
+        self.credit -= 1
+        return True
+
+    def record_round(self, before: float, bound: float, loss: float) -> None:
+        """The bound before and after a round of nodes."""
+        self.by_bound = MEMORY * self.by_bound + (1 - MEMORY) * _closed(loss - before, bound - before)
+
+    def record_step(self, bound: float, before: float, loss: float) -> None:
+        """The loss before and after a step."""
+        self.by_steps = MEMORY * self.by_steps + (1 - MEMORY) * _closed(before - bound, before - loss)
+
+
+def _closed(gap: float, gain: float) -> float:
+    return gain / gap if 0 < gap < np.inf else 0.0

@@ -1,0 +1,59 @@
+"""Improve the incumbent beside a proof: kicks, isometry pursuit, recombination, and kicks without end, in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import numpy as np
+
+from isopursuit._types import Indices
+from isopursuit.clock import Clock
+from isopursuit.search.driver import Stage, run_inner
+from isopursuit.search.incumbent import Incumbent
+from isopursuit.search.pool import Pool
+from isopursuit.search.stages.local import LocalSearch
+
+ENDLESS = 10**9  # kicks
+
+
+class Improver:
+    """Runs stages on an incumbent of its own, a step at a time: one descent of a local search, or a whole other stage.
+
+    `step` touches nothing outside, so it can run in a thread beside a proof.
+    """
+
+    def __init__(self, stages: Sequence[Stage], rng: np.random.Generator) -> None:
+        self.stages: list[Stage] = [*stages, LocalSearch(0, ENDLESS, rng, resume=True)]
+
+    def begin(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
+        """Start from what is known."""
+        self.own = Incumbent(pool.ideal, clock=clock, seen=incumbent.seen)
+        self.own.offer(incumbent.subset, incumbent.log_loss, incumbent.found_by)
+        self.best = self.own.subset, self.own.log_loss  # replaced as a whole, so that other threads can read it
+        self.steps = self._steps(pool, clock)
+
+    def offer(self, subset: Indices, log_loss: float) -> None:
+        """Go on from this subset, if it is better."""
+        self.own.offer(subset, log_loss, "proof")
+
+    def step(self) -> None:
+        """One step; `best` is the best subset then."""
+        next(self.steps, None)
+        self.best = self.own.subset, self.own.log_loss
+
+    def end(self, incumbent: Incumbent) -> None:
+        """What was found, for the incumbent."""
+        self.steps.close()
+        incumbent.offer(*self.best, "local search")
+        incumbent.evaluations += self.own.evaluations
+
+    def _steps(self, pool: Pool, clock: Clock) -> Generator[None]:
+        for stage in self.stages:
+            if not stage.applies(pool, self.own):
+                continue
+            if isinstance(stage, LocalSearch):
+                yield from stage.steps(pool, self.own, clock)
+            else:
+                run_inner([stage], pool, self.own, clock)
+                self.own.stop = None
+                yield
