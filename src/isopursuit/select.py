@@ -48,9 +48,8 @@ PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of
 # "auto": n P D² beyond which no proof is tried, if at most MANY_COLUMNS columns are picked, and if more are (guess)
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
-FIRST_SECONDS, FIRST_SHARE = 3.0, 0.3
+FIRST_SECONDS, FIRST_SHARE = 10.0, 0.3
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
-DESCENT_SHARE = 0.2  # of the time, for descents from other starts after an exchange search (guess)
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
@@ -216,8 +215,6 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return _exchanged(pool, options, clock, None, reason)
     if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
         return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
-    if n == 1 and k > MANY_COLUMNS:
-        return _many_columns(problem, pool, options, clock)
     short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
     report = _reporting(options, "exact")
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=report)
@@ -236,30 +233,6 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         found = exact(pool, replace(settings, start=best.indices), clock)
         return Outcome(found, method="exact", reason=f"a search of all columns went on, since {why}")
     return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
-
-
-def _many_columns(problem: Problem, pool: ArrayPool | SourcePool, options: _Options, clock: Clock) -> Outcome:
-    """Where a proof over all columns is unlikely: what `exchange_search` finds, proved among what the pursuit leaves if
-    that can be done.
-    """
-    reason = f"a proof of the best {problem.k} columns would take long"
-    found = _exchanged(pool, options, clock.reserve(DESCENT_SHARE * clock.remaining), None, reason)
-    if found.search.status in ("optimal", "gap", "interrupted"):
-        proved = "a short search of all columns ended with a proof"
-        return replace(found, notes=(), reason=EXACT_REASONS.get(found.search.status, proved))
-    # descents from several starts alone are sometimes better than one that is improved for long
-    bound, start = found.search.lower_bound, found.search.indices
-    effort = default_effort(pool, start, _reporting(options, "exchange", bound))
-    again = exchange(pool, replace(effort, kicks=0), clock)
-    if again.log_loss < found.search.log_loss:
-        found = replace(found, search=replace(again, status=found.search.status, lower_bound=bound))
-    if found.search.status == "precision":
-        return replace(found, reason=EXACT_REASONS["precision"])
-    pruned = _try_two_stage(problem, options, clock, found.search)
-    if isinstance(pruned, Outcome):
-        return pruned
-    why, best = pruned
-    return _because(replace(found, search=best), f"{reason}, and {why}", proof=True)
 
 
 def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | tuple[str, Search]:
@@ -302,15 +275,10 @@ def _exchanged(
     if found.status == "heuristic":
         known = found.lower_bound if bound is None else max(bound, found.lower_bound)
         found = replace(found, status="time" if clock.expired else "heuristic", lower_bound=known)
-    return _because(Outcome(found, method="exchange"), reason, proof=first is not None)
-
-
-def _because(outcome: Outcome, reason: str, *, proof: bool) -> Outcome:
-    """The outcome of an exchange search with the reason for it; `proof` says whether a longer search may prove it."""
     note = f"exchange search answered: {reason}."
-    if proof:
+    if first is not None:
         note += " method='exact' searches for a proof until the time limit."
-    return replace(outcome, notes=(note,), reason=reason)
+    return Outcome(found, method="exchange", notes=(note,), reason=reason)
 
 
 def _time_note(search: Search, time_limit: float | None) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ def quadratic_minorant(c: float, k: int, limit: float, square: float) -> Minoran
 
 
 def _tangent_minorant(centre: float, c: float, last: float, ratio: float) -> Minorant:
-    """The largest weight for this centre. h less its tangent grows on either side: ends of intervals bound it inside."""
+    """The largest weight for this centre. h less its tangent grows on either side, so ends of intervals bound it."""
     value, slope, near = eigenvalue_loss(centre, c), eigenvalue_slope(centre, c), 1e-4 / max(c, 1.0) ** 2
     weight = 0.99 * curvature(centre, c) / centre**2 / 2
     for sign, farthest in ((1, last - centre), (-1, centre - 1 / last)):

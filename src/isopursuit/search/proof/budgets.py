@@ -11,7 +11,7 @@ from isopursuit.search.proof._node import MOST_MISSING, Outcome
 
 BOUND_TESTS = 60_000  # tests of an enumeration that take as long as the bound of a node (measured: 0.2 ms and 3 ns)
 TRIAL_SHARE = 0.1  # of all work, for enumerations where others have mostly failed (guess)
-MOST_TESTS = int(__import__("os").environ.get("MT",2**21))
+MOST_TESTS = 2**20  # of one enumeration, so that the bound rises steadily: about 3 ms
 NO_LIMIT = 2**62
 MEMORY = 0.9  # share of what is known about gains that a round keeps (guess)
 HOPE = 0.01  # of the gap, that either side is expected to close in a round though it did not lately (guess)
