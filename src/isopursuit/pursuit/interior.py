@@ -222,7 +222,8 @@ def _newton_step(x: Array, k: int, now: PathPoint, z: Array) -> tuple[PathPoint 
 def _room(values: Array, direction: Array) -> float:
     """The longest step along the direction that leaves all values at least 0."""
     falling = direction < 0
-    return float((values[falling] / -direction[falling]).min()) if falling.any() else np.inf
+    with np.errstate(over="ignore"):  # of a direction that is nearly 0
+        return float((values[falling] / -direction[falling]).min()) if falling.any() else np.inf
 
 
 def _solve(A: Array, diagonal: Array, right: Array) -> Array:

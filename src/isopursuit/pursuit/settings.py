@@ -50,7 +50,7 @@ SPANNING = 1.25  # times D(D+1), twice the dimension of x xᵀ: from there on ra
 WIDE = 4  # times that number of columns from which a start from the longest ones pays (guess)
 WIDE_ROWS = 16  # rows below which the kernel solves any sample at once, so that it does not pay (guess)
 START_GAP = 1e-7  # the least gap to which the longest columns are solved, as if they were equally long (guess)
-LENGTH_SHARE = 0.03  # that gap relative to how much their lengths differ: the true gap is about a third of that (guess)
+LENGTH_SHARE = 0.01  # that gap relative to how much their lengths differ, which costs a gap of about a third (guess)
 SHORTEST = 1e-100  # columns shorter than this count as zero when they are divided by their length (derived)
 
 # ------------------------------------------------------------------------------------------------ sources

@@ -1,8 +1,8 @@
 """The best subset of all, with a proof, or how far from it the answer can be.
 
-The schedule is exchange search's (`search_stages`; over a source that is greedy and swap passes), and then the proof:
-`Prove`, or at many points `PointBounds` and `JointTree`. A small array is solved by brute force. Over a source the
-proof loads at most `memory` bytes of columns.
+A few descents, and then the proof (`Prove`) with a search for better subsets beside it (`Improver`). At many points,
+and over a source, exchange search's schedule (`search_stages`) comes first; the proof at many points is `PointBounds`
+and `JointTree`. A small array is solved by brute force. Over a source the proof loads at most `memory` bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ from isopursuit.search.settings import (
     JOINT_KICKS,
     JOINT_STARTS,
     QUICK_KICKS,
-    QUICK_STARTS,
     SHORT_PROOF_NODES,
     SOURCE_KICKS,
     SOURCE_STARTS,
@@ -102,9 +101,9 @@ def exact_search(
 ) -> Search:
     """The k columns of least isometry loss, proved.
 
-    It begins as `exchange_search` does. Then cuts exclude columns that no better subset contains, all subsets are shown
-    to miss targets that rise from k, and where that decides no more best-first branch and bound on a convex relaxation
-    of the loss does.
+    It begins with descents, as `exchange_search` does. Then cuts exclude columns that no better subset contains, all
+    subsets are shown to miss targets that rise from k, and where that decides no more best-first branch and bound on a
+    convex relaxation of the loss does. Beside branch and bound the search for better subsets goes on.
 
     At many points that share one selection pairs of columns are bounded first, and then the sets all of whose pairs can
     be in a better one: expect a proof for D up to 4, and a gap beyond. Over a source (`as_source`) passes exclude
@@ -197,7 +196,7 @@ def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
     if pool.X is None:
         nodes = short_proof_nodes(EXACT_PROOF_NODES, pool.k)
         return search_stages(pool, Effort(SOURCE_STARTS, SOURCE_KICKS, rng, nodes, settings.workers, settings.memory))
-    quick: list[Stage] = [FirstAnswers(), LocalSearch(QUICK_STARTS, QUICK_KICKS, rng)]
+    quick: list[Stage] = [FirstAnswers(), LocalSearch(EXACT_STARTS, QUICK_KICKS, rng)]
     if pool.points > 1:
         quick = search_stages(pool, Effort(JOINT_STARTS, JOINT_KICKS, rng, 0, settings.workers))
     return [*quick, _Retry(HARD_STARTS, HARD_KICKS, rng)]

@@ -34,7 +34,9 @@ def greedy_volume(X: Array, include: Sequence[int] | Indices, k: int, squares: A
     picked: list[int] = []
     for step in range(k):
         best = int(include[step]) if step < len(include) else int(left.argmax())
-        row = (X[:, best] @ X - rows[:step, best] @ rows[:step]) / np.sqrt(max(left[best], np.finfo(float).tiny))
+        row = X[:, best] @ X - rows[:step, best] @ rows[:step]
+        # a column in the span of those before it leaves nothing but rounding
+        row *= 1 / np.sqrt(left[best]) if left[best] > np.finfo(float).tiny else 0.0
         rows[step] = row
         left -= row**2
         picked.append(best)

@@ -232,6 +232,8 @@ class _Search:
             both: list[Future[Any]] = [*running, *beside]
             while wait(both, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
                 self._watch()
+                if self.stop is StopReason.INTERRUPTED:
+                    return  # the open nodes' bounds hold, and a step may take long
             before = self._lower_bound()
             for part, future in zip(parts, running, strict=True):
                 for (tree, node, _), outcome in zip(part, future.result(), strict=True):
@@ -267,7 +269,7 @@ class _Search:
         """Stop the threads; what is known stays valid."""
         self.kernel.stop()
         if self.threads is not None:
-            self.threads.shutdown(cancel_futures=True)
+            self.threads.shutdown(wait=self.stop is not StopReason.INTERRUPTED, cancel_futures=True)
 
     def proof(self) -> Proof:
         """What is known once the threads have returned."""

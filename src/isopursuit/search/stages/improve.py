@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class Improver:
 
     def end(self, incumbent: Incumbent) -> None:
         """What was found, for the incumbent."""
-        self.steps.close()
+        with suppress(ValueError):  # after an interrupt a step may still run
+            self.steps.close()
         incumbent.offer(*self.best, "local search")
         incumbent.evaluations += self.own.evaluations
 
