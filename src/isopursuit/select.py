@@ -49,6 +49,7 @@ PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 10.0, 0.3
+FIRST_NODES, CLOSED_SHARE = 1000, 0.05  # it ends after so many nodes if no larger share of them is closed (guess)
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
@@ -216,12 +217,14 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
         return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
     short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
-    report = _reporting(options, "exact")
+    report = _GivingUp(_reporting(options, "exact"), n)
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=report)
     try:
         first = exact(pool, settings, short)
     except RangeError:
         return _exchanged(pool, options, clock, None, "losses this large leave the range in which bounds are computed")
+    if report.gave_up:
+        first = replace(first, status="time")
     if first.status not in UNDECIDED:
         reason = EXACT_REASONS.get(first.status, "a search of all columns ended with a proof")
         return Outcome(first, method="exact", reason=reason)
@@ -230,9 +233,25 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return pruned
     why, best = pruned
     if n > 1:  # at many points an exact search also finds more than kicks do
-        found = exact(pool, replace(settings, start=best.indices), clock)
+        found = exact(pool, replace(settings, callback=report.callback, start=best.indices), clock)
         return Outcome(found, method="exact", reason=f"a search of all columns went on, since {why}")
     return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
+
+
+class _GivingUp:
+    """The callback, which also ends a search in whose tree hardly any node is closed: its proof would take long."""
+
+    def __init__(self, callback: Callback | None, points: int) -> None:
+        self.callback, self.points = callback, points
+        self.gave_up = False
+
+    def __call__(self, now: SearchProgress) -> bool | None:
+        if self.callback is not None and self.callback(now):
+            return True
+        # a node that is not closed leaves two, so the open ones are 1 − 2 × share of the bounded ones
+        hopeless = now.nodes >= FIRST_NODES and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
+        self.gave_up = self.gave_up or (hopeless and self.points == 1)
+        return self.gave_up
 
 
 def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | tuple[str, Search]:
