@@ -290,7 +290,10 @@ def _exchanged(
 ) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds, and why it ran."""
     start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
-    found = exchange(pool, default_effort(pool, start, _reporting(options, "exchange", bound)), clock)
+    effort = default_effort(pool, start, _reporting(options, "exchange", bound))
+    if first is not None:  # a proof was tried
+        effort = replace(effort, proof_nodes=0, bound=False)
+    found = exchange(pool, effort, clock)
     if found.status == "heuristic":
         known = found.lower_bound if bound is None else max(bound, found.lower_bound)
         found = replace(found, status="time" if clock.expired else "heuristic", lower_bound=known)

@@ -55,9 +55,10 @@ from isopursuit.threads import on_one_blas_thread
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: starts and kicks of local searches, and nodes of short proofs; `prune` by isometry pursuit;
-    `bound` the loss over all columns at the end, if short proofs have not. `start` is a subset, in the caller's
-    numbers, that the answer is not to be worse than.
+    """How much is tried: starts and kicks of local searches, and nodes of short proofs, 0 for none.
+
+    `prune` by isometry pursuit; `bound` the loss over all columns at the end, if short proofs have not. `start` is a
+    subset, in the caller's numbers, that the answer is not to be worse than.
     """
 
     starts: int
@@ -220,12 +221,12 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     if kicks == 0:
         return [LocalSearch(starts, kicks, rng)]
     quick, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), _few(pool)
-    proof = Prove(effort.proof_nodes, effort.workers, short=True)
+    proof = [Prove(effort.proof_nodes, effort.workers, short=True)] if few and effort.proof_nodes else []
     return [
         FirstAnswers(),
         LocalSearch(*quick, rng, share=share),
-        *([replace(proof, share=FIRST_PROOF_SHARE)] if few else []),
-        *better_stages(pool, effort, [proof] if few else []),
+        *(replace(one, share=FIRST_PROOF_SHARE) for one in proof),
+        *better_stages(pool, effort, proof),
         *root,
     ]
 
@@ -234,7 +235,7 @@ def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> li
     """What follows the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     starts, kicks = max(effort.starts - QUICK_STARTS, 0), max(effort.kicks - QUICK_KICKS, 0)
-    among = TreeSearch(min(effort.proof_nodes, short_proof_nodes(SHORT_PROOF_NODES, pool.k)))
+    among = TreeSearch(short_proof_nodes(SHORT_PROOF_NODES, pool.k))
     return [
         *([PursuitPruned(effort.kicks // 3)] if effort.prune else []),
         LocalSearch(starts, kicks, effort.rng, share=share, resume=True),
