@@ -3,12 +3,21 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from isopursuit.loss.envelope import Relaxation, relax
 from isopursuit.loss.majorant import spread
-from isopursuit.loss.penalty import curvature, eigenvalue_loss, eigenvalue_slope
+from isopursuit.loss.penalty import (
+    curvature,
+    eigenvalue_loss,
+    eigenvalue_of_loss,
+    eigenvalue_slope,
+    quadratic_minorant,
+)
 from isopursuit.loss.subsets import isometry_loss
-from isopursuit.search.proof.tree import node_kernel
+from isopursuit.search.brute import brute_search
+from isopursuit.search.proof.budgets import NO_LIMIT
+from isopursuit.search.proof.tree import Limits, branch_and_bound, node_kernel
 
 EXPONENTS = [0.05, 0.1, 0.3, 0.5, 0.6, 0.62, 0.6203, 0.63, 0.8, 1.0, 1.5, 2.0, 3.16, 5.0, 10.0]
 PROBLEMS = [(2, 2.2, 8.0), (6, 9.0, 60.0), (13, 52.0, 400.0), (12, 433.0, 900.0), (4, 5.4e26, 300.0), (5, 1e100, 50.0)]
@@ -164,7 +173,8 @@ def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
         kernel = node_kernel(np.ascontiguousarray(X.T), k, c, incumbent)
         chosen = rng.choice(P, int(rng.integers(0, k)), replace=False).astype(np.int32)
         free = np.setdiff1d(np.arange(P, dtype=np.int32), chosen).astype(np.int32)
-        found = kernel.process(chosen, free, rng.random(len(free)).astype(np.float32), 1, 8, 0.05, 0)
+        budget = int(rng.choice([0, 300, NO_LIMIT]))  # no enumeration, one that is given up, a whole one
+        found = kernel.process(chosen, free, rng.random(len(free)).astype(np.float32), 1, 8, 0.05, budget)
         inside = np.array([np.isin(chosen, one).all() for one in subsets])
         better = inside & (losses < incumbent * (1 - 1e-8))
         if found.closed and better.any():
@@ -174,3 +184,29 @@ def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
             assert found.bound <= losses[better].min() * (1 + 1e-12)
             for i in np.flatnonzero(better):
                 assert np.isin(subsets[i], np.concatenate([chosen, found.candidates])).all()
+
+
+@pytest.mark.parametrize("c", [0.3, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize("excess", [1e-3, 0.1, 3.0, 100.0])
+def test_the_quadratic_minorant_is_below_the_penalty(c: float, excess: float) -> None:
+    """At every eigenvalue that a subset below the limit can have; its sum over a Gram matrix is one over pairs."""
+    k = 5
+    for square in (0.3, 1.0, 4.0):
+        minorant = quadratic_minorant(c, k, k + excess, square)
+        last = eigenvalue_of_loss(1 + excess, c)
+        for eigenvalue in np.geomspace(1 / last, last, 1001):
+            assert minorant.at(eigenvalue) <= eigenvalue_loss(eigenvalue, c) * (1 + 1e-14)
+        X = np.random.default_rng(0).normal(size=(k + 2, k))
+        G = X.T @ X
+        own, pairs = minorant.at(np.diag(G)).sum(), minorant.weight * (G**2 - np.diag(np.diag(G) ** 2)).sum()
+        np.testing.assert_allclose(own + pairs, minorant.at(np.linalg.eigvalsh(G)).sum(), rtol=1e-11)
+
+
+def test_a_tree_from_a_bad_start_finds_the_best_of_ill_conditioned_columns() -> None:
+    values = load_breast_cancer().data
+    X = ((values - values.mean(axis=0)) / values.std(axis=0)).T[:5, :40]
+    best = brute_search(X)
+    for seed in range(5):
+        start = np.random.default_rng(seed).choice(40, 5, replace=False)
+        proof = branch_and_bound(X, 1.0, start, Limits())
+        assert (proof.stop, proof.loss) == (None, pytest.approx(best.loss, rel=1e-9))

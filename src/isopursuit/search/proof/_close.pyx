@@ -13,7 +13,7 @@ det K on T is at most the product of K's diagonal (Hadamard). What passes all te
 Gamma is made anew for the columns chosen so far: its t is larger then.
 """
 
-from libc.math cimport INFINITY, exp, fmin
+from libc.math cimport INFINITY, exp, fmax, fmin
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -28,14 +28,16 @@ from isopursuit.search.proof._node_data cimport (
 cdef extern from *:
     """
     #define PIVOT_ERROR 1e-10
-    #define PAIR_ERROR 1e-12
+    #define PAIR_ERROR 1e-10
     #define LEAF_TESTS 5000
     #define REFINE_LEAVES 3
+    #define MOST_CANDIDATES 512
     """
     const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share, far above the rounding of eliminations
-    const double PAIR_ERROR   # of a sum of costs, relative to the loss
+    const double PAIR_ERROR   # of a sum of costs, relative to the loss: rounding is below 4e-14 times the columns
     const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf: 15 microseconds
     const long REFINE_LEAVES  # leaves that take as long as it does to make Gamma anew
+    const int MOST_CANDIDATES # for whole tables: 50 MB
 
 
 cdef struct Level:            # candidates for the columns that are still missing, in the order of the cut
@@ -47,17 +49,19 @@ cdef struct Level:            # candidates for the columns that are still missin
     double* factor            # (n) exp(split/kappa)
     double* own_gamma         # (n) diagonal of Gamma
     double* own_K             # (n) diagonal of K
-    double* gamma             # (n, n) above the diagonal
-    double* K                 # (n, n) above the diagonal
+    double* gamma             # (n, n) above the diagonal, or one row
+    double* K                 # (n, n) above the diagonal, or one row
 
 
 cdef struct Enumeration:
     Node* node
+    const Inertia* inertia
     int width                 # candidates of the node
+    bint whole                # tables are whole; where only two columns are missing, a row is made when it is needed
     int* index                # (width) their columns, in the order of the cut
     int* row                  # (width) their places in node.open
     int* chosen               # (m) the missing columns chosen so far, as places
-    double* pairs             # (width, width) 2 mu (x_p' x_q)^2, above the diagonal
+    double* pairs             # (width, width) 2 mu (x_p' x_q)^2, above the diagonal, or one row
     double* scratch           # to make Gamma anew
     double error              # of a pivot of K
     double* memory            # for the next level
@@ -101,10 +105,13 @@ cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
             G[a * size + b] = dot(rows + a * D, rows + b * D, D)
     if eigh(G, size, e, False) != 0:
         return -INFINITY
-    error = EIGENVALUE_ERROR * e[size - 1]
+    # of an inner product D eps times the lengths, so of the matrix size D eps times its trace at most
+    error = EIGENVALUE_ERROR * fmax(1.0, 2e-3 * size * D) * e[size - 1]
     for a in range(size):
+        if e[a] + error <= 0:
+            return -INFINITY
         if e[a] + error < 1:
-            total += h(e[a] + error, c) if e[a] + error > 0 else INFINITY
+            total += h(e[a] + error, c)
         else:
             total += h(e[a] - error, c) if e[a] - error > 1 else 1.0
     return total * (1 - 1e-13)
@@ -114,28 +121,34 @@ cdef bint close_node(Node* node, long budget) noexcept nogil:
     # True when every subset of the node that may be better was evaluated. The budget is a number of tests.
     cdef Candidates* open = &node.open
     cdef int D = node.D, n = open.n, m = node.m
-    cdef size_t square = <size_t> n * n, doubles = 2 * <size_t> n * D + n + D, refining
+    cdef size_t table = n, doubles = 2 * <size_t> n * D + n + D, refining
     cdef double* memory
     cdef Enumeration all
     cdef Inertia at
     cdef bint done = True
     if n < m or open.base + smallest(open.cut, n, m, node.small).sum >= limit_of(node):
         return True
+    all.whole = m > 2
+    if all.whole:
+        if n > MOST_CANDIDATES:
+            return False
+        table = <size_t> n * n
     refining = <size_t> (3 * (n + m) + D + 3) * D + 2 * n
-    memory = <double*> malloc((doubles + square + refining + m * (2 * square + 5 * n)) * sizeof(double)
+    memory = <double*> malloc((doubles + table + refining + m * (2 * table + 5 * n)) * sizeof(double)
                               + ((2 * <size_t> m + 3) * n + m) * sizeof(int))
     if memory == NULL:
         node.failed = True
         return False
-    at.signed, at.plain = memory, memory + n * D
-    at.diagonal, at.weights = memory + 2 * n * D, memory + 2 * n * D + n
+    at.signed, at.plain = memory, memory + <size_t> n * D
+    at.diagonal, at.weights = memory + 2 * <size_t> n * D, memory + 2 * <size_t> n * D + n
+    all.inertia = &at
     all.node, all.budget, all.leaves, all.groups = node, budget, 0, 0
-    all.pairs, all.scratch = memory + doubles, memory + doubles + square
+    all.pairs, all.scratch = memory + doubles, memory + doubles + table
     all.memory = all.scratch + refining
-    all.chosen = <int*> (all.memory + m * (2 * square + 5 * n))
+    all.chosen = <int*> (all.memory + m * (2 * table + 5 * n))
     all.integers = all.chosen + m
     if inertia(node, open, node.spectrum, node.vectors, &at):
-        done = enumerate_candidates(&all, &at)
+        done = enumerate_candidates(&all)
     node.tests = budget - all.budget + 1
     free(memory)
     return done
@@ -147,12 +160,14 @@ cdef void close_single(Node* node) noexcept nogil:
     try_leaf(node)
 
 
-cdef bint enumerate_candidates(Enumeration* all, const Inertia* at) noexcept nogil:
-    # The tables of the candidates that Gamma leaves, in the order of the cut; then the search
+cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
+    # The candidates that Gamma leaves, in the order of the cut, with their tables; then the search
     cdef Node* node = all.node
+    cdef const Inertia* at = all.inertia
     cdef Candidates* open = &node.open
-    cdef int D = node.D, k = node.k, n = 0, i, j, p, q
-    cdef double kappa = node.problem.loss.table[5 * node.row], along, needed = 0.0
+    cdef int D = node.D, k = node.k, n = 0, i
+    cdef double kappa = node.problem.loss.table[5 * node.row], needed = 0.0
+    cdef const double* x
     cdef int* order = all.integers
     cdef int* alive = order + open.n
     cdef Level first
@@ -171,21 +186,33 @@ cdef bint enumerate_candidates(Enumeration* all, const Inertia* at) noexcept nog
         all.index[i] = open.index[order[i]]
     take_level(all, &first, n)
     for i in range(n):
-        p = order[i]
-        first.place[i], first.cut[i], first.cost[i] = i, open.cut[p], pair_cost(node, open.X + p * D)
-        first.factor[i] = exp(open.split[p] / kappa) if kappa > 0 else 0.0
-        first.own_gamma[i] = at.diagonal[p] * (1 + PIVOT_ERROR)
-        first.own_K[i] = dot(open.X + p * D + k, open.X + p * D + k, D - k) + all.error
-        for j in range(i + 1, n):
-            q = order[j]
-            first.gamma[i * n + j] = dot(at.signed + p * D, at.plain + q * D, D)
-            first.K[i * n + j] = dot(open.X + p * D + k, open.X + q * D + k, D - k)
-            along = first.K[i * n + j] + dot(open.X + p * D, open.X + q * D, k)
-            all.pairs[i * n + j] = 2 * node.problem.pair_weight * along * along
+        x = open.X + <size_t> order[i] * D
+        first.place[i], first.cut[i], first.cost[i] = i, open.cut[order[i]], pair_cost(node, x)
+        first.factor[i] = exp(open.split[order[i]] / kappa) if kappa > 0 else 0.0
+        first.own_gamma[i] = at.diagonal[order[i]] * (1 + PIVOT_ERROR)
+        first.own_K[i] = dot(x + k, x + k, D - k) + all.error
+        if all.whole:
+            make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
     if kappa > 0:
         needed = exp((open.split_base - limit_of(node)) / kappa) * (1 - 1e-9)
         needed = needed if needed > 1e-280 else 0.0  # a number close to the least has too few digits
     return complete(all, &first, open.base, chosen_cost(node), needed, node.m)
+
+
+cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pairs) noexcept nogil:
+    # The i-th candidate beside those after it
+    cdef Node* node = all.node
+    cdef int D = node.D, k = node.k, j
+    cdef const double* x = node.open.X + <size_t> all.row[i] * D
+    cdef const double* signed = all.inertia.signed + <size_t> all.row[i] * D
+    cdef const double* y
+    cdef double along
+    for j in range(i + 1, all.width):
+        y = node.open.X + <size_t> all.row[j] * D
+        gamma[j] = dot(signed, all.inertia.plain + <size_t> all.row[j] * D, D)
+        K[j] = dot(x + k, y + k, D - k)
+        along = K[j] + dot(x, y, k)
+        pairs[j] = 2 * node.problem.pair_weight * along * along
 
 
 cdef inline double own_cost(const Problem* problem, double square) noexcept nogil:
@@ -220,8 +247,8 @@ cdef void take_level(Enumeration* all, Level* level, int n) noexcept nogil:
     level.n, level.source, level.place = n, all.integers, all.integers + n
     level.cut, level.cost, level.factor = all.memory, all.memory + n, all.memory + 2 * n
     level.own_gamma, level.own_K, level.gamma = all.memory + 3 * n, all.memory + 4 * n, all.memory + 5 * n
-    level.K = level.gamma + <size_t> n * n
-    all.memory = level.K + <size_t> n * n
+    level.K = level.gamma + (<size_t> n * n if all.whole else n)
+    all.memory = level.K + (<size_t> n * n if all.whole else n)
     all.integers += 2 * n
 
 
@@ -254,6 +281,8 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
         if node.problem.stop[0] or all.budget < 0:
             return False
         need = needed * at.factor[i] / at.own_K[i]
+        if not all.whole:
+            make_row(all, i, at.gamma, at.K, all.pairs)
         take_level(all, &below, at.n - i - 1)
         all.budget -= at.n - i
         keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + PAIR_ERROR) - spent - at.cost[i])
@@ -313,9 +342,9 @@ cdef void keep_partners(Enumeration* all, const Level* at, Level* below, int i, 
                         double cost_left) noexcept nogil:
     # The candidates after the i-th that go with it
     cdef int n = at.n, j, count = 0
-    cdef const double* gamma = at.gamma + <size_t> i * n
-    cdef const double* K = at.K + <size_t> i * n
-    cdef const double* pairs = all.pairs + <size_t> at.place[i] * all.width
+    cdef const double* gamma = at.gamma + (<size_t> i * n if all.whole else 0)
+    cdef const double* K = at.K + (<size_t> i * n if all.whole else 0)
+    cdef const double* pairs = all.pairs + (<size_t> at.place[i] * all.width if all.whole else 0)
     cdef double g, cost
     for j in range(i + 1, n):
         if at.cut[j] >= cut_left:
