@@ -49,7 +49,8 @@ PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
 # seconds, and share of the time, of the exact search that "auto" begins with (guess)
 FIRST_SECONDS, FIRST_SHARE = 10.0, 0.3
-FIRST_NODES, CLOSED_SHARE = 1000, 0.05  # it ends after so many nodes if no larger share of them is closed (guess)
+FIRST_NODES, CLOSED_SHARE = 1000, 0.05  # it ends after so many nodes if no larger share of them is closed (guess),
+MANY_SECONDS = 1.0  # or after so many seconds, where more than MANY_COLUMNS are picked (guess)
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
 TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
@@ -217,7 +218,7 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
         return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
     short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
-    report = _GivingUp(_reporting(options, "exact"), n)
+    report = _GivingUp(_reporting(options, "exact"), n, FIRST_SECONDS if k <= MANY_COLUMNS else MANY_SECONDS)
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=report)
     try:
         first = exact(pool, settings, short)
@@ -241,15 +242,16 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
 class _GivingUp:
     """The callback, which also ends a search in whose tree hardly any node is closed: its proof would take long."""
 
-    def __init__(self, callback: Callback | None, points: int) -> None:
-        self.callback, self.points = callback, points
+    def __init__(self, callback: Callback | None, points: int, seconds: float) -> None:
+        self.callback, self.points, self.seconds = callback, points, seconds
         self.gave_up = False
 
     def __call__(self, now: SearchProgress) -> bool | None:
         if self.callback is not None and self.callback(now):
             return True
         # a node that is not closed leaves two, so the open ones are 1 − 2 × share of the bounded ones
-        hopeless = now.nodes >= FIRST_NODES and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
+        enough = now.nodes >= FIRST_NODES or now.seconds >= self.seconds
+        hopeless = enough and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
         self.gave_up = self.gave_up or (hopeless and self.points == 1)
         return self.gave_up
 
