@@ -107,10 +107,10 @@ def select(
     c : float
         The paper's exponent.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
-        "auto" chooses: "exact" if that proves the best of all columns within a few seconds (not tried for more than 12
-        of one matrix, where it rarely does); else "two-stage" if that ends with a proof and the pursuit leaves the best
-        subset known; else, or where X is large, "exchange", with the bound that is known (at many points "exact" goes
-        on). The answer says which ran (`Selection.method`) and why (`Selection.reason`).
+        "auto" chooses: "exact" if that proves the best of all columns within ten seconds (it is given up earlier where
+        its tree only grows); else "two-stage" if that ends with a proof and the pursuit leaves the best subset known;
+        else, or where X is large, "exchange", with the bound that is known (at many points "exact" goes on). The answer
+        says which ran (`Selection.method`) and why (`Selection.reason`).
         "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
         found and proved. Orthonormal columns present in X are always in that set, and returned if the search finishes.
         Where the pursuit can hardly prune (k far below D, columns of one length) exchange search answers.

@@ -106,8 +106,8 @@ def exact_search(
     convex relaxation of the loss does. Beside branch and bound the search for better subsets goes on.
 
     At many points that share one selection pairs of columns are bounded first, and then the sets all of whose pairs can
-    be in a better one: expect a proof for D up to 4, and a gap beyond. Over a source (`as_source`) passes exclude
-    columns, and what is left is searched in memory; where that is too much the status is "memory".
+    be in a better one: expect a proof for D up to 3, often for 4, and a gap beyond. Over a source (`as_source`) passes
+    exclude columns, and what is left is searched in memory; where that is too much the status is "memory".
 
     Parameters
     ----------
