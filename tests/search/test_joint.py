@@ -13,7 +13,7 @@ import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.loss.penalty import eigenvalue_of_loss, log_penalty
 from isopursuit.search._joint import JointKernel
-from isopursuit.search.proof.shares import penalty_table
+from isopursuit.search.proof.point_shares import penalty_table
 
 seeds = st.integers(0, 2**32 - 1)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")

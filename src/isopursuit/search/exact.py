@@ -19,7 +19,7 @@ from isopursuit._types import AggregateOption, Indices, Label, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT
+from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, to_loss
 from isopursuit.parameters import as_exponent, as_gap
 from isopursuit.progress import shown
 from isopursuit.pursuit.settings import MEMORY
@@ -42,7 +42,6 @@ from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.settings import (
     EXACT_KICKS,
-    EXACT_PROOF_NODES,
     EXACT_STARTS,
     FEW_SUBSETS,
     HARD_KICKS,
@@ -50,11 +49,9 @@ from isopursuit.search.settings import (
     JOINT_KICKS,
     JOINT_STARTS,
     QUICK_KICKS,
-    SHORT_PROOF_NODES,
     SOURCE_KICKS,
     SOURCE_STARTS,
     START_SHARE,
-    short_proof_nodes,
 )
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.first import FirstAnswers
@@ -185,6 +182,9 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
         if not objective.resolves(pool.at_points(incumbent.subset)):
             incumbent.stop = StopReason.PRECISION
     run(_proof_stages(pool, settings), pool, incumbent, clock)
+    subset = pool.at_points(incumbent.subset)
+    if incumbent.closed and not objective.resolves(subset):  # it may have been found beside the proof
+        incumbent.least = min(incumbent.least, to_loss(objective.least_score(subset)))
     with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
         incumbent.report(at_once=True)
     return pool.answer(incumbent.found(), objective, "exact")
@@ -194,8 +194,7 @@ def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
     """The search for a good subset before the proof: short for one array, where more follows beside the proof."""
     rng = np.random.default_rng(0)
     if pool.X is None:
-        nodes = short_proof_nodes(EXACT_PROOF_NODES, pool.k)
-        return search_stages(pool, Effort(SOURCE_STARTS, SOURCE_KICKS, rng, nodes, settings.workers, settings.memory))
+        return search_stages(pool, Effort(SOURCE_STARTS, SOURCE_KICKS, rng, 0, settings.workers, settings.memory))
     quick: list[Stage] = [FirstAnswers(), LocalSearch(EXACT_STARTS, QUICK_KICKS, rng)]
     if pool.points > 1:
         quick = search_stages(pool, Effort(JOINT_STARTS, JOINT_KICKS, rng, 0, settings.workers))
@@ -206,8 +205,8 @@ def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
     """The proof: of one matrix, or of many points."""
     improver = None
     if isinstance(pool, ArrayPool):
-        nodes, rng = short_proof_nodes(SHORT_PROOF_NODES, pool.k), np.random.default_rng(1)
-        effort = Effort(EXACT_STARTS, EXACT_KICKS, rng, nodes, prune=settings.prune)
+        rng = np.random.default_rng(1)
+        effort = Effort(EXACT_STARTS, EXACT_KICKS, rng, 0, prune=settings.prune)
         improver = Improver(better_stages(pool, effort), rng)
     return [
         Prove(settings.node_limit, settings.workers, settings.memory, improver=improver),

@@ -45,7 +45,11 @@ class Objective:
         if self.least is None:
             return True
         score = float(self.total(subset[None])[0])
-        return score < np.inf and score - float(self.add(self.least(subset))) <= STATED
+        return score < np.inf and score - self.least_score(subset) <= STATED
+
+    def least_score(self, subset: Array) -> float:
+        """The least that the score of a subset (n, D, k) can be, given its rounding."""
+        return -np.inf if self.least is None else float(self.add(self.least(subset)))
 
 
 def as_objective(objective: str | Callable[[Array], float], c: float = 1.0, aggregate: Aggregate = SUM) -> Objective:

@@ -31,7 +31,6 @@ JOINT_STARTS, JOINT_KICKS = 3, 4  # the same at many points, where a descent tak
 JOINT_PROOF_NODES = 50_000  # pairs in a short proof at many points: takes less than the kicks that follow (guess)
 HARD_STARTS, HARD_KICKS = 8, 60  # if that found no subset whose loss can be bounded (guess)
 SHORT_PROOF_NODES = 2_000  # nodes of a short proof, for D ≤ 10 (kept)
-EXACT_PROOF_NODES = 10_000  # the same in the exact search (kept)
 FEW_SUBSETS = 2_000  # up to so many subsets are evaluated faster than a search is set up (kept)
 SHORT_PROOF_WORK = 500_000  # P D² up to which short proofs and exchanges of pairs pay (kept)
 PURSUIT_WORK, PURSUIT_ROWS = 10_000_000, 32  # P D² and D up to which isometry pursuit gives a start too (kept)

@@ -13,7 +13,7 @@ BOUND_TESTS = 60_000  # tests of an enumeration that take as long as the bound o
 TRIAL_SHARE = 0.1  # of all work, for enumerations where others have mostly failed (guess)
 MOST_TESTS = 2**20  # of one enumeration, so that the bound rises steadily: about 3 ms
 NO_LIMIT = 2**62
-MEMORY = 0.9  # share of what is known about gains that a round keeps (guess)
+KEPT = 0.9  # share of what is known about gains that a round keeps (guess)
 HOPE = 0.01  # of the gap, that either side is expected to close in a round though it did not lately (guess)
 
 
@@ -88,11 +88,11 @@ class Contest:
 
     def record_round(self, before: float, bound: float, loss: float) -> None:
         """The bound before and after a round of nodes."""
-        self.by_bound = MEMORY * self.by_bound + (1 - MEMORY) * _closed(loss - before, bound - before)
+        self.by_bound = KEPT * self.by_bound + (1 - KEPT) * _closed(loss - before, bound - before)
 
     def record_step(self, bound: float, before: float, loss: float) -> None:
         """The loss before and after a step."""
-        self.by_steps = MEMORY * self.by_steps + (1 - MEMORY) * _closed(before - bound, before - loss)
+        self.by_steps = KEPT * self.by_steps + (1 - KEPT) * _closed(before - bound, before - loss)
 
 
 def _closed(gap: float, gain: float) -> float:

@@ -32,7 +32,7 @@ from isopursuit.search._joint import JointKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof._cliques import CliqueSearch, JointProblem
-from isopursuit.search.proof.shares import Shares, off_included, penalty_table
+from isopursuit.search.proof.point_shares import Shares, off_included, penalty_table
 from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import swap_descent, swap_kernel
 

@@ -47,6 +47,7 @@ class Improver:
         with suppress(ValueError):  # after an interrupt a step may still run
             self.steps.close()
         incumbent.offer(*self.best, "local search")
+        incumbent.least = min(incumbent.least, self.own.least)
         incumbent.evaluations += self.own.evaluations
 
     def _steps(self, pool: Pool, clock: Clock) -> Generator[None]:
