@@ -41,8 +41,8 @@ def draw_sign(ax):
 def draw():
     """Write geometry.svg."""
     with picture(FOLDER / "geometry.svg", 7, 2.8, columns=3) as (left, middle, right):
-        draw_curve(left, loss_of_length, np.geomspace(0.36, 2.8, 200), MARKED_LENGTHS, "loss by length", "length of one")
-        draw_curve(middle, loss_of_angle, np.linspace(15, 165, 200), MARKED_ANGLES, "loss by angle", "angle in degrees")
+        draw_curve(left, loss_of_length, np.geomspace(0.36, 2.8, 200), MARKED_LENGTHS, "loss by length", "length")
+        draw_curve(middle, loss_of_angle, np.linspace(15, 165, 200), MARKED_ANGLES, "loss by angle", "degrees")
         left.set(xscale="log")
         left.set_xticks([0.5, 1, 2], ["1/2", "1", "2"])
         left.minorticks_off()

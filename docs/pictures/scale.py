@@ -7,7 +7,7 @@ import isopursuit as ip
 from isopursuit.datasets import load_wine
 
 PICKED_ROWS = 6
-UNITS = {'unit=None: lengths as given': None, 'unit="median"': "median", 'unit="each": angles alone': "each"}
+UNITS = {"unit=None: lengths as given": None, 'unit="median"': "median", 'unit="each": angles alone': "each"}
 
 
 def draw_lengths(ax, X, strips):
