@@ -72,7 +72,7 @@ class Contest:
 
     A gain is the share of the gap between the bound and the loss that is closed. Steps are taken in the proportion of
     the gains that are expected: of rounds, what they gained lately; of steps, the same and HOPE / (1 + n) after n steps
-    without a gain, by Laplace's rule of succession. So steps never stop, and where the bound hardly rises they are many.
+    without a gain, by Laplace's rule of succession. So steps never stop, and are many where the bound hardly rises.
     """
 
     def __init__(self) -> None:
