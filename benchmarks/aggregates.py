@@ -109,7 +109,7 @@ def draw(counts):
                 for name, colour in colours.items():
                     style = "--" if name == "0.8" else "-"
                     ax.plot(noises, counts[manifold][kind, name], style, color=colour, marker=".", label=name)
-                ax.set(title=f"{manifold}, tangent spaces {KINDS[kind]}", ylim=(-1, SYNTHETIC_DRAWS + 1))
+                ax.set(title=f"{manifold}, {KINDS[kind]}", ylim=(-1, SYNTHETIC_DRAWS + 1))
             column[-1].set_xlabel("noise")
         for ax in axes[:, 0]:
             ax.set(ylabel="found", yticks=range(0, SYNTHETIC_DRAWS + 1, 5))
