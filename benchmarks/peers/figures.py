@@ -1,5 +1,6 @@
 """The three pictures of the verdict."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from .record import Record, Row
 
 SHOWN = ("exact", "exchange", "two-stage", "greedy (the paper's)", "pivoted QR", "maxvol", "CUR", "FPS",
          "DPP, greedy", "MMR", "k-DPP", "facility location", "MultiTaskLasso", "SCS")  # fmt: skip
+COLOURS = 6  # of peers; the next ones have another marker
 HIGHEST = 1e4  # times the best; beyond that only a mark at the edge is drawn
 
 
@@ -17,16 +19,19 @@ def draw(record: Record, folder: Path) -> None:
     """Save time.svg, k.svg and columns.svg; the same record gives the same bytes."""
     from matplotlib import pyplot, rc_context
 
+    sys.path.append(str(Path(__file__).parents[2] / "docs" / "pictures"))
+    from style import SETTINGS
+
     folder.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": "isopursuit", "svg.fonttype": "none", "font.size": 9}):
+    with rc_context(SETTINGS):
         for kind, make in (("time", quality_against_time), ("k", quality_against_k), ("columns", time_against_columns)):
             figure = make(record, pyplot)
-            figure.savefig(folder / f"{kind}.svg", metadata={"Date": None}, bbox_inches="tight")
+            figure.savefig(folder / f"{kind}.svg", metadata={"Date": None}, bbox_inches="tight", transparent=True)
             pyplot.close(figure)
 
 
 def quality_against_time(record: Record, pyplot):
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+    figure, panels = pyplot.subplots(2, figsize=(7, 8), layout="constrained")
     for axes, scaling in zip(panels, ("raw", "unit"), strict=True):
         for method in METHODS:
             rows = [row for row in _answered(record, method) if row.scaling == scaling]
@@ -34,14 +39,14 @@ def quality_against_time(record: Record, pyplot):
                 x = float(np.median([row.seconds for row in rows]))
                 y = min(float(np.median(_ratios(record, rows))), HIGHEST)
                 axes.plot(x, y, "s" if method in OURS else "o", color=_color(method))
-                axes.annotate(method, (x, y), (3, 3), textcoords="offset points", fontsize=7)
-        axes.set(xscale="log", yscale="log", xlabel="seconds, median", title=f"{scaling} columns")
-    panels[0].set_ylabel(f"l_1, times the best known (at most {HIGHEST:g} is drawn)")
+                axes.annotate(method, (x, y), (3, 3), textcoords="offset points", fontsize=8, rotation=35)
+        axes.set(xscale="log", yscale="log", ylabel="l_1, times the best known", title=f"{scaling} columns")
+    panels[-1].set_xlabel("seconds, median")
     return figure
 
 
 def quality_against_k(record: Record, pyplot):
-    figure, panels = pyplot.subplots(1, 3, figsize=(12, 4), sharey=True)
+    figure, panels = pyplot.subplots(3, figsize=(6, 9), layout="constrained")
     for axes, data in zip(panels, ("breast cancer", "digits", "tokens"), strict=True):
         whole = max((row.P for row in record.rows if row.data == data), default=0)
         for method in SHOWN:
@@ -50,14 +55,16 @@ def quality_against_k(record: Record, pyplot):
                 rows.sort(key=lambda row: row.k)
                 y = np.minimum(_ratios(record, rows), HIGHEST)
                 axes.plot([row.k for row in rows], y, _style(method), color=_color(method), label=method, markersize=4)
-        axes.set(xscale="log", yscale="log", xlabel="k", title=f"{data}, unit columns")
-    panels[0].set_ylabel("l_1, times the best known")
+        axes.set(xscale="log", yscale="log", ylabel="l_1, times the best known", title=f"{data}, unit columns")
+        axes.xaxis.minorticks_off()
+        axes.set_xticks(sizes := sorted({row.k for row in record.rows if row.data == data}), map(str, sizes))
+    panels[-1].set_xlabel("k")
     _legend(figure, panels)
     return figure
 
 
 def time_against_columns(record: Record, pyplot):
-    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    figure, axes = pyplot.subplots(figsize=(6, 5.5), layout="constrained")
     for method in SHOWN:
         rows = [row for row in _answered(record, method) if (row.data, row.k, row.scaling) == ("tokens", 16, "unit")]
         if rows:
@@ -81,15 +88,20 @@ def _ratios(record: Record, rows: Iterable[Row]) -> list[float]:
 
 
 def _style(method: str) -> str:
-    return "s-" if method in OURS else "o:"
+    return "s-" if method in OURS else "o^"[_rank(method) // COLOURS] + ":"
 
 
 def _color(method: str) -> str:
-    return f"C{OURS.index(method)}" if method in OURS else f"C{4 + list(METHODS).index(method) % 6}"
+    return f"C{OURS.index(method)}" if method in OURS else f"C{4 + _rank(method) % COLOURS}"
+
+
+def _rank(method: str) -> int:
+    """The place of a peer among those that are shown, or among all methods."""
+    return SHOWN.index(method) - len(OURS) if method in SHOWN else list(METHODS).index(method) % COLOURS
 
 
 def _legend(figure, panels) -> None:
     known = {}
     for axes in panels:
         known.update(dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)))
-    figure.legend(known.values(), known.keys(), loc="center left", bbox_to_anchor=(0.92, 0.5), fontsize=7)
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=3, fontsize=9)
