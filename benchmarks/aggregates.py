@@ -34,7 +34,7 @@ SYNTHETIC = {
     "swiss roll": (swiss_roll, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2)),
     "flat torus": (clifford_torus, (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)),
 }
-TABLE_STEP = 2  # the table has every second noise; the picture has all
+TABLE_STEP = 3  # the table has every third noise; the picture has all
 SYNTHETIC_DRAWS, MOLECULE_DRAWS = 20, 10
 SYNTHETIC_SIZE, SYNTHETIC_NEIGHBOURS = 2000, 60
 NEIGHBOURS = (100, 300, 1000)  # of the molecules' frames
@@ -169,14 +169,14 @@ def table(heads, rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write(tables, page=PAGE, script="benchmarks/aggregates.py"):
+def write(tables):
     """Write each table between its marks on the page."""
-    text = page.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     for name, block in tables.items():
-        marks = f"<!-- {name}: written by `python {script}` -->", f"<!-- /{name} -->"
+        marks = f"<!-- {name}: written by `python benchmarks/aggregates.py` -->", f"<!-- /{name} -->"
         pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
         text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
-    page.write_text(text, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def main():

@@ -2,15 +2,15 @@
 
     python benchmarks/peptide.py
 
-Writes a table of docs/explanation/aggregates.md: what two-stage and exact pick for 100 frames together, from the
-torsions along bonds and from all torsions. Prints how often both pick the same bonds among the 1,260 torsions of the
-heavy atoms. It takes about three minutes of processor time.
+Prints two tables: what two-stage and exact pick for 100 frames together, from the torsions along bonds and from all
+torsions; and how often both pick the same bonds among the 1,260 torsions of the heavy atoms. It takes about three
+minutes of processor time.
 """
 
 import time
 
 import numpy as np
-from aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text, table, write
+from aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text, table
 
 import isopursuit as ip
 from isopursuit.manifold.alanine import load_alanine_dipeptide
@@ -20,7 +20,7 @@ from isopursuit.manifold.molecules import torsion_matrices, turning_rates
 AGGREGATE = "trimmed"
 METHODS = ("two-stage", "exact")
 TIME_LIMIT = 120.0  # seconds for each answer; none takes so long
-USUAL_NEIGHBOURS = 300  # of the page's table
+USUAL_NEIGHBOURS = 300  # of the first table
 CASES = (
     ("heavy", "bonds", 2),
     ("heavy", "bonds", 3),
@@ -69,7 +69,7 @@ def answers(trajectory, found):
 
 
 def case_rows():
-    """Rows of the table: one draw of frames."""
+    """Rows of the first table: one draw of frames."""
     for atoms, dictionary, D in CASES:
         trajectory = load_alanine_dipeptide().select(atoms)
         found, _ = matrices_of(trajectory, dictionary, D, USUAL_NEIGHBOURS, 0)
@@ -87,7 +87,7 @@ def case_rows():
 
 
 def agreement_rows():
-    """Rows of the printed table: all torsions of the heavy atoms at D = 2."""
+    """Rows of the second table: all torsions of the heavy atoms at D = 2."""
     trajectory = load_alanine_dipeptide().select("heavy")
     textbook = ["ALA:CA–C", "ALA:N–CA"]
     for neighbours in NEIGHBOURS:
@@ -109,7 +109,7 @@ def agreement_rows():
 
 def main():
     heads = ["atoms", "torsions", "D", "changed by", *(f"loss, {method}" for method in METHODS)]
-    write({"peptide": table(heads, list(case_rows()))}, script="benchmarks/peptide.py")
+    print(table(heads, list(case_rows())), end="\n\n", flush=True)
     agreed = ["neighbours", "φ and ψ by two-stage", "φ and ψ by exact", "both agree", "both agree by rate alone"]
     longest = [f"{method}, longest (s)" for method in METHODS]
     print(table([*agreed, *longest], list(agreement_rows())))
