@@ -1,6 +1,6 @@
 """How often the known coordinates are found, by how the losses at many points become one number.
 
-    python benchmarks/aggregates.py
+    python -m benchmarks.aggregates
 
 Writes the tables and the picture of docs/explanation/aggregates.md: swiss roll and torus by noise, and molecules; with
 tangent spaces as estimated, and with 5 % of them replaced by random ones. The script evaluates every subset at every
@@ -9,12 +9,12 @@ point, so the results depend on no search. It needs matplotlib and about four mi
 
 import dataclasses
 import re
-import sys
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+from docs.pictures.style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
 from isopursuit.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
@@ -99,9 +99,6 @@ def synthetic_table(counts):
 
 def draw(counts):
     """Write docs/pictures/aggregates.svg: how often the coordinates are found, by noise."""
-    sys.path.append(str(DOCS / "pictures"))
-    from style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
-
     colours = dict(zip(AGGREGATES, (ORANGE, GREEN, BLUE, GREY), strict=True))
     with picture(FOLDER / "aggregates.svg", 7, 4.6, rows=2, columns=2, sharey=True) as axes:
         for column, (manifold, (_, noises)) in zip(axes.T, SYNTHETIC.items(), strict=True):
@@ -173,7 +170,7 @@ def write(tables):
     """Write each table between its marks on the page."""
     text = PAGE.read_text(encoding="utf-8")
     for name, block in tables.items():
-        marks = f"<!-- {name}: written by `python benchmarks/aggregates.py` -->", f"<!-- /{name} -->"
+        marks = f"<!-- {name}: written by `python -m benchmarks.aggregates` -->", f"<!-- /{name} -->"
         pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
         text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
     PAGE.write_text(text, encoding="utf-8")

@@ -1,23 +1,18 @@
 """The picture of docs/howto/dimension.md: evidence for the dimension of ethanol's manifold of shapes.
 
-    python benchmarks/dimension.py
+    python -m benchmarks.dimension
 
 Writes docs/pictures/dimension.svg. It needs matplotlib and takes about ten seconds.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
+from docs.pictures.style import FOLDER, picture
 from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.shapes import shapes
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.plots import plot_dimension, plot_spectra
-
-sys.path.append(str(Path(__file__).parents[1] / "docs" / "pictures"))
-from style import FOLDER, picture
 
 
 def main():

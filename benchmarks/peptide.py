@@ -1,6 +1,6 @@
 """Alanine dipeptide: losses, and the bonds whose turning changes what is picked.
 
-    python benchmarks/peptide.py
+    python -m benchmarks.peptide
 
 Prints two tables: what two-stage and exact pick for 100 frames together, from the torsions along bonds and from all
 torsions; and how often both pick the same bonds among the 1,260 torsions of the heavy atoms. It takes about three
@@ -10,9 +10,9 @@ minutes of processor time.
 import time
 
 import numpy as np
-from aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text, table
 
 import isopursuit as ip
+from benchmarks.aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text, table
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.internal import bond_torsions, rotatable_bonds, torsion_values
 from isopursuit.manifold.molecules import torsion_matrices, turning_rates
