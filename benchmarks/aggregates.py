@@ -8,12 +8,12 @@ point, so the results depend on no search. It needs matplotlib and about four mi
 """
 
 import dataclasses
-import re
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
 from isopursuit.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
@@ -160,29 +160,13 @@ def molecule_tables():
     return rows
 
 
-def table(heads, rows):
-    """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def write(tables):
-    """Write each table between its marks on the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    for name, block in tables.items():
-        marks = f"<!-- {name}: written by `python -m benchmarks.aggregates` -->", f"<!-- /{name} -->"
-        pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
-        text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
-    PAGE.write_text(text, encoding="utf-8")
-
-
 def main():
     counts = {manifold: found_counts(*options) for manifold, options in SYNTHETIC.items()}
     draw(counts)
     heads = ["molecule", "tangent spaces", *(f"`{name}`" for name in AGGREGATES)]
     made = {"synthetic": synthetic_table(counts), "molecules": table(heads, molecule_tables())}
     print(*made.values(), sep="\n\n")
-    write(made)
+    write(made, PAGE, "python -m benchmarks.aggregates")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import time
 import numpy as np
 
 import isopursuit as ip
-from benchmarks.aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text, table
+from benchmarks.aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text
+from benchmarks.pages import table
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.internal import bond_torsions, rotatable_bonds, torsion_values
 from isopursuit.manifold.molecules import torsion_matrices, turning_rates
