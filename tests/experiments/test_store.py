@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -196,6 +197,8 @@ def test_the_account_is_written_from_the_store_alone_and_always_the_same(tmp_pat
 
 @pytest.mark.long
 def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
+    (tmp_path / "reproduction").mkdir()
+    shutil.copy(DOCS / "reproduction" / "concordance.md", tmp_path / "reproduction")
     with Store(DOCS / "reproduction.sqlite") as store:
         assert account(store, tmp_path) == (DOCS / "reproduction.md").read_text(encoding="utf-8")
         table = next(iter(all_tables(store.records())))

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,8 +84,17 @@ def _random(X: Array, task: Task) -> Record:
     return Record(loss=to_loss(middle), log_loss=middle, support=size, draws=tuple(losses), status="heuristic")
 
 
-def conic(X: Array, **options: object) -> tuple[float, Array]:
-    """The paper's way: multitask basis pursuit as a cone program for CVXPY. Returns the objective and B (P, D)."""
+class Conic(NamedTuple):
+    """What CVXPY's solver returned: the objective, B (P, D), whether it reached its tolerance, its iterations."""
+
+    objective: float
+    B: Array
+    converged: bool
+    iterations: int
+
+
+def conic(X: Array, **options: object) -> Conic:
+    """Solve multitask basis pursuit as the paper does: as a cone program with CVXPY."""
     cp = optional("cvxpy", "reproduce", "The comparison with SCS")
     D, P = X.shape
     B = cp.Variable((P, D))
@@ -93,13 +102,14 @@ def conic(X: Array, **options: object) -> tuple[float, Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(**options)
-    return float(problem.value), np.asarray(B.value)
+    converged, iterations = problem.status == "optimal", int(problem.solver_stats.num_iters)
+    return Conic(float(problem.value), np.asarray(B.value), converged, iterations)
 
 
 def _scs(X: Array, task: Task) -> Record:
-    objective, B = conic(symmetric_normalize(X, task.c), solver="SCS", eps=SCS_EPS)
-    lengths = np.linalg.norm(B, axis=1)
-    return Record(primal=objective, support=int((lengths > USED * lengths.max()).sum()), status="no certificate")
+    found = conic(symmetric_normalize(X, task.c), solver="SCS", eps=SCS_EPS)
+    lengths = np.linalg.norm(found.B, axis=1)
+    return Record(primal=found.objective, support=int((lengths > USED * lengths.max()).sum()), status="no certificate")
 
 
 METHODS: dict[str, Callable[[Array, Task], Record]] = {
