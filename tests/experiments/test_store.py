@@ -118,7 +118,7 @@ def test_rows_of_a_store_that_cannot_grow_are_said_to_be_safe_and_are(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         store.add(TASK, Record(loss=1.0))
         store.database.execute("PRAGMA query_only = 1")
-        with pytest.raises(StoreError, match="Rows saved before are safe"):
+        with pytest.raises(StoreError, match="The rows that were saved are safe"):
             store.add(TASK._replace(replicate=1), Record(loss=2.0))
     with Store(tmp_path / "s.sqlite") as store:
         assert store.done() == {TASK}

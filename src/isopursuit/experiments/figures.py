@@ -91,7 +91,9 @@ def _supports(rows: Rows, figure: Figure) -> bool:
 
 
 def _deep_dive(rows: Rows, figure: Figure) -> bool:
-    """Brute force against two-stage for each replicate: by l_1 two-stage is often higher, by the multitask norm equal."""
+    """Brute force against two-stage for each replicate: two-stage is often higher by l_1, and equal by the multitask
+    norm.
+    """
     names = [name for name in paper.DEEP_DIVE if losses(rows, study="deep dive", data=name, method="brute")]
     if not names:
         return False
