@@ -86,7 +86,7 @@ def _supports(rows: Rows, figure: Figure) -> bool:
     figure.set_size_inches(3.7 * len(found), 3.2)
     for ax, (name, sizes) in zip(_row(figure, len(found)), found.items(), strict=True):
         plots.plot_support_cardinalities([int(size) for size in sizes.values()], ax=ax, D=paper.TABLE_1[kind(name)].D)
-        ax.set_title(f"{name}: columns that isometry pursuit keeps")
+        ax.set_title(name)
     return True
 
 
