@@ -60,7 +60,7 @@ def test_a_row_is_there_after_reopening_and_is_never_overwritten(tmp_path):
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
     file = tmp_path / "reproduction.sqlite"
     file.write_text("my thesis" * 1000)
-    with pytest.raises(StoreError, match="rows saved before may be lost"):
+    with pytest.raises(StoreError, match="saved rows may be lost"):
         Store(file)
     assert file.read_text() == "my thesis" * 1000
     other = tmp_path / "other.sqlite"
