@@ -16,7 +16,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "**/sg_execution_times.rst"]
+exclude_patterns = ["_build", "reproduction/*.md", "**/sg_execution_times.rst"]
 nitpicky = True
 
 default_role = "py:obj"  # a docstring's single backticks; see `link_or_code`

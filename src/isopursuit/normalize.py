@@ -1,7 +1,7 @@
-"""Symmetric normalization: new column lengths that are longest for columns of unit length.
+"""Symmetric normalization: it gives columns of unit length the largest new length.
 
-The paper's choice is 1/g(t), g(t) = (e^{t^c} + e^{t^-c}) / 2e. (As printed its q_c is the reciprocal of that; the
-figures, the theory and the authors' program all scale the unit vector by 1/g.)
+The paper's new length is 1/g(t) with g(t) = (e^{t^c} + e^{t^-c}) / 2e. (The paper prints q_c as the reciprocal. Its
+figures, its theory and the authors' scripts scale the unit vector by 1/g.)
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from isopursuit.rank import singular_values
 
 Normalization = str | Callable[[Array], Array]
 
-LARGEST_LOG = 709.0  # e^709 is the last power of e that float64 holds
-LOWEST_LOG = -700.0  # columns shorter than e^-700 of the longest are as good as zero
+LARGEST_LOG = 709.0  # e^709 is the largest integer power of e in float64
+LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero
 
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:
@@ -34,16 +34,16 @@ def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normaliz
     X : array_like, shape (D, P)
         Columns are candidates.
     c : float
-        The paper's exponent: larger shrinks lengths away from 1 more.
+        The paper's exponent. A larger c shrinks columns of other lengths than 1 more.
     normalization : {"symmetric", "logarithmic"} or callable
-        "symmetric" is the paper's 1/g. "logarithmic" is its non-smooth sibling ``exp(−c |log t|)`` = min(t, 1/t)^c. A
-        function of an array of lengths must return their new lengths and be a symmetric normalization: largest at
-        1 alone, and q(t) = q(1/t).
+        "symmetric" is the paper's 1/g. "logarithmic" is the non-smooth ``exp(−c |log t|)`` = min(t, 1/t)^c. A
+        function must map an array of lengths t to their new lengths q(t) and be a symmetric normalization: q has its
+        maximum only at 1, and q(t) = q(1/t).
 
     Returns
     -------
     ndarray, shape (D, P)
-        Zero columns stay zero; so do columns whose new length is below the smallest float.
+        Zero columns stay zero. Columns whose new length underflows float64 become zero.
 
     Examples
     --------
@@ -77,20 +77,20 @@ def log_lengths(lengths: Array, c: float, normalization: Normalization) -> Array
 
 
 def check_symmetric(normalization: Callable[[Array], Array]) -> None:
-    """Refuse a function of length that is not a symmetric normalization (the paper's definition)."""
+    """Refuse a function of lengths that is not a symmetric normalization by the paper's definition."""
     t = np.exp(np.linspace(-4.0, 4.0, 161))
     with np.errstate(all="ignore"):
         q = _apply(normalization, t)
     name = getattr(normalization, "__name__", repr(normalization))
     if not np.isfinite(q).all() or (q < 0).any():
         worst = t[~(np.isfinite(q) & (q >= 0))][0]
-        raise ParameterError(f"{name} is not a normalization: at length {worst:.4g} it is not a length ≥ 0.")
+        raise ParameterError(f"{name} is not a normalization: at length {worst:.4g} its value is not a length ≥ 0.")
     middle = len(t) // 2
     others = np.delete(np.arange(len(t)), middle)
     if (q[others] >= q[middle]).any():
         worst = t[others][np.argmax(q[others])]
         raise ParameterError(
-            f"{name} is not a symmetric normalization: it must be largest at length 1 alone, "
+            f"{name} is not a symmetric normalization: it must be largest at length 1 only, "
             f"but q({worst:.4g}) = {q[others].max():.6g} ≥ q(1) = {q[middle]:.6g}."
         )
     unequal = np.abs(q - q[::-1]) > 1e-8 * q + 1e-300
@@ -116,11 +116,11 @@ def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
 
 
 def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
-    """Columns of the given new lengths; a column whose length underflows float64 becomes zero."""
+    """Scale columns to new lengths. A column whose new length underflows float64 becomes zero."""
     xp = namespace(values)
     positive = lengths > 0
     factor = new_log.clip(min=-1500.0) - xp.log(xp.where(positive, lengths, 1.0))
-    # two halves, because e^factor alone may overflow float64 where the new column does not
+    # multiply twice by the square root, because e^factor can overflow float64 even if the new column does not
     half = xp.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
     scaled = values * half
     scaled *= half
@@ -128,13 +128,13 @@ def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
 
 
 def normalize(values: Array, c: float, normalization: Normalization) -> tuple[Array, float]:
-    """The normalized matrix times e^(−log_scale), and log_scale, which keeps the longest column near 1, whatever c."""
+    """Return the normalized matrix times e^(−log_scale), and log_scale, which keeps the longest column near 1."""
     stack, log_scale = normalize_stack(values[None], c, normalization)
     return stack[0], float(log_scale[0])
 
 
 def normalize_stack(values: Array, c: float, normalization: Normalization) -> tuple[Array, Array]:
-    """`normalize` for each matrix of a stack (n, D, P), an array or a tensor: columns, and log_scale (n,)."""
+    """Apply `normalize` to each matrix of a stack (n, D, P), an array or a tensor. log_scale has shape (n,)."""
     xp = namespace(values)
     lengths = xp.sqrt(xp.einsum("idp,idp->ip", values, values))
     new_log = log_lengths(lengths, c, normalization)
@@ -144,7 +144,7 @@ def normalize_stack(values: Array, c: float, normalization: Normalization) -> tu
 
 
 def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:
-    """How many orders of magnitude the normalized lengths span, and which columns underflow float64 for it."""
+    """Return the orders of magnitude that the normalized lengths span, and the columns that underflow float64."""
     new_log = log_lengths(lengths, c, normalization)
     relative = new_log - (new_log.max() if np.isfinite(new_log.max()) else 0.0)
     positive = lengths > 0
@@ -153,7 +153,7 @@ def length_range(lengths: Array, c: float, normalization: Normalization) -> tupl
 
 
 def workable(values: Array, normalization: Normalization, c: float) -> str:
-    """What c or scale would keep the normalized columns within reach of float64, in words."""
+    """Describe which c or which scale keeps the normalized columns within the range of float64."""
 
     def reachable(matrix: Array, exponent: float) -> bool:
         s = singular_values(normalize(matrix, exponent, normalization)[0])

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -59,7 +60,7 @@ def test_a_row_is_there_after_reopening_and_is_never_overwritten(tmp_path):
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
     file = tmp_path / "reproduction.sqlite"
     file.write_text("my thesis" * 1000)
-    with pytest.raises(StoreError, match="rows saved before may be lost"):
+    with pytest.raises(StoreError, match="saved rows may be lost"):
         Store(file)
     assert file.read_text() == "my thesis" * 1000
     other = tmp_path / "other.sqlite"
@@ -117,7 +118,7 @@ def test_rows_of_a_store_that_cannot_grow_are_said_to_be_safe_and_are(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         store.add(TASK, Record(loss=1.0))
         store.database.execute("PRAGMA query_only = 1")
-        with pytest.raises(StoreError, match="Rows saved before are safe"):
+        with pytest.raises(StoreError, match="The rows that were saved are safe"):
             store.add(TASK._replace(replicate=1), Record(loss=2.0))
     with Store(tmp_path / "s.sqlite") as store:
         assert store.done() == {TASK}
@@ -196,6 +197,8 @@ def test_the_account_is_written_from_the_store_alone_and_always_the_same(tmp_pat
 
 @pytest.mark.long
 def test_the_account_in_the_documentation_is_that_of_its_store(tmp_path):
+    (tmp_path / "reproduction").mkdir()
+    shutil.copy(DOCS / "reproduction" / "concordance.md", tmp_path / "reproduction")
     with Store(DOCS / "reproduction.sqlite") as store:
         assert account(store, tmp_path) == (DOCS / "reproduction.md").read_text(encoding="utf-8")
         table = next(iter(all_tables(store.records())))

@@ -84,3 +84,29 @@ def test_the_orthonormal_optimum_is_D():
     assert found.objective == pytest.approx(3.0, abs=1e-12)
     assert found.unique
     assert found.support.tolist() == [0, 1, 2]
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.integers(2, 6), st.floats(0.3, 3.0))
+def test_the_optimum_is_at_least_D_for_any_number_of_columns(seed, D, c):
+    """Normalized columns have length ≤ 1, so ν = I is dual feasible, with the value D."""
+    X = np.random.default_rng(seed).normal(size=(D, 5 * D)) / np.sqrt(D)
+    assert np.linalg.norm(ip.symmetric_normalize(X, c), axis=0).max() <= 1 + 1e-12
+    assert ip.isometry_pursuit(X, c).objective >= D * (1 - 1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.integers(2, 6), st.floats(0.3, 3.0))
+def test_with_an_orthonormal_basis_the_tied_columns_are_exactly_those_of_length_1(seed, D, c):
+    rng = np.random.default_rng(seed)
+    others = unit_columns(D, 20, seed) * rng.choice([0.5, 1.0, 1.6], 20)
+    X = np.hstack([others, random_rotation(D, rng)])
+    found, N = ip.isometry_pursuit(X, c), ip.symmetric_normalize(X, c)
+    assert found.objective == pytest.approx(D, rel=1e-9)
+    np.testing.assert_allclose((N * found.weights) @ N.T, np.eye(D), atol=1e-6)
+    assert found.tied.tolist() == np.flatnonzero(np.isclose(np.linalg.norm(X, axis=0), 1)).tolist()
+
+
+def test_a_tied_column_need_not_be_in_any_solution():
+    found = ip.isometry_pursuit([[1.0, 0.0, np.sqrt(0.5)], [0.0, 1.0, np.sqrt(0.5)]])
+    assert (found.unique, found.support.tolist(), found.tied.tolist()) == (True, [0, 1], [0, 1, 2])

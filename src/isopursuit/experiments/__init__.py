@@ -1,1 +1,1 @@
-"""The paper's experiments, run again and settled: plan → run → store → tables, figures and a written account."""
+"""The paper's experiments: plan → run → store → tables, figures and a written account."""

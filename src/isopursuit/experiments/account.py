@@ -1,4 +1,4 @@
-"""The written account, from the store alone: the template data/reproduction.md filled with tables and figures."""
+"""Write the account: fill the template data/reproduction.md with tables and figures from the store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from isopursuit.experiments.store import Store
 
 
 def account(store: Store, folder: Path, name: str = "reproduction") -> str:
-    """The account in Markdown; its figures go to the folder `name` inside `folder`.
+    """Return the account in Markdown, and draw its figures in the folder `name` inside `folder`.
 
-    A section whose table or figure the store has no rows for is left out.
+    The account omits a section if the store has no rows for its table or figure. It includes concordance.md of the
+    folder `name` if that file exists: its links lead to the pages of the documentation.
     """
     rows = store.records()
+    concordance = folder / name / "concordance.md"
     drawn = figures.draw_all(rows, folder / name) if installed("matplotlib") else {}
     environments = store.environments()
     pieces = {
@@ -34,15 +36,16 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
         "few": str(FEW),
         "sweep_nodes": f"{SWEEP_NODES:,}",
         "ladder_nodes": f"{LADDER_NODES:,}",
+        "concordance": concordance.read_text(encoding="utf-8").strip() if concordance.exists() else "",
         "agreement": _agreement(rows),
         "conjecture": _conjecture(rows),
     }
     for make in tables.TABLES:
         table = make(rows)
         pieces[make.__name__] = table.markdown() if table.cells else ""
-    for kind in figures.FIGURES:
-        path = drawn.get(kind)
-        pieces[kind] = "" if path is None else f"![{kind}]({path.relative_to(folder).as_posix()})"
+    for kind, draw in figures.FIGURES.items():
+        path, seen = drawn.get(kind), " ".join((draw.__doc__ or "").split())
+        pieces[kind] = "" if path is None else f"![{seen}]({path.relative_to(folder).as_posix()})"
     template = (files("isopursuit") / "data" / "reproduction.md").read_text(encoding="utf-8")
     sections = [Template(section) for section in template.split("\n## ")]
     kept = [one for one in sections if all(pieces[name] for name in one.get_identifiers())]
@@ -59,7 +62,7 @@ def _agreement(rows: Rows) -> str:
         heads = ("greedy", "|S|", "two-stage", "p-value")
         off = [head for head, one, two in zip(heads, theirs, ours[2:6], strict=True) if one != two]
         if is_ethanol(name):
-            lines.append(f"- {name}: other frames of another trajectory, so the digits need not agree; see below.")
+            lines.append(f"- {name}: these are other frames, so the digits need not agree.")
         elif int(ours[0]) != printed.R:
             lines.append(f"- {name}: {ours[0]} replicates instead of {printed.R}, so the digits need not agree.")
         else:
@@ -83,19 +86,18 @@ def _conjecture(rows: Rows) -> str:
     found = list(tables.checks(rows))
     against = [check for check in found if not check.inside]
     if not against:
-        return f"That holds on all {len(found)} replicates tried here." if found else ""
+        return f"It holds on all {len(found)} replicates here." if found else ""
     sizes = {(check.data, check.D, check.P) for check in found}
     failing = {(check.data, check.D, check.P) for check in against}
     first = against[0]
     lines = [
-        f"That is false in general: {len(against)} of {len(found)} replicates are counterexamples, "
-        + ("all of them" if failing < sizes else "some")
-        + f" on {' and '.join(f'{data} {D} × {P}' for data, D, P in sorted(failing))}"
-        + (", and it holds on every replicate of the other sizes." if failing < sizes else "."),
+        f"This is false in general. Of {len(found)} replicates {len(against)} are counterexamples: "
+        + " and ".join(f"{data} {D} × {P}" for data, D, P in sorted(failing))
+        + (". It holds on every replicate of the other sizes." if failing < sizes else "."),
         "",
         _counterexamples(against).markdown(),
         "",
-        "The first of them again:",
+        "The first counterexample:",
         "",
         "```python",
         "import isopursuit as ip",

@@ -1,4 +1,7 @@
-"""The paper's figures from the store's rows, and a few it could not have (extra `plot`)."""
+"""Draw the paper's figures and some new ones from the store's rows (extra `plot`).
+
+The docstring of each function in FIGURES is the figure's alternative text.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ STYLE: dict[Any, Any] = {"svg.hashsalt": "isopursuit", "font.size": 9, "axes.tit
 
 
 def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
-    """Draw what the rows have something for, as SVG files; returns their paths by name. Same rows, same bytes."""
+    """Draw every figure that has rows as an SVG file, and return the paths by name. Equal rows give equal bytes."""
     mpl = optional("matplotlib", "plot", "Drawing figures")
     from matplotlib.figure import Figure
 
@@ -43,7 +46,9 @@ def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
 
 
 def _curves(rows: Rows, figure: Figure) -> bool:
-    """Figure 1: what one column of length t costs, and how long it is made, for several c."""
+    """Three curves by length t for several c: the loss of one column, least at 1; its normalized length, largest at 1;
+    its cost in basis pursuit, equal to the loss.
+    """
     figure.set_size_inches(11, 3.4)
     for ax, curve in zip(_row(figure, 3), ("loss", "length", "pursuit"), strict=True):
         plots.plot_length_curves(curve, ax=ax)
@@ -51,7 +56,9 @@ def _curves(rows: Rows, figure: Figure) -> bool:
 
 
 def _paired_losses(rows: Rows, figure: Figure) -> bool:
-    """Figure 2: greedy against two-stage, each replicate and as distributions, then two-stage against the optimum."""
+    """Losses of greedy and two-stage for each replicate and as distributions, and two-stage against the optimum: lines
+    from greedy to two-stage fall for most replicates.
+    """
     names = [name for name, _ in printed_rows(rows) if losses(rows, study="table 1", data=name, method="two-stage")]
     if not names:
         return False
@@ -68,7 +75,7 @@ def _paired_losses(rows: Rows, figure: Figure) -> bool:
 
 
 def _supports(rows: Rows, figure: Figure) -> bool:
-    """The supplement's support cardinalities."""
+    """Histograms of how many columns isometry pursuit keeps, for each data set."""
     found = {
         name: series(rows, lambda record: record.support, study="table 1", data=name, method="pursuit")
         for name, _ in printed_rows(rows)
@@ -79,12 +86,14 @@ def _supports(rows: Rows, figure: Figure) -> bool:
     figure.set_size_inches(3.7 * len(found), 3.2)
     for ax, (name, sizes) in zip(_row(figure, len(found)), found.items(), strict=True):
         plots.plot_support_cardinalities([int(size) for size in sizes.values()], ax=ax, D=paper.TABLE_1[kind(name)].D)
-        ax.set_title(f"{name}: columns that isometry pursuit keeps")
+        ax.set_title(name)
     return True
 
 
 def _deep_dive(rows: Rows, figure: Figure) -> bool:
-    """The supplement's comparison with brute force, on l_1 and on the multitask norm."""
+    """Brute force against two-stage for each replicate: two-stage is often higher by l_1, and equal by the multitask
+    norm.
+    """
     names = [name for name in paper.DEEP_DIVE if losses(rows, study="deep dive", data=name, method="brute")]
     if not names:
         return False
@@ -104,7 +113,7 @@ def _deep_dive(rows: Rows, figure: Figure) -> bool:
 
 
 def _exponents(rows: Rows, figure: Figure) -> bool:
-    """The sweep over c on Wine, as logarithms, so that c = 10 has its place."""
+    """Log-loss above the ideal by c for several D on Wine: it rises with c for every method."""
     sizes = sorted({task.D for task in rows if task.study == "exponents"})
     if not sizes:
         return False
@@ -135,7 +144,7 @@ def _exponents(rows: Rows, figure: Figure) -> bool:
 
 
 def _words(rows: Rows, figure: Figure) -> bool:
-    """Which words are picked together: a node for each word that is picked, a line for each pair, wider if oftener."""
+    """A circle of selected words for each method, with a line for each pair that is selected together."""
     data = dataset("words", 7)
     pairs: dict[str, Counter[tuple[str, str]]] = {}
     for method in ("two-stage", "greedy", "exact"):
@@ -156,13 +165,13 @@ def _words(rows: Rows, figure: Figure) -> bool:
 
 
 def _graph(ax: Axes, pairs: Counter[tuple[str, str]]) -> None:
-    """Words around a circle, each near those it is picked with."""
+    """Draw words around a circle, each near the words that are selected with it."""
     words = sorted({word for pair in pairs for word in pair})
     place = {word: i for i, word in enumerate(words)}
     weights = np.zeros((len(words), len(words)))
     for (one, two), count in pairs.items():
         weights[place[one], place[two]] = weights[place[two], place[one]] = count
-    # the eigenvectors of the graph's Laplacian after the constant one put neighbours near to each other
+    # the second and third eigenvector of the graph's Laplacian place neighbours near each other
     _, vectors = np.linalg.eigh(np.diag(weights.sum(axis=1)) - weights)
     order = np.argsort(np.arctan2(vectors[:, 2], vectors[:, 1]) if len(words) > 2 else np.arange(len(words)))
     angle = np.empty(len(words))
@@ -191,7 +200,7 @@ def _graph(ax: Axes, pairs: Counter[tuple[str, str]]) -> None:
 
 
 def _ladder(rows: Rows, figure: Figure) -> bool:
-    """Time to proof on whole data sets; hollow marks were stopped with a gap."""
+    """Seconds to proof by D on whole data sets: they rise with D; hollow marks stopped with a gap."""
     found = sorted((task, record) for task, record in rows.items() if task.study == "ladder" and task.method == "exact")
     if not found:
         return False

@@ -1,4 +1,4 @@
-"""How each method is run on a task's matrix: on one thread, so that a row does not depend on its neighbours."""
+"""Run each method on a task's matrix, on one thread, so that rows computed at the same time do not interfere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,11 @@ from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.select import two_stage
 
-USED = 1e-6  # a row of SCS's answer is in its support if it is longer than this share of the longest
+USED = 1e-6  # a row of SCS's answer is in its support if its length exceeds this share of the longest
 
 
 def run(task: Task) -> Record:
-    """Run one task. An input that a method refuses (lengths beyond float64 at large c) is a result too."""
+    """Run one task. If a method refuses the matrix (at large c lengths exceed float64), the record says so."""
     X = matrix(task)
     began = time.perf_counter()
     try:
@@ -52,7 +52,7 @@ def run(task: Task) -> Record:
 
 
 def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
-    """Isometry pursuit, then the best subset of what it leaves."""
+    """Isometry pursuit, then the best subset of the tied columns."""
     exact = partial(exact_search, workers=1, node_limit=node_limit(task))
     second = exact if objective == "isometry" else partial(brute_search, objective=objective)
     points, many = as_points(X)
@@ -70,7 +70,7 @@ def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
 
 
 def _random(X: Array, task: Task) -> Record:
-    """As many columns as the pursuit keeps, drawn at random instead: the median draw is the row's loss."""
+    """Draw as many columns as the pursuit keeps at random. The row's loss is that of the median draw."""
     size = len(isometry_pursuit(X, task.c).support)
     rng = np.random.default_rng(task.replicate)
     losses: list[float] = []
@@ -78,14 +78,23 @@ def _random(X: Array, task: Task) -> Record:
         drawn = np.sort(rng.choice(X.shape[1], size, replace=False))
         try:
             losses.append(exact_search(X[:, drawn], task.c, workers=1).log_loss)
-        except RankError:  # the drawn columns do not span: basis pursuit has no solution
+        except RankError:  # the drawn columns do not span, so basis pursuit has no solution
             losses.append(float("inf"))
     middle = float(np.median(losses))
     return Record(loss=to_loss(middle), log_loss=middle, support=size, draws=tuple(losses), status="heuristic")
 
 
-def conic(X: Array, **options: object) -> tuple[float, Array]:
-    """The paper's way: multitask basis pursuit as a cone program for CVXPY. Returns the objective and B (P, D)."""
+class Conic(NamedTuple):
+    """What CVXPY's solver returned: the objective, B (P, D), whether it reached its tolerance, its iterations."""
+
+    objective: float
+    B: Array
+    converged: bool
+    iterations: int
+
+
+def conic(X: Array, **options: object) -> Conic:
+    """Solve multitask basis pursuit as the paper does: as a cone program with CVXPY."""
     cp = optional("cvxpy", "reproduce", "The comparison with SCS")
     D, P = X.shape
     B = cp.Variable((P, D))
@@ -93,13 +102,14 @@ def conic(X: Array, **options: object) -> tuple[float, Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(**options)
-    return float(problem.value), np.asarray(B.value)
+    converged, iterations = problem.status == "optimal", int(problem.solver_stats.num_iters)
+    return Conic(float(problem.value), np.asarray(B.value), converged, iterations)
 
 
 def _scs(X: Array, task: Task) -> Record:
-    objective, B = conic(symmetric_normalize(X, task.c), solver="SCS", eps=SCS_EPS)
-    lengths = np.linalg.norm(B, axis=1)
-    return Record(primal=objective, support=int((lengths > USED * lengths.max()).sum()), status="no certificate")
+    found = conic(symmetric_normalize(X, task.c), solver="SCS", eps=SCS_EPS)
+    lengths = np.linalg.norm(found.B, axis=1)
+    return Record(primal=found.objective, support=int((lengths > USED * lengths.max()).sum()), status="no certificate")
 
 
 METHODS: dict[str, Callable[[Array, Task], Record]] = {

@@ -1,6 +1,6 @@
-"""What the paper prints, digit by digit, to compare the tables with.
+"""The digits that the paper prints, for comparison with the tables.
 
-Iris, Wine and Ethanol are from the paper's table 1 and timing table; Words and the sweep over c from its later version.
+Iris, Wine and Ethanol come from the paper's tables 1 and 2, Words and the sweep over c from its later version.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One row of table 1 as printed; `digits` are those of the losses, of |S|, and the format of the p-value."""
+    """One row of table 1 as printed. `digits`: decimals of the losses and of |S|, and the format of the p-value."""
 
     D: int
     P: int

@@ -1,4 +1,4 @@
-"""What is to be run: one task is one method on one matrix, and becomes one row of the store."""
+"""The plan of the experiments: a task is one method on one matrix, and its result is one row of the store."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, tur
 
 Name = Literal["iris", "wine", "ethanol", "words", "all"]
 
-FILES: dict[str, Path] = {}  # the trajectory of each ethanol that is not the package's own
-WHOLE = -1  # in place of a replicate's number where there are no replicates: the first P samples, or all frames at once
+FILES: dict[str, Path] = {}  # trajectories of ethanol from files, by the name of their rows
+WHOLE = -1  # the replicate's number of a task without replicates: the first P samples, or all frames together
 COMPARED = ("greedy", "pursuit", "two-stage", "exchange", "exact")
-SWEPT_FURTHER = (8, 10, 13)  # beyond the paper's D, on the first few replicates
-FEW = 3  # replicates of those sizes
-# nodes after which an exact search ends with a gap: unlike seconds, they end it at the same place on every machine
+SWEPT_FURTHER = (8, 10, 13)  # D that the paper does not have, for the first FEW replicates
+FEW = 3
+# nodes after which an exact search stops: unlike a time limit, the same result on every machine
 SWEEP_NODES, LADDER_NODES = 4_000, 10_000
-DRAWS = 20  # random first stages a replicate
-SCS_EPS = 1e-12  # the paper's
-NEIGHBOURS = 1_000  # frames that make a tangent space of ethanol
+DRAWS = 20  # random first stages per replicate
+SCS_EPS = 1e-12  # the tolerance in the authors' scripts
+NEIGHBOURS = 1_000  # frames per tangent space of ethanol
 PARAMETERS = {"sweep": SWEEP_NODES, "ladder": LADDER_NODES, "draws": DRAWS, "eps": SCS_EPS, "neighbours": NEIGHBOURS}
-LADDERS = {  # D, P: all samples of the data, or the first P
+LADDERS = {  # (D, P): all samples of the data, or the first P
     "iris": [(4, 150)],
     "wine": [(6, 178), (8, 178), (10, 178), (13, 178)],
     "breast cancer": [(4, 569), (8, 569), (10, 569), (12, 569), (14, 569), (16, 569)],
@@ -41,7 +41,7 @@ LADDERS = {  # D, P: all samples of the data, or the first P
 
 
 class Task(NamedTuple):
-    """The key of a row: which study, which data as a D × P matrix, at which c, which replicate, which method."""
+    """The key of a row: the study, the data as a D × P matrix, c, the replicate and the method."""
 
     study: str
     data: str
@@ -53,10 +53,10 @@ class Task(NamedTuple):
 
 
 def tasks(name: Name = "all", replicates: int | None = None, ethanol: str = "ethanol") -> list[Task]:
-    """Everything that belongs to one data set's reproduction, or to all of them.
+    """Return all tasks of one data set, or of all of them.
 
-    Without a number of replicates there are as many as in the paper. `ethanol` is what its rows are called, for
-    another trajectory than the one that comes with the package.
+    The default number of replicates is the paper's. `ethanol` is the name of the rows of ethanol; pass another name
+    for a trajectory from a file.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _tasks(data: str, given: int | None) -> Iterator[Task]:
         for i in range(replicates):
             for method in ("pursuit", "brute", "two-stage", "brute multitask", "two-stage multitask"):
                 yield Task("deep dive", data, D, P, 1.0, i, method)
-    if data == "iris":  # the deep dive again at full size, which brute force can just do
+    if data == "iris":  # the deep dive at full size, the largest that brute force can handle
         for i in range(replicates):
             for method in ("pursuit", "brute multitask", "two-stage multitask"):
                 yield Task("deep dive", data, 4, 75, 1.0, i, method)
@@ -103,48 +103,48 @@ def _tasks(data: str, given: int | None) -> Iterator[Task]:
 
 
 def ethanol_of(path: Path) -> str:
-    """What the rows of another trajectory are called: by its file's name and contents."""
+    """Return the name of the rows of a trajectory from a file: the file's name and a digest of its contents."""
     if len(load_ethanol(path).positions) < NEIGHBOURS:
-        raise ParameterError(f"{path.name} has fewer than the {NEIGHBOURS} frames that make one tangent space.")
+        raise ParameterError(f"{path.name} is too short: a tangent space needs {NEIGHBOURS} frames. Pass a longer one.")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
     return f"ethanol of {path.name} ({digest})"
 
 
 def kind(data: str) -> str:
-    """The data set in the paper that these data stand for: "ethanol" for "ethanol of FILE"."""
+    """Return the paper's name of a data set: "ethanol" for "ethanol of FILE"."""
     return data.split()[0] if is_ethanol(data) else data
 
 
 def is_ethanol(data: str) -> bool:
-    """Whether these are frames of ethanol, whoever simulated them."""
+    """Whether the data are frames of ethanol, from the package or from a file."""
     return data.split()[0] == "ethanol"
 
 
 def installed(*packages: str) -> bool:
-    """Whether all of these can be imported."""
+    """Whether all of these packages can be imported."""
     return all(find_spec(package) for package in packages)
 
 
 def missing_packages() -> list[tuple[str, str]]:
-    """What is left out because a package is not installed: (package, what)."""
+    """Return (package, consequence) for each optional package that is not installed."""
     uses = {
-        "matplotlib": "there are no figures",
-        "cvxpy": "SCS is not timed",
-        "scs": "SCS is not timed",
-        "sklearn": "breast cancer and digits are left out",
+        "matplotlib": "the account has no figures",
+        "cvxpy": "the tables omit SCS",
+        "scs": "the tables omit SCS",
+        "sklearn": "the tables omit breast cancer and digits",
     }
     return [(package, what) for package, what in uses.items() if not installed(package)]
 
 
 def node_limit(task: Task) -> int | None:
-    """How far the exact search may go: no limit, except in the sweep and at the largest sizes of the ladders."""
+    """Return the node limit of the exact search: none, except in the sweep and at the largest D of the ladders."""
     if task.study == "exponents":
         return SWEEP_NODES
     return LADDER_NODES if task.study == "ladder" and task.D >= 16 else None
 
 
 def matrix(task: Task) -> Array:
-    """The task's X, (D, P), or (frames, D, P) for the manifold as a whole.
+    """Return the task's X: (D, P), or (frames, D, P) for all frames together.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def matrix(task: Task) -> Array:
 
 @dataclass(frozen=True)
 class Molecule:
-    """Ethanol at its frames: `matrices` (frames, 2, 756), the torsions' labels, the bond that turns each fastest."""
+    """Ethanol: `matrices` (frames, 2, 756), the torsions' labels, and the bond that changes each torsion most."""
 
     matrices: Array
     labels: tuple[str, ...]
@@ -170,14 +170,14 @@ class Molecule:
     bonds: tuple[str, ...]
 
     def turns(self, task: Task, indices: tuple[int, ...]) -> tuple[str, ...]:
-        """The bonds about which the picked torsions turn: at the task's frame, or at most frames."""
+        """Return the bond of each selected torsion, at the task's frame or at the majority of frames."""
         which = self.turned_by[:, indices] if task.replicate == WHOLE else self.turned_by[[task.replicate]][:, indices]
         return tuple(self.bonds[int(np.bincount(column).argmax())] for column in which.T)
 
 
 @cache
 def molecule(data: str) -> Molecule:
-    """The paper's matrices at its number of frames, drawn at random from the trajectory."""
+    """Return the paper's matrices for as many frames as it has, drawn at random from the trajectory."""
     ethanol = load_ethanol(FILES.get(data))
     frames = np.random.default_rng(0).choice(len(ethanol.positions), paper.TABLE_1["ethanol"].R, replace=False)
     found = torsion_matrices(
@@ -190,8 +190,8 @@ def molecule(data: str) -> Molecule:
 
 @cache
 def dataset(name: str, D: int) -> Dataset:
-    """Iris, Wine and Words as they come; of breast cancer the first D features, of digits the D pixels of largest
-    variance (scikit-learn's copies, in the order of the file).
+    """Return a data set: Iris, Wine or Words as packaged, the first D features of breast cancer, or the D pixels of
+    largest variance of digits (both from scikit-learn, in the order of its files).
     """
     if name in DATASETS:
         return DATASETS[name]()

@@ -1,4 +1,4 @@
-"""Run what a store lacks, in processes, and save each row as it comes."""
+"""Run the tasks that a store lacks in worker processes, and save each row when it is computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cost(task: Task) -> float:
-    """About how many seconds a task takes, for the estimate of the time left and for long ones to start first."""
+    """Estimate a task's seconds. The longest tasks start first, and the estimate of the remaining time uses them."""
     if task.study == "ladder" and task.method == "exact":
         return 30.0 if task.D >= 12 else 3.0
     if task.method == "brute multitask" and task.P > 20:
@@ -39,23 +39,23 @@ def run_missing(
     report: Callable[[Task, Record], None] | None = None,
     files: Mapping[str, Path] | None = None,
 ) -> int:
-    """Run the tasks that the store has no row for; returns how many there were.
+    """Run the tasks that the store has no row for, and return their number.
 
     Parameters
     ----------
     tasks : sequence of Task
-        All that should be in the store in the end.
+        The tasks that the store should have rows for.
     store : Store
-        Written by this process alone, a row as soon as it is known.
+        Only this process writes to it, one row at a time.
     workers : int
-        Processes. Each computes on one thread; they end with this process, however it ends.
+        Number of processes, with one thread each. They end when this process ends.
     report : callable, optional
-        Called after each row is saved.
+        Called with the task and its record after each row is saved.
     files : mapping, optional
-        Trajectories of ethanol by the name of their rows, other than the package's own.
+        Trajectories of ethanol from files, by the name of their rows.
     """
     if workers < 1:
-        raise ParameterError(f"workers={workers} must be at least 1, the number of processes.")
+        raise ParameterError(f"workers={workers} is not a number of processes. Pass at least 1.")
     done = store.done()
     todo = sorted((task for task in tasks if task not in done), key=cost, reverse=True)
     if not todo:
@@ -67,7 +67,7 @@ def run_missing(
         initializer=begin_worker,
         initargs=(f"{__name__}:{_prepare.__name__}", dict(files or {})),
     )
-    with _inherited_by_workers():  # which start with the first task
+    with _inherited_by_workers():  # workers start with the first task
         running: dict[Future[Record], Task] = {pool.submit(run, task): task for task in todo}
     try:
         for future in as_completed(running):
@@ -77,19 +77,19 @@ def run_missing(
                 report(task, record)
     except BrokenProcessPool:
         raise StoreError(
-            "A worker process died (out of memory?). The rows so far are safe in the store: run the same command "
-            "again, with fewer --workers."
+            "A worker process died, perhaps for lack of memory. The store has all rows computed so far. Run the same "
+            "command again with fewer --workers."
         ) from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for worker in set(active_children()) - others:  # a row that is being computed is not waited for
+        for worker in set(active_children()) - others:  # do not wait for unfinished rows
             worker.kill()
     return len(todo)
 
 
 @contextmanager
 def _inherited_by_workers() -> Generator[None]:
-    """Workers started here compute on one BLAS thread each, and Ctrl-C in the terminal is left to this process."""
+    """Workers that start inside use one BLAS thread each and ignore Ctrl-C, which this process handles."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
@@ -106,7 +106,7 @@ def _inherited_by_workers() -> Generator[None]:
 
 
 def _prepare(files: dict[str, Path]) -> None:
-    """Load in a worker what would be timed with the first rows."""
+    """Import in a worker what the first rows would otherwise count in their time."""
     FILES.update(files)
     for method in ("greedy", "two-stage", *(["SCS"] if installed("cvxpy", "scs") else [])):
         run(Task("table 1", "iris", 4, 15, 1.0, 0, method))

@@ -1,4 +1,4 @@
-"""The durable store: one SQLite file, one row per task, each committed as it comes, so that a killed run loses none."""
+"""The store: one SQLite file with one row per task. Each row is committed at once, so a killed run loses none."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from isopursuit.experiments.plan import PARAMETERS, Task
 
 LAYOUT = 2  # of the tables below; a store of another layout is refused
 KEY = Task._fields
-SAFE = "Rows saved before are safe."
+SAFE = "The rows that were saved are safe."
 DAMAGED = (
-    "It is damaged or was never a store, and rows saved before may be lost. Move it away, or pass another --out, and "
-    "run again; `sqlite3 FILE .recover` may get some rows back."
+    "It is damaged or is not a store, and saved rows may be lost. Move it away, or pass another --out, and "
+    "run again. `sqlite3 FILE .recover` may recover some rows."
 )
-ADVICE = {  # by SQLite's primary result code; any other is damage
+ADVICE = {  # by SQLite's primary result code; any other code means damage
     sqlite3.SQLITE_BUSY: f"{SAFE} Wait for the other run, or pass another --out.",
     sqlite3.SQLITE_LOCKED: f"{SAFE} Wait for the other run, or pass another --out.",
     sqlite3.SQLITE_FULL: f"{SAFE} Make room on the disk, or pass another --out.",
@@ -36,33 +36,33 @@ PACKAGES = ("isopursuit", "numpy", "scipy", "cvxpy", "scs", "scikit-learn")
 
 
 class StoreError(InputError):
-    """A store that cannot be used as it is."""
+    """The store cannot be used."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one task gave. What a method does not have is None, and `refused` rows say why in their note.
+    """The result of one task. Values that a method does not return are None. A `refused` row gives the reason.
 
     Attributes
     ----------
     loss, log_loss : float
-        Of the picked columns, by the method's own objective.
+        Of the selected columns, by the method's objective.
     reversed_loss : float
-        l_c of the same columns in reverse order: what rounding alone makes of it.
+        l_c of the same columns in reverse order, which shows the effect of rounding.
     indices : tuple of int
-        The picked columns, as numbered in the task's matrix.
+        The selected columns of the task's matrix.
     support, tied : int, tuple of int
-        How many columns the pursuit's solution uses, and which ones any optimal solution may use.
+        The number of columns in the pursuit's solution, and the columns that an optimal solution may use.
     primal, dual, gap : float
         The pursuit's certificate.
     lower_bound, status, nodes, evaluations
         The search's proof.
     seconds, second_stage : float
-        Wall-clock time, and how much of it the second stage took.
+        Wall-clock time of the task and of its second stage.
     draws : tuple of float
-        The log-losses of all random draws; infinite for those that do not span.
+        The log-losses of all random draws; infinite for draws that do not span.
     turns : tuple of str
-        For torsions, the bonds about which the picked ones turn.
+        The bond of each selected torsion.
     """
 
     loss: float | None = None
@@ -91,7 +91,7 @@ NUMBERS = tuple(name for name in VALUES if name not in (*LISTS, "status", "note"
 
 
 class Store:
-    """Rows by task. Opening creates the file, unless `create` is False; every `add` is on disk before it returns.
+    """Rows by task. The constructor creates the file unless `create` is False. `add` returns when the row is on disk.
 
     Examples
     --------
@@ -112,17 +112,19 @@ class Store:
                 self._check()
             elif create and not tables:
                 self._create()
-            if create:  # a file that rows cannot be added to is refused before any are computed
+            if create:  # refuse a read-only file before any row is computed
                 self.database.execute("BEGIN IMMEDIATE")
                 self.database.rollback()
         if not tables and not create:
-            raise StoreError(f"{path} is empty: it holds no rows. Run without --report first.")
+            raise StoreError(f"{path} has no rows. Run without --report first.")
         if tables and layout != LAYOUT:
-            raise StoreError(f"{path} is not a store of this version (layout {layout}, not {LAYOUT}). Move it away.")
+            raise StoreError(
+                f"{path} has layout {layout}, but this version needs {LAYOUT}. Move it away, or pass another --out."
+            )
 
     @contextmanager
     def _plainly(self) -> Generator[None]:
-        """What SQLite says of a broken, locked, read-only or full file, or JSON of its cells, becomes one line."""
+        """Turn errors of SQLite and of JSON (damaged, locked, read-only or full file) into a one-line message."""
         try:
             yield
         except (sqlite3.Error, TypeError, ValueError) as error:
@@ -130,7 +132,7 @@ class Store:
             raise StoreError(f"{self.path} cannot be used as a store: {error}. {ADVICE.get(code, DAMAGED)}") from None
 
     def _check(self) -> None:
-        """Refuse a file whose pages are damaged, or whose tables are not those that were created."""
+        """Refuse a file with damaged pages or with unexpected tables."""
         found = self.database.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise sqlite3.DatabaseError(found)
@@ -153,7 +155,7 @@ class Store:
         self.database.close()
 
     def add(self, task: Task, record: Record) -> None:
-        """Write one row; a row that is there already stays as it is."""
+        """Write one row. An existing row does not change."""
         values = asdict(record)
         values |= {name: None if values[name] is None else json.dumps(values[name]) for name in LISTS}
         marks = ", ".join("?" * (len(KEY) + len(VALUES) + 1))
@@ -166,12 +168,12 @@ class Store:
         return self.database.execute("SELECT id FROM environments WHERE versions = ?", (self.made_with,)).fetchone()[0]
 
     def done(self) -> set[Task]:
-        """The tasks that need not run again."""
+        """Return the tasks that have a row."""
         with self._plainly():
             return {Task(*row) for row in self.database.execute(f"SELECT {', '.join(KEY)} FROM results")}
 
     def records(self) -> dict[Task, Record]:
-        """All rows, by task, in the order of their keys."""
+        """Return all rows by task, in the order of their keys."""
         found: dict[Task, Record] = {}
         names = (*KEY, *VALUES)
         with self._plainly():
@@ -187,7 +189,7 @@ class Store:
         return found
 
     def environments(self) -> list[dict[str, Any]]:
-        """The versions and machines that made the rows."""
+        """Return the versions and machines that computed the rows."""
         used = "SELECT versions FROM environments WHERE id IN (SELECT environment FROM results) ORDER BY id"
         with self._plainly():
             found: list[dict[str, Any]] = [json.loads(row[0]) for row in self.database.execute(used)]
@@ -195,11 +197,11 @@ class Store:
         return [{"workers" if name == "jobs" else name: value for name, value in one.items()} for one in found]
 
     def warnings(self) -> list[str]:
-        """What a reader of the store should know: rows made with several versions are not one run."""
+        """Return a warning if the rows come from several environments."""
         several = len(self.environments())
         if several < 2:
             return []
-        return [f"the rows were made in {several} different environments; start in a new --out for rows of one run."]
+        return [f"the rows come from {several} different environments. Pass a new --out for the rows of one run."]
 
 
 def _connect(path: str | Path, create: bool) -> sqlite3.Connection:
@@ -209,7 +211,7 @@ def _connect(path: str | Path, create: bool) -> sqlite3.Connection:
 
 
 def environment() -> dict[str, str]:
-    """What a row was made with."""
+    """Return the versions and the machine that compute a row."""
     found = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     found["cores"] = str(os.cpu_count())
     for package in PACKAGES:

@@ -1,4 +1,4 @@
-"""The store's rows as tables: the paper's own, and those it could not have."""
+"""Make the paper's tables, and some new ones, from the store's rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SWEPT = ("greedy", "two-stage", "exchange", "exact")
 
 
 def all_tables(rows: Rows) -> list[Table]:
-    """Every table that the rows have something for."""
+    """Return every table that has rows."""
     made = [make(rows) for make in TABLES]
     return [table for table in made if table.cells]
 
 
 def table_1(rows: Rows) -> Table:
-    """The paper's table 1 beside ours, to its printed digits, and the proved optimum."""
+    """The paper's table 1 and ours, with the paper's number of digits, and the proved optimum."""
     cells: list[tuple[str, ...]] = []
     for name, printed in printed_rows(rows):
         ours = table_1_row(rows, name)
@@ -45,11 +45,11 @@ def table_1(rows: Rows) -> Table:
             theirs = (printed.greedy, printed.support, printed.two_stage, printed.p_value)
             cells += [(name, size, str(printed.R), "paper", *theirs, ""), (name, size, *ours)]
     heads = ("data", "D × P", "R", "", "greedy", "|S|", "two-stage", "p-value", "proved optimum")
-    return Table("Table 1: l_1 of the picked columns, mean ± sd over replicates", heads, tuple(cells))
+    return Table("Table 1: l_1 of the selected columns, mean ± sd over replicates", heads, tuple(cells))
 
 
 def table_1_row(rows: Rows, name: str) -> tuple[str, ...] | None:
-    """R, "ours", then greedy, |S|, two-stage, the p-value and the optimum in the paper's own formats."""
+    """Return R, "ours", greedy, |S|, two-stage, the p-value and the optimum in the paper's formats."""
     from scipy.stats import ttest_rel
 
     greedy, two_stage = paired(*(losses(rows, study="table 1", data=name, method=m) for m in ("greedy", "two-stage")))
@@ -72,8 +72,8 @@ def table_1_row(rows: Rows, name: str) -> tuple[str, ...] | None:
 
 
 def ties(rows: Rows) -> Table:
-    """How often greedy is worse than two-stage, and how often equal: as floats, as floats with one of the two computed
-    from its columns in reverse order, and with a tolerance.
+    """How often greedy is worse than two-stage, and how often they are equal: as floats, as floats with greedy's loss
+    computed from its columns in reverse order, and within a tolerance.
     """
     cells: list[tuple[str, ...]] = []
     for name, printed in printed_rows(rows):
@@ -96,7 +96,7 @@ def ties(rows: Rows) -> Table:
 
 
 def timing(rows: Rows) -> Table:
-    """Seconds per replicate, ours and CVXPY with SCS in the same run, beside the paper's."""
+    """Time per replicate: the paper's, ours, and that of CVXPY with SCS in the same run."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
         times = {
@@ -117,7 +117,7 @@ def timing(rows: Rows) -> Table:
 
 
 def distance(rows: Rows) -> Table:
-    """How far each method is from the proved optimum, and how often it reaches it."""
+    """The distance of each method from the proved optimum, and how often it reaches it."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
         key = {"study": "table 1", "data": name}
@@ -134,7 +134,7 @@ def distance(rows: Rows) -> Table:
 
 
 def random_stage(rows: Rows) -> Table:
-    """Random columns in stage one, as many as the pursuit keeps, the best subset of them in stage two."""
+    """Random columns in stage one, as many as the pursuit keeps, and their best subset in stage two."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
         key = {"study": "table 1", "data": name}
@@ -159,7 +159,7 @@ def random_stage(rows: Rows) -> Table:
 
 
 def ladder(rows: Rows) -> Table:
-    """Whole data sets, step by step wider: the proved optimum, or the gap after as many nodes as allowed."""
+    """Whole data sets by increasing D: the proved optimum, or the gap at the node limit."""
     cells: list[tuple[str, ...]] = []
     order = ("iris", "wine", "breast cancer", "digits")
     found = [task for task in rows if task.study == "ladder" and task.method == "exact" and task.replicate == WHOLE]
@@ -176,7 +176,7 @@ def ladder(rows: Rows) -> Table:
 
 
 def coordinates(rows: Rows) -> Table:
-    """Which torsions: at each frame by itself, and one pair for all frames."""
+    """The selected torsions: for each frame alone, and one pair for all frames."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
         for method in ("greedy", "two-stage", "exchange", "exact"):
@@ -185,17 +185,17 @@ def coordinates(rows: Rows) -> Table:
             if not turns or joint is None or joint.loss is None or joint.turns is None:
                 continue
             share = np.mean([len(set(bonds)) == 2 for bonds in turns.values()])
-            together = f"{joint.note} (turned by {', '.join(joint.turns)})"
+            together = f"{joint.note} (bonds {', '.join(joint.turns)})"
             among = " among the tied" if method == "two-stage" else ""
             proof = f"proved{among}" if joint.status == "optimal" else "no proof"
             cells.append((name, method, f"{share:.2f}", together, f"{joint.loss / FRAMES:.4f}", proof))
-    heads = ("data", "method", "one torsion of each bond, share of frames", "for all frames", "loss a frame", "proof")
+    heads = ("data", "method", "frames with one torsion per bond", "for all frames", "loss per frame", "proof")
     return Table("Coordinates for ethanol", heads, tuple(cells))
 
 
 @dataclass(frozen=True)
 class Check:
-    """One replicate of the deep dive: the best subset under the multitask norm, and whether the tied set has it."""
+    """One replicate of the deep dive: the best subset by the multitask norm, and whether the tied set contains it."""
 
     data: str
     D: int
@@ -208,17 +208,17 @@ class Check:
 
     @property
     def inside(self) -> bool:
-        """Whether the whole subset lies in the tied set."""
+        """Whether the tied set contains the subset."""
         return set(self.best) <= set(self.tied)
 
     @property
     def excess(self) -> float | None:
-        """How much larger the least norm among tied columns is, relatively."""
+        """The relative excess of the least norm among tied columns."""
         return None if self.within is None else self.within / self.norm - 1
 
 
 def checks(rows: Rows) -> Iterator[Check]:
-    """The supplement's conjecture on every replicate: brute force on the multitask norm stays inside the tied set."""
+    """Check the supplement's conjecture on every replicate: the tied set contains the best subset by multitask norm."""
     for task, record in rows.items():
         pursuit = rows.get(task._replace(method="pursuit"))
         if task.method != "brute multitask" or pursuit is None or pursuit.tied is None:
@@ -231,7 +231,7 @@ def checks(rows: Rows) -> Iterator[Check]:
 
 
 def deep_dive(rows: Rows) -> Table:
-    """Brute force against two-stage, on the multitask norm and on l_1."""
+    """Brute force against two-stage, by the multitask norm and by l_1."""
     cells: list[tuple[str, ...]] = []
     found = list(checks(rows))
     for data, D, P in sorted({(check.data, check.D, check.P) for check in found}):
@@ -252,11 +252,11 @@ def deep_dive(rows: Rows) -> Table:
         )
     by_norm = ("best by norm inside the tied set", "two-stage reaches it", "worst")
     heads = ("data", "D × P", *by_norm, "two-stage best by l_1")
-    return Table("The deep dive: brute force on the multitask norm, and on l_1", heads, tuple(cells))
+    return Table("The deep dive: brute force by the multitask norm, and by l_1", heads, tuple(cells))
 
 
 def sweep(rows: Rows) -> Table:
-    """Wine for several c: what each method's log-loss is beyond the optimum's, how many columns the pursuit keeps."""
+    """Wine for several c: each method's log-loss above the best, and the number of columns that the pursuit keeps."""
     cells: list[tuple[str, ...]] = []
     keys = sorted({(task.D, task.c) for task in rows if task.study == "exponents"})
     for D, c in keys:
@@ -281,7 +281,7 @@ def sweep(rows: Rows) -> Table:
             )
         )
     heads = ("D", "c", "|S|", "log l_c of the best, median", "proved", "greedy above it", "two-stage", "exchange")
-    return Table("Wine, 89 columns, by exponent: median difference of log l_c to the best", heads, tuple(cells))
+    return Table("Wine, 89 columns, by exponent: median difference of log l_c from the best", heads, tuple(cells))
 
 
 TABLES = (table_1, ties, timing, distance, coordinates, deep_dive, sweep, random_stage, ladder)

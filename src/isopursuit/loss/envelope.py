@@ -7,7 +7,8 @@ eigenvalues that a subset better than the incumbent can have. With ``u = λ^{c/2
     λ² h''(λ) = (c/4e) [ u eᵘ ((c/2)(1 + u) − 1) + v eᵛ ((c/2)(1 + v) + 1) ]
 
 falls and then rises (checked for c from 0.05 to 10), so ``h + κ log`` is concave on at most one interval and each
-envelope is linear on at most one interval, the common tangent's. Below c = 0.6203 this holds for h itself (κ = 0).
+envelope is linear on at most one interval, that of the common tangent. Below
+c = 0.62025 it exists for h itself (κ = 0).
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ from isopursuit.loss.penalty import (
     loss_above,
 )
 
-# Multiples of the scale of κ: dense where the bound of well-conditioned data peaks, wide above.
+# Multiples of the scale of κ: dense where well-conditioned data have their best bound, wide above.
 _KAPPA_STEPS = (1.28, 1.7, 2.3, 3.1, 4.6, 7.1, 11.4, 20.0, 34.0, 57.0, 100.0, 171.0, 285.0, 570.0)
 
 
 @dataclass(frozen=True)
 class Relaxation:
-    """Envelopes ``q_κ`` of ``h + κ log λ`` for a grid of κ, as the node kernel reads them.
+    """Envelopes ``q_κ`` of ``h + κ log λ`` for a grid of κ, in the layout that the node kernel reads.
 
     Attributes
     ----------
     c : float
         Exponent of the loss.
     low, high : float
-        Eigenvalues between which the envelopes hold; they are extended by their tangents outside.
+        The envelopes are valid between these eigenvalues. Outside they continue as tangents.
     rows : (K, 5) array
-        One row for each κ, ascending from 0: κ, left and right end of the linear interval, value at its left end, its
-        slope. An empty interval has left > right.
+        One row for each κ, ascending from 0: κ, left and right end of the linear interval, the value at its left end
+        and its slope. An empty interval has left > right.
     """
 
     c: float
@@ -54,7 +55,7 @@ class Relaxation:
     rows: Array
 
     def envelope(self, eigenvalue: float, row: int) -> tuple[float, float]:
-        """Value and slope of ``q_κ`` at one eigenvalue, the reference for the kernel's own evaluation."""
+        """Return value and slope of ``q_κ`` at one eigenvalue, a reference for the kernel."""
         kappa, left, right, value, slope = self.rows[row].tolist()
         inside = min(max(eigenvalue, self.low), self.high)
         if left <= inside <= right:
@@ -74,7 +75,7 @@ class Relaxation:
 
 
 def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxation:
-    """Tabulate the envelopes needed to search for a subset better than the incumbent.
+    """Tabulate the envelopes for the search for a subset better than the incumbent.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def _flattest(c: float) -> float:
 
 
 def _kappa_grid(c: float, incumbent: float, flattest: float) -> list[float]:
-    """0, the largest κ that leaves ``h + κ log`` convex, and larger ones up to the incumbent's size."""
+    """Return 0, the largest κ for which ``h + κ log`` is convex, and larger values up to the incumbent's loss."""
     convex = curvature(math.exp(flattest), c) * (1 - 1e-9)
     scale = max(convex, 0.35 * c * c)
     grid = [0.0, *([convex] if convex > 0 else [0.4 * scale, scale]), *(scale * step for step in _KAPPA_STEPS)]
@@ -153,10 +154,10 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
             return math.exp(lower)
         if excess(upper) <= 0:
             return math.exp(upper)
-        # The line's height is stationary here, so half the digits are enough.
+        # The height of the line is stationary here, so half of the digits suffice.
         return math.exp(find_root(excess, lower, upper, 1e-9))
 
-    # The common tangent: Newton's method takes the slope of the chord between the points where the last slope touches.
+    # The common tangent by Newton's method: the next slope is that of the chord between the touching points.
     left, right, slope = math.exp(first), math.exp(last), math.inf
     for _ in range(100):
         chord = (_value(right, c, kappa) - _value(left, c, kappa)) / (right - left)
@@ -164,6 +165,6 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
             break
         slope = chord
         left, right = touch(slope, start, first), touch(slope, last, end)
-    # An interval that reaches the end of the range continues as its tangent there, rounding or not.
+    # An interval that reaches the end of the range up to rounding ends there exactly.
     left, right = (low if left <= low * (1 + 1e-12) else left), (high if right >= high * (1 - 1e-12) else right)
     return kappa, left, right, min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left)), slope

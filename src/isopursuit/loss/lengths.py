@@ -1,4 +1,4 @@
-"""The note that an answer carries where the scale of the data, and not the angles, decided what was picked."""
+"""Notes for answers in which the scale of the data, and not the angles, decided the selection."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_penalty, log_sum
 from isopursuit.scale import UnitLength
 
-# All picked lengths beyond 1 by this share, on one side: one common factor would bring every one of them closer to 1.
-# A search that could choose lengths around 1 would have, so none were there (guess; 10 % of length costs 1 % of loss).
+# If all selected lengths differ from 1 by more than this share on one side, one common factor would bring each closer
+# to 1. The search found no lengths around 1 (guess; 10 % of length costs 1 % of loss).
 ONE_SIDED = 0.1
-FAR_FROM_IDEAL = 100  # times the ideal: a loss beyond this has a cause that should be named (guess)
-FAR_BY_LENGTHS = (
-    10  # times the ideal: the loss that these lengths have at right angles, where they are the cause (guess)
-)
+FAR_FROM_IDEAL = 100  # times the ideal: a note names the cause of a larger loss (guess)
+FAR_BY_LENGTHS = 10  # times the ideal: lengths are the cause if orthogonal columns of these lengths lose more (guess)
 
 
 def is_far(log_loss: float, ideal: float) -> bool:
@@ -24,7 +22,7 @@ def is_far(log_loss: float, ideal: float) -> bool:
 
 
 def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
-    """What to say where picked rows of a table, not standardized, are far from ideal; `option` standardizes."""
+    """Return a note if the loss of rows that were not standardized is far from ideal. `option` standardizes them."""
     if not is_far(log_loss, ideal):
         return ()
     return (
@@ -36,11 +34,11 @@ def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
 def scale_notes(
     lengths: Array, log_loss: float, c: float, unit: UnitLength, aggregate: Aggregate = SUM
 ) -> tuple[str, ...]:
-    """What to say about the lengths (n, k) of the picked columns at n points, whose loss has this logarithm.
+    """Return a note on the lengths (n, k) of the selected columns at n points, and on their log-loss.
 
-    The note comes if all lengths (their means over the points) are on one side of 1 by more than `ONE_SIDED`, or if the
-    loss is far from ideal and orthogonal columns of these lengths are far from it as well. It names the unit to try
-    next. Columns of unit length get no note: if their loss is large, they are nearly dependent.
+    There is a note if all lengths (means over the points) are on one side of 1 by more than `ONE_SIDED`, or if the
+    loss is far from ideal and would be so for orthogonal columns of these lengths. It names the unit to try next.
+    Columns of unit length get no note: if their loss is large, they are nearly dependent.
     """
     if unit.how == "each":
         return ()

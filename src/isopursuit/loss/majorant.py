@@ -1,6 +1,6 @@
 """The loss of k columns in more than k dimensions, as a convex function of M = Σ w x xᵀ.
 
-M_S of k columns has k eigenvalues that are not zero. A matrix M(w) with 0 ≤ w ≤ 1, Σ w = k is an average of such
+M_S of k columns has k nonzero eigenvalues. A matrix M(w) with 0 ≤ w ≤ 1, Σ w = k is an average of such
 matrices, and the sorted eigenvalues of an average are majorized by the average of the sorted eigenvalues. So some
 vector μ of k entries majorizes λ(M), and for convex h the average of Σ h(λ(M_S)) is at least Σ h(μ). The least such
 vector is
@@ -10,9 +10,9 @@ vector is
 and F_k(M) = Σ h(μ_i) is convex in M: a partial minimum of a convex function over a convex set. Its gradient is
 V diag(h'(λ_1), …, h'(λ_ι), h'(a), …, h'(a)) Vᵀ. With as many dimensions as columns F_k(M) = tr h(M).
 
-**Any such matrix bounds.** Take any orthonormal V and any numbers μ_1 ≥ … ≥ μ_k, and K = V diag(κ) Vᵀ with
+**Every such matrix gives a bound.** Take any orthonormal V and any numbers μ_1 ≥ … ≥ μ_k, and K = V diag(κ) Vᵀ with
 κ_i = h'(μ_i) for i ≤ k and κ_i = h'(μ_k) beyond. Then for every M of rank k, tr(K M) ≤ Σ κ_i λ_i(M) (von Neumann, κ
-descends), so Σ h(λ_i) ≥ Σ [h(μ_i) − κ_i μ_i] + tr(K M): rounding of the eigenpairs moves the point of tangency, and the
+descends), so Σ h(λ_i) ≥ Σ [h(μ_i) − κ_i μ_i] + tr(K M). Rounding of the eigenpairs moves the point of tangency, and the
 bound stays valid.
 """
 
@@ -26,14 +26,14 @@ from isopursuit._types import Array
 
 
 class Majorant(NamedTuple):
-    """ι, the number of eigenvalues that stay as they are, and the average a that takes the place of the others."""
+    """ι, the number of eigenvalues that stay unchanged, and the average a that replaces the others."""
 
     top: int
     average: float
 
 
 def least_majorant(eigenvalues: Array, k: int) -> Majorant:
-    """ι and a for eigenvalues in descending order."""
+    """Return ι and a for eigenvalues in descending order."""
     rest = np.append(np.cumsum(eigenvalues[::-1])[::-1], 0.0)  # sums of the last ones
     for top in range(k - 1):
         average = float(rest[top] / (k - top))
@@ -43,9 +43,9 @@ def least_majorant(eigenvalues: Array, k: int) -> Majorant:
 
 
 def spread(eigenvalues: Array, k: int) -> Array:
-    """One number for each eigenvalue (descending): itself for the first ι, a for all others.
+    """Return one number for each eigenvalue (descending): the first ι eigenvalues, and a for all others.
 
-    The first k are μ; functions of all of them are the gradient's eigenvalues.
+    The first k numbers are μ. The derivative h' at these numbers gives the gradient's eigenvalues.
     """
     top, average = least_majorant(eigenvalues, k)
     return np.concatenate([eigenvalues[:top], np.full(len(eigenvalues) - top, average)])

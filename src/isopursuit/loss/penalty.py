@@ -1,6 +1,6 @@
-"""The paper's penalty g and everything derived from its formula. Kernels use `_penalty.pxd`; nothing else writes it.
+"""The paper's penalty g and all that follows from its formula. Kernels use `_penalty.pxd`; no other file repeats it.
 
-With u = t^c the penalty of a singular value t is g(t) = (e^u + e^{1/u}) / 2e: it is least, 1, at t = 1 alone, and
+With u = t^c the penalty of a singular value t is g(t) = (e^u + e^{1/u}) / 2e: its minimum is 1, at t = 1 only, and
 g(t) = g(1/t). As a function of an eigenvalue λ = t² of the Gram matrix it is h(λ) = g(√λ), with u = λ^{c/2}, and the
 loss of a set of columns is l_c(X) = Σ g(σ_d) = tr h(XᵀX). With v = 1/u,
 
@@ -8,11 +8,11 @@ loss of a set of columns is l_c(X) = Σ g(σ_d) = tr h(XᵀX). With v = 1/u,
 
 h is convex for c ≥ CONVEX_EXPONENT. It splits into h − 1 = h₋ + h₊, the parts below and above λ = 1.
 
-Losses are compared as logarithms, which are finite where the loss itself overflows float64.
+Methods compare logarithms of losses, which are finite even where the loss overflows float64.
 
 To change g, edit the functions above "the loss of a spectrum" here and their counterparts in `_penalty.pxd`. Bounds
 assume that g ≥ 1 = g(1), g(t) = g(1/t), h₋ is convex and decreasing, λ² h'' falls and then rises (envelope.py), and
-h''(1)/2 = c²/4 (`stiffness`). Another objective without such bounds goes to greedy or brute search as `objective=`.
+h''(1)/2 = c²/4 (`stiffness`). Greedy and brute-force search need no bounds and accept other objectives as `objective=`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from numpy.typing import NDArray
 from isopursuit._types import Array
 from isopursuit.backend import namespace
 
-# Tolerances, relative to the loss. A proof may lose PROVED and NODE_TOLERANCE, which add up to less than STATED.
-STATED = 1e-9  # what "proved optimal" promises (chosen: far above rounding, below what matters)
-PROVED = 4.5e-10  # a better subset is below the incumbent by more than this
+# Tolerances, relative to the loss. The error of a proof is at most PROVED + NODE_TOLERANCE < STATED.
+STATED = 1e-9  # the tolerance of "proved optimal" (chosen: far above rounding, below what matters)
+PROVED = 4.5e-10  # a subset is better if it is below the incumbent by more than this
 NODE_TOLERANCE = 5e-10  # a bound this close to the incumbent closes a node of the tree (TOLERANCE in _penalty.pxd)
 LARGEST_EXP = 709.0  # e^709 is the largest integer power of e in float64 (derived)
-LARGEST_LOG = 600.0  # bounds are computed for log-losses up to this: they need room for products below e^709 (guess)
+LARGEST_LOG = 600.0  # largest log-loss for which bounds are computed; products need room below e^709 (guess)
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # exponents c for which the shape of the envelopes was checked (tests)
-CONVEX_EXPONENT = 0.6204  # from this c on h is convex (derived: the zero of min λ² h'' is at c = 0.6203)
+CONVEX_EXPONENT = 0.6204  # from this c on h is convex (derived: min λ² h'' is 0 at c = 0.62025)
 
 
 def log_penalty(t: Any, c: float) -> Any:
-    """The logarithm of g(t) for t ≥ 0, in any array namespace; infinite at 0 and where even t^c overflows float64."""
+    """Log g(t) for t ≥ 0, in any array namespace. It is infinite at 0 and where t^c overflows float64."""
     xp = namespace(t)
     positive = t > 0
     power = c * xp.abs(xp.log(xp.where(positive, t, 1.0)))
@@ -82,7 +82,7 @@ def loss_above(eigenvalues: Any, c: float) -> Any:
 
 
 def eigenvalue_of_loss(loss: float, c: float) -> float:
-    """The λ ≥ 1 with ``h(λ) = loss``; its inverse has the same loss. Infinite where it overflows float64."""
+    """Return λ ≥ 1 with ``h(λ) = loss``; 1/λ has the same loss. It is infinite where λ overflows float64."""
     # log of e^u + e^{1/u} = 2e·loss; u ≤ log(2e·loss) since e^u ≤ 2e·loss
     target = math.log(2 * loss) + 1
 
@@ -97,11 +97,11 @@ def eigenvalue_of_loss(loss: float, c: float) -> float:
 
 
 def stiffness(c: float, excess: float) -> float:
-    """A μ with ``h(λ) ≥ 1 + μ (λ − 1)²`` wherever ``h(λ) ≤ 1 + excess``.
+    """Return a μ with ``h(λ) ≥ 1 + μ (λ − 1)²`` wherever ``h(λ) ≤ 1 + excess``.
 
-    Hence ``l(S) ≥ D + μ ‖G_S − I‖²`` in the Frobenius norm, for every subset S of loss at most D + excess: a bound
-    made of pairs, whatever c. Near 1 the ratio is c²/4; beyond, h is monotone on either side of 1, so that the ends of
-    an interval bound it inside.
+    Hence ``l(S) ≥ D + μ ‖G_S − I‖²`` in the Frobenius norm, for every subset S of loss at most D + excess. This bound
+    consists of pairs and is valid for every c. Near 1 the ratio is c²/4. Farther away h is monotone on either side of
+    1, so the ends of an interval bound it inside.
     """
     last = eigenvalue_of_loss(1 + excess, c) * (1 + 1e-9)
     near, ratio = 1e-4, 1.001
@@ -123,17 +123,18 @@ class Minorant(NamedTuple):
     weight: float
 
     def at(self, eigenvalue: Any) -> Any:
-        """Its value, in any array namespace."""
+        """Return its value, in any array namespace."""
         off = eigenvalue - self.centre
         return self.value + (self.slope + self.weight * off) * off
 
 
 def quadratic_minorant(c: float, k: int, limit: float, square: float) -> Minorant:
-    """A quadratic below h at the eigenvalues of every subset of k columns with a loss below the limit.
+    """Return a quadratic below h at the eigenvalues of every subset of k columns with a loss below the limit.
 
-    Summed over the eigenvalues it is a bound made of columns and pairs, since Σ λ and Σ λ² are the trace and the
-    squared Frobenius norm of the Gram matrix. Its centre, on a grid, leaves the least to the inner products of columns
-    of this squared length. At 1 it is ``1 + μ (λ − 1)²`` (`stiffness`), as it is where h is not convex.
+    Its sum over the eigenvalues is a bound made of columns and pairs, since Σ λ and Σ λ² are the trace and the
+    squared Frobenius norm of the Gram matrix. Its centre is the point of a grid that leaves the smallest share of the
+    limit to the inner products of columns of this squared length. With the centre 1, or where h is not convex, it is
+    ``1 + μ (λ − 1)²`` (`stiffness`).
     """
     best = Minorant(1.0, 1.0, 0.0, stiffness(c, max(limit - k, 0.0)))
     if c < CONVEX_EXPONENT:
@@ -151,7 +152,7 @@ def quadratic_minorant(c: float, k: int, limit: float, square: float) -> Minoran
 
 
 def _tangent_minorant(centre: float, c: float, last: float, ratio: float) -> Minorant:
-    """The largest weight for this centre. h less its tangent grows on either side, so ends of intervals bound it."""
+    """Return the largest weight for this centre. h minus its tangent grows on either side: interval ends bound it."""
     value, slope, near = eigenvalue_loss(centre, c), eigenvalue_slope(centre, c), 1e-4 / max(c, 1.0) ** 2
     weight = 0.99 * curvature(centre, c) / centre**2 / 2
     for sign, farthest in ((1, last - centre), (-1, centre - 1 / last)):
@@ -166,17 +167,17 @@ def _tangent_minorant(centre: float, c: float, last: float, ratio: float) -> Min
 
 
 def to_loss(log_loss: float) -> float:
-    """e^log_loss, infinite where it overflows float64, without a warning."""
+    """Return e^log_loss, or infinity without a warning where it overflows float64."""
     return float(np.exp(log_loss)) if log_loss < LARGEST_EXP else float("inf")
 
 
 def log_sum(log_losses: Array) -> Array:
-    """Log Σ l_i from the log l_i, along the last axis."""
+    """Return log Σ l_i from the log l_i, along the last axis."""
     return np.logaddexp.reduce(log_losses, axis=-1)
 
 
 def singular_value_error(sigma: Array) -> Array:
-    """The error of singular values that LAPACK computed, along the last axis, descending: k eps σ_1."""
+    """Return the error of singular values that LAPACK computes (descending, last axis): k eps σ_1."""
     return np.finfo(np.float64).eps * sigma.shape[-1] * sigma[..., :1]
 
 
@@ -186,12 +187,12 @@ def is_dependent(sigma: Array) -> NDArray[np.bool_]:
 
 
 def log_spectral_loss(sigma: Array, c: float) -> Array:
-    """The logarithm of Σ_d g(σ_d) over the last axis of descending singular values; infinite for dependent columns."""
+    """Return log Σ_d g(σ_d) for singular values (descending, last axis). It is infinite for dependent columns."""
     return np.where(is_dependent(sigma), np.inf, _log_total_penalty(sigma, c))
 
 
 def least_log_spectral_loss(sigma: Array, c: float) -> Array:
-    """The least that `log_spectral_loss` can be in exact arithmetic: every singular value is moved towards 1 by its
+    """Return a lower bound on `log_spectral_loss` in exact arithmetic: each singular value moves towards 1 by its
     error.
     """
     error = singular_value_error(sigma)
@@ -201,7 +202,7 @@ def least_log_spectral_loss(sigma: Array, c: float) -> Array:
 
 
 def _log_total_penalty(t: Array, c: float) -> Array:
-    """The logarithm of Σ g(t) over the last axis."""
+    """Return log Σ g(t) over the last axis."""
     terms = log_penalty(t, c)
     top = terms.max(axis=-1)
     finite = np.where(top < np.inf, top, 0.0)
@@ -210,9 +211,9 @@ def _log_total_penalty(t: Array, c: float) -> Array:
 
 
 def find_root(function: Callable[[float], float], lower: float, upper: float, tolerance: float = 1e-15) -> float:
-    """Root of a function that changes sign between lower and upper: false position (Illinois), halving when slow.
+    """Find a root between lower and upper, where the function changes sign: false position (Illinois) and bisection.
 
-    Several times faster here than `scipy.optimize.brentq`, whose import alone takes longer than a small search.
+    It is faster here than `scipy.optimize.brentq`, whose import alone takes longer than a small search.
     """
     at_lower, at_upper = function(lower), function(upper)
     if at_lower == 0 or at_upper == 0:

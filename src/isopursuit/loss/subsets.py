@@ -1,4 +1,4 @@
-"""How far a set of columns is from orthonormal: the paper's loss l_c, and the multitask norm of its program."""
+"""The distance of a set of columns from orthonormality: the paper's loss l_c, and its multitask norm."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from isopursuit.threads import on_one_blas_thread
 
 
 def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
-    """The paper's loss l_c(X) = Σ g(σ_d), g(t) = (e^{t^c} + e^{t^-c}) / 2e, over the singular values of X.
+    """Return the paper's loss l_c(X) = Σ g(σ_d), g(t) = (e^{t^c} + e^{t^-c}) / 2e, over the singular values of X.
 
     Parameters
     ----------
     X : array_like, shape (D, k) with k ≤ D
-        The chosen columns.
+        The selected columns.
     c : float
-        The paper's exponent; larger is less forgiving.
+        The paper's exponent. A larger c penalizes deviations from 1 more.
 
     Returns
     -------
     float
-        At least k, and equal to k exactly when the columns are orthonormal. Infinite when they are linearly
-        dependent, or where the value overflows float64: `log_isometry_loss` still compares such sets.
+        At least k, and k if and only if the columns are orthonormal. Infinite if they are linearly dependent, or if
+        the value overflows float64. `log_isometry_loss` does not overflow.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
 
 @on_one_blas_thread
 def log_isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
-    """The logarithm of `isometry_loss`, finite wherever the columns are independent.
+    """Return the logarithm of `isometry_loss`, which is finite for all independent columns.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def log_isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
 
 
 def multitask_norm(B: ArrayLike) -> float:
-    """‖B‖_{1,2} = Σ_p ‖B_p‖, the sum of the lengths of the rows of B.
+    """Return ‖B‖_{1,2} = Σ_p ‖B_p‖, the sum of the lengths of the rows of B.
 
     Examples
     --------
