@@ -1,10 +1,11 @@
 """Alanine dipeptide: the plane of the two torsions that are picked, and the molecule with both marked on it."""
 
+from style import FOLDER, picture
+
 import isopursuit as ip
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.trajectory import find_bonds
 from isopursuit.plots import plot_ramachandran, plot_torsions
-from style import FOLDER, picture
 
 
 def draw():

@@ -1,9 +1,10 @@
 """The proved lower bound rises to the incumbent: an exact search of 13 of 178 wines."""
 
+from style import FOLDER, picture
+
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.plots import plot_progress
-from style import FOLDER, picture
 
 
 def draw():

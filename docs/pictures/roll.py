@@ -1,9 +1,10 @@
 """The swiss roll in three dimensions and in the two coordinates that are found, coloured by the first."""
 
+from style import FOLDER, picture
+
 import isopursuit as ip
 from isopursuit.manifold.synthetic import swiss_roll
 from isopursuit.plots import plot_coordinates, plot_manifold
-from style import FOLDER, picture
 
 
 def draw():
