@@ -22,7 +22,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from threadpoolctl import threadpool_limits
 
 import isopursuit as ip
-from benchmarks.aggregates import table, write
+from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit import peers
 from isopursuit.datasets import load_wine
@@ -166,7 +166,7 @@ def main():
     heads = ["problem", "peer", "its ms", "its loss", "ours as good after, ms", "allowed, ms", "ours then"]
     if asked.write:
         text = table([*heads, "ours after 1 s", "ours at the end", "verdict"], lines)
-        write({"anytime": text}, PAGE, "-m benchmarks.anytime --write")
+        write({"anytime": text}, PAGE, "python -m benchmarks.anytime --write")
         draw(results)
     print(f"\n{len(lines) - missed} of {len(lines)} peers are reached in time.")
     sys.exit(missed > 0)

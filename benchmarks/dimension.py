@@ -1,6 +1,6 @@
 """The picture of docs/howto/dimension.md: evidence for the dimension of ethanol's manifold of shapes.
 
-    python -m benchmarks.dimension
+    python benchmarks/dimension.py
 
 Writes docs/howto/dimension.svg. It needs matplotlib and takes about ten seconds.
 """
@@ -8,8 +8,8 @@ Writes docs/howto/dimension.svg. It needs matplotlib and takes about ten seconds
 from pathlib import Path
 
 import numpy as np
+from matplotlib import pyplot, rc_context
 
-from docs.pictures.style import picture
 from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.shapes import shapes
@@ -23,9 +23,11 @@ def main():
     positions = load_ethanol().positions
     points, _ = shapes(positions)
     frames = np.random.default_rng(0).choice(len(positions), 100, replace=False)
-    with picture(PICTURE, 5.5, 7.5, rows=2) as (sizes, spectra):
-        plot_dimension(dimension_evidence(points, frames), sizes)
-        plot_spectra(tangent_spaces(points, frames, D=2, neighbours=1000), spectra)
+    with rc_context({"svg.hashsalt": "isopursuit", "svg.fonttype": "none", "font.size": 9}):
+        figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
+        plot_dimension(dimension_evidence(points, frames), axes[0])
+        plot_spectra(tangent_spaces(points, frames, D=2, neighbours=1000), axes[1])
+        figure.savefig(PICTURE, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.aggregates import table, write
-from docs.pictures.style import BLUE, COLOURS, GREY, picture
+from benchmarks.pages import table, write
+from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit.plots.axes import whole_ticks
 
 HERE = Path(__file__).parent
@@ -172,7 +172,7 @@ def write_page(rows):
             f"The time grows as P^{columns[-1]:.2f} in the number of columns (D = 8, P = 1,000 to 64,000) and as "
             f"D^{across[-1]:.2f}\nin the number of rows (P = 2,000, D = 2 to 32)."
         )
-    write(made, PAGE, "-m benchmarks.run --write")
+    write(made, PAGE, "python -m benchmarks.run --write")
     draw(rows, by_name)
 
 
@@ -189,7 +189,7 @@ def draw(rows, by_name):
             solved.text(np.sqrt(seconds * median(row)), place + 0.1, ratio, ha="center")
         solved.set_yticks(places, [title(name) for name, *_ in shown])
         solved.set(xscale="log", xlabel="seconds", title="one isometry pursuit", ylim=(-0.5, len(shown)))
-        for style, colour, (family, label) in zip("os^D", COLOURS, FAMILIES.items(), strict=True):
+        for style, colour, (family, label) in zip("os^D", (BLUE, ORANGE, GREEN, GREY), FAMILIES.items(), strict=True):
             some = sorted(
                 (v["size"], v["seconds"], v["status"]) for name, v in by_name.items() if name.startswith(family)
             )

@@ -8,7 +8,6 @@ from matplotlib import pyplot, rc_context
 FOLDER = Path(__file__).parent
 GREY = "#7a7a7a"  # text, axes and what was not picked: contrast 4.3 on white, 4.9 on black
 BLUE, ORANGE, GREEN = "#2f8fd0", "#d55e00", "#2a9d6f"
-COLOURS = BLUE, ORANGE, GREEN, GREY
 SETTINGS = {
     "axes.edgecolor": GREY,
     "axes.labelcolor": GREY,
