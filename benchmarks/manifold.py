@@ -52,7 +52,8 @@ def main():
         frames = np.random.default_rng(seed).choice(len(ethanol.positions), 100, replace=False)
         drawn = torsion_matrices(ethanol, frames, **PAPER)
         means = [
-            ip.select_pointwise(drawn, method=method, workers=workers).losses.mean() for method in ("greedy", "two-stage")
+            ip.select_pointwise(drawn, method=method, workers=workers).losses.mean()
+            for method in ("greedy", "two-stage")
         ]
         print(f"draw {seed}: greedy {means[0]:.3f}, two-stage {means[1]:.3f}")
 

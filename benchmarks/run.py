@@ -148,7 +148,7 @@ def print_search(rows):
 
 
 def write_page(rows):
-    """The tables of docs/benchmarks.md whose rows were measured, and its picture."""
+    """The tables of docs/benchmarks.md whose rows were measured, and its picture if both of them were."""
     solved = []
     for name, ours, peers in pursuits(rows):
         if "SCS" in peers:
@@ -173,7 +173,8 @@ def write_page(rows):
             f"D^{across[-1]:.2f}\nin the number of rows (P = 2,000, D = 2 to 32)."
         )
     write(made, PAGE, "python -m benchmarks.run --write")
-    draw(rows, by_name)
+    if solved and proved:
+        draw(rows, by_name)
 
 
 def draw(rows, by_name):
