@@ -115,7 +115,8 @@ def rows_of(name, others, runs, picked, took):
         then = min((when for history in runs for when, found, *_ in history if found <= goal), default=None)
         missed = ours > goal
         since = "never" if then is None else f"{1000 * then:.0f}"
-        times = [f"{1000 * seconds:.2g}", loss_text(loss), since, f"{1000 * allowed:.0f}", loss_text(ours)]
+        milliseconds = f"{1000 * seconds:.0f}" if seconds >= 0.01 else f"{1000 * seconds:.2g}"
+        times = [milliseconds, loss_text(loss), since, f"{1000 * allowed:.0f}", loss_text(ours)]
         end = [loss_text(at(runs[0], 1.0)), f"{loss_text(picked.loss)} ({took:.1f} s)", picked.verdict]
         yield [name, peer, *times, *end], missed
 

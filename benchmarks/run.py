@@ -152,9 +152,8 @@ def write_page(rows):
     solved = []
     for name, ours, peers in pursuits(rows):
         if "SCS" in peers:
-            ratio = float(f"{median(peers['SCS']) / median(ours):.3g}")
             theirs = f"{ending(peers['SCS'])} {duration(median(peers['SCS']))}".strip()
-            solved.append([title(name), duration(median(ours)), theirs, f"{ratio:,.0f}"])
+            solved.append([title(name), duration(median(ours)), theirs, times(median(peers["SCS"]) / median(ours))])
     by_name = {row["name"].removeprefix("test_"): row["extra_info"] for row in rows}
     proved = [
         [label, f"{info['loss']:#.9g}", duration(info["seconds"]), f"{info['nodes']:,}", info["status"]]
@@ -186,7 +185,7 @@ def draw(rows, by_name):
         solved.plot(ours, places, "o", color=BLUE, label="isopursuit")
         solved.plot(theirs, places, "s", color=GREY, label="CVXPY + SCS")
         for place, (_, seconds, row) in zip(places, shown, strict=True):
-            ratio = f"{ending(row)} {median(row) / seconds:,.0f} ×".strip()
+            ratio = f"{ending(row)} {times(median(row) / seconds)} ×".strip()
             solved.text(np.sqrt(seconds * median(row)), place + 0.1, ratio, ha="center")
         solved.set_yticks(places, [title(name) for name, *_ in shown])
         solved.set(xscale="log", xlabel="seconds", title="one isometry pursuit", ylim=(-0.5, len(shown)))
@@ -209,6 +208,11 @@ def title(name):
     """A problem's name for reading: "Gaussian 16 × 1,000" of "gauss 16x1000"."""
     name = re.sub(r"(\d+)x(\d+)", lambda size: f"{size[1]} × {int(size[2]):,}", name)
     return name.replace("gauss", "Gaussian").replace("iris", "Iris").replace("wine", "Wine")
+
+
+def times(ratio):
+    """Three digits of a ratio: 86, 1,070."""
+    return f"{float(f'{ratio:.3g}'):,.0f}"
 
 
 def duration(seconds):

@@ -259,7 +259,7 @@ def short_table(record: Record) -> str:
                 f"**{method}**" if method in OURS else f"{method} ({METHODS[method].library})",
                 *(number(float(np.median(some))) if some else "" for some in ratios.values()),
                 f"{best} of {len(record.problems())}",
-                number(float(np.median([row.seconds for row in answered]))),
+                number(float(np.median([row.seconds for row in answered])), 2),
             )
         )
     heads = ("median over the problems answered", "l_1 / best, raw", "l_1 / best, unit", "best on", "seconds")
