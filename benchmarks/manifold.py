@@ -14,9 +14,6 @@ from isopursuit.experiments.methods import conic
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
 
-ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
-order = np.random.default_rng(0).permutation(len(ethanol.positions))
-
 PAPER = {"torsions": "all", "normalization": "symmetric", "unit": None}  # as the paper's experiment
 
 
@@ -27,6 +24,8 @@ def timed(function, *arguments, **options):
 
 
 def main():
+    ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+    order = np.random.default_rng(0).permutation(len(ethanol.positions))
     workers = os.cpu_count() or 1
     few, seconds = timed(torsion_matrices, ethanol, order[:100], **PAPER)
     print(f"100 frames, gradients and tangent spaces: {seconds:.1f} s")

@@ -55,7 +55,8 @@ FAMILIES = {
 
 def main(arguments):
     OUTPUT.parent.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "pytest", str(HERE), "-q", "--no-header", "--benchmark-columns=median"]
+    files = map(str, sorted(HERE.glob("test_*.py")))
+    command = [sys.executable, "-m", "pytest", *files, "-q", "--no-header", "--benchmark-columns=median"]
     asked = [argument for argument in arguments if argument != "--write"]
     run = subprocess.run([*command, f"--benchmark-json={OUTPUT}", "--benchmark-sort=name", *asked], check=False)
     rows = json.loads(OUTPUT.read_text())["benchmarks"]
