@@ -1,19 +1,20 @@
 """How often the known coordinates are found, by how the losses at many points become one number.
 
-    python benchmarks/aggregates.py
+    python -m benchmarks.aggregates
 
-Writes the tables of docs/explanation/aggregates.md: swiss roll and torus by noise, ethanol and alanine dipeptide by the
-size of the neighbourhoods; with tangent spaces as estimated, and with 5 % of them replaced by random ones. Every subset
-is evaluated at every point, so that the tables depend on no search. It takes about four minutes of processor time.
+Writes the tables and the picture of docs/explanation/aggregates.md: swiss roll and torus by noise, and molecules; with
+tangent spaces as estimated, and with 5 % of them replaced by random ones. The script evaluates every subset at every
+point, so the results depend on no search. It needs matplotlib and about four minutes of processor time.
 """
 
 import dataclasses
-import re
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import table, write
+from docs.pictures.style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
 from isopursuit.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
@@ -24,18 +25,20 @@ from isopursuit.manifold.shapes import shape_gradients
 from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import tangent_spaces
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "aggregates.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "explanation" / "aggregates.md"
 AGGREGATES = {"sum": "sum", "geometric": "geometric", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated
 SPOILED = 0.05  # share of the tangent spaces that are replaced by random ones
 SYNTHETIC = {
-    "roll": (swiss_roll, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2)),
-    "torus": (clifford_torus, (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)),
+    "swiss roll": (swiss_roll, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2)),
+    "flat torus": (clifford_torus, (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)),
 }
+TABLE_STEP = 3  # the table has every third noise; the picture has all
 SYNTHETIC_DRAWS, MOLECULE_DRAWS = 20, 10
 SYNTHETIC_SIZE, SYNTHETIC_NEIGHBOURS = 2000, 60
 NEIGHBOURS = (100, 300, 1000)  # of the molecules' frames
-KINDS = {False: "as estimated", True: f"{100 * SPOILED:g} % random"}
+KINDS = {False: "estimated", True: f"{100 * SPOILED:g} % random"}
 
 
 def log_losses(matrices, subsets):
@@ -66,9 +69,9 @@ def spoil(bases, rng):
     return spoiled
 
 
-def synthetic_rows(make, noises):
-    """Rows of the table of one manifold: in how many percent of the draws its coordinates are found."""
-    hits = {(kind, name): np.zeros(len(noises)) for kind in KINDS for name in AGGREGATES}
+def found_counts(make, noises):
+    """In how many draws the coordinates of a manifold are found, by noise, for each kind and aggregate."""
+    hits = {(kind, name): np.zeros(len(noises), dtype=int) for kind in KINDS for name in AGGREGATES}
     for column, noise in enumerate(noises):
         for seed in range(SYNTHETIC_DRAWS):
             rng = np.random.default_rng([seed, 1])
@@ -80,10 +83,34 @@ def synthetic_rows(make, noises):
                 found = differentials(made.dictionary.take(at), dataclasses.replace(spaces, bases=bases), unit=None)
                 for name, (best, _) in best_subsets(found.matrices).items():
                     hits[kind, name][column] += {found.labels[i] for i in best} == set(made.truth)
-    return [
-        [KINDS[kind], name, *(f"{100 * count / SYNTHETIC_DRAWS:.0f} %" for count in counts)]
-        for (kind, name), counts in hits.items()
-    ]
+    return hits
+
+
+def synthetic_table(counts):
+    """Swiss roll and torus beside each other."""
+    heads = ["tangent spaces", "aggregate"]
+    rows = {(kind, name): [KINDS[kind], f"`{name}`"] for kind in KINDS for name in AGGREGATES}
+    for manifold, (_, noises) in SYNTHETIC.items():
+        heads += [f"{manifold.split()[-1]}, {noise:g}" for noise in noises[::TABLE_STEP]]
+        for key, row in rows.items():
+            row += [str(count) for count in counts[manifold][key][::TABLE_STEP]]
+    return table(heads, list(rows.values()))
+
+
+def draw(counts):
+    """Write docs/pictures/aggregates.svg: how often the coordinates are found, by noise."""
+    colours = dict(zip(AGGREGATES, (ORANGE, GREEN, BLUE, GREY), strict=True))
+    with picture(FOLDER / "aggregates.svg", 7, 4.6, rows=2, columns=2, sharey=True) as axes:
+        for column, (manifold, (_, noises)) in zip(axes.T, SYNTHETIC.items(), strict=True):
+            for ax, kind in zip(column, KINDS, strict=True):
+                for name, colour in colours.items():
+                    style = "--" if name == "0.8" else "-"
+                    ax.plot(noises, counts[manifold][kind, name], style, color=colour, marker=".", label=name)
+                ax.set(title=f"{manifold}, {KINDS[kind]}", ylim=(-1, SYNTHETIC_DRAWS + 1))
+            column[-1].set_xlabel("noise")
+        for ax in axes[:, 0]:
+            ax.set(ylabel="found", yticks=range(0, SYNTHETIC_DRAWS + 1, 5))
+        axes[0, 0].figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def draw_matrices(trajectory, rows, D, neighbours):
@@ -105,16 +132,15 @@ def molecule_rows(name, trajectory, bonds, axes):
     D = len(axes)
     rows = bond_torsions(bonds)
     abouts = [tuple(sorted(row[1:3])) for row in rows.tolist()]
-    cells = {(kind, aggregate): [] for kind in KINDS for aggregate in AGGREGATES}
+    hits, losses = ({(kind, aggregate): [] for kind in KINDS for aggregate in AGGREGATES} for _ in range(2))
     for neighbours in NEIGHBOURS:
-        hits, losses = ({key: [] for key in cells} for _ in range(2))
         for kind, matrices in draw_matrices(trajectory, rows, D, neighbours):
             for aggregate, (best, log_loss) in best_subsets(matrices).items():
                 hits[kind, aggregate].append({abouts[i] for i in best} == axes)
                 losses[kind, aggregate].append(log_loss)
-        for key, some in cells.items():
-            some.append(f"{sum(hits[key])} of {MOLECULE_DRAWS} (loss {loss_text(np.median(losses[key]))})")
-    return [[name, str(D), KINDS[kind], aggregate, *some] for (kind, aggregate), some in cells.items()]
+    for kind in KINDS:
+        found = [f"{sum(hits[kind, a])} ({loss_text(np.median(losses[kind, a]))})" for a in AGGREGATES]
+        yield [f"{name}, D = {D}", KINDS[kind], *found]
 
 
 def loss_text(log_loss):
@@ -125,7 +151,7 @@ def loss_text(log_loss):
 def molecule_tables():
     """Ethanol and the peptide; at D = 2 the peptide's axes are those of φ and ψ, at D = 4 those of ω too."""
     ethanol = load_ethanol()
-    rows = molecule_rows("ethanol", ethanol, ETHANOL_BONDS, set(rotatable_bonds(ETHANOL_BONDS)))
+    rows = list(molecule_rows("ethanol", ethanol, ETHANOL_BONDS, set(rotatable_bonds(ETHANOL_BONDS))))
     peptide = load_alanine_dipeptide().select("heavy")
     backbone = {tuple(sorted(bond)) for bond in rotatable_bonds(peptide.bonds)}
     alpha = peptide.names.index("CA")
@@ -134,33 +160,13 @@ def molecule_tables():
     return rows
 
 
-def table(heads, rows):
-    """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def write(tables, page=PAGE, script="benchmarks/aggregates.py"):
-    """Write each table between its marks on the page."""
-    text = page.read_text(encoding="utf-8")
-    for name, block in tables.items():
-        marks = f"<!-- {name}: written by `python {script}` -->", f"<!-- /{name} -->"
-        pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
-        text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
-    page.write_text(text, encoding="utf-8")
-
-
 def main():
-    made = {}
-    for name, (make, noises) in SYNTHETIC.items():
-        made[name] = table(
-            ["tangent spaces", "aggregate", *(f"noise {x:g}" for x in noises)], synthetic_rows(make, noises)
-        )
-        print(made[name], flush=True)
-    heads = ["molecule", "D", "tangent spaces", "aggregate", *(f"{n:,} neighbours" for n in NEIGHBOURS)]
-    made["molecules"] = table(heads, molecule_tables())
-    print(made["molecules"])
-    write(made)
+    counts = {manifold: found_counts(*options) for manifold, options in SYNTHETIC.items()}
+    draw(counts)
+    heads = ["molecule", "tangent spaces", *(f"`{name}`" for name in AGGREGATES)]
+    made = {"synthetic": synthetic_table(counts), "molecules": table(heads, molecule_tables())}
+    print(*made.values(), sep="\n\n")
+    write(made, PAGE, "python -m benchmarks.aggregates")
 
 
 if __name__ == "__main__":

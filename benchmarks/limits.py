@@ -2,11 +2,11 @@
 
     python benchmarks/limits.py [--limits 1 5] [--repeats 1] [--only select] [--sizes 61x1797 64x20000 ...]
 
-Each call runs in a process of its own, which makes the matrix, calls the function once with a time limit and says how
-long that took, how long one pass over the data takes (a pursuit may need one more than its limit allows), and what is
-proved. Prints a table, and exits with 1 where a call takes more than its limit, 10 % of it and 0.5 s (for a pursuit
-and one pass), or where a certificate or a bound is not finite. A repeat counts only where all are late: other load on
-the machine makes a call late too.
+Each call runs in its own process, which makes the matrix and calls the function once with a time limit. The table shows
+how long the call took, how long one pass over the data takes (a pursuit may need one more pass than its limit allows),
+and what is proved. The exit status is 1 if a call takes more than its limit plus 10 % and 0.5 s (for a pursuit plus one
+pass), or if a certificate or a bound is not finite. Other load makes a call late too: with --repeats N a call counts as
+late only if it is late N times.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--limits", type=float, nargs="+", default=[1.0, 5.0])
     parser.add_argument("--sizes", nargs="+", default=SIZES)
     parser.add_argument("--only", nargs="+", default=[""], help="calls whose name contains this")
-    parser.add_argument("--repeats", type=int, default=1, help="how often a call that was late is tried")
+    parser.add_argument("--repeats", type=int, default=1, help="how many times a late call is tried")
     asked = parser.parse_args()
     print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}\n")
     print("| size | call | limit, s | took, s (CPU) | allowed, s | |")

@@ -1,10 +1,10 @@
-"""What the unit of length does to what is picked, and what "vectors" and "leading" answer differently.
+"""How the unit of length, the sign and the space change what is picked.
 
     python benchmarks/units.py
 
-Writes the two tables of docs/explanation/scale.md and the picture docs/explanation/spaces.svg. It needs scikit-learn
-for the data and matplotlib for the picture, and takes about two minutes. Every answer is that of `method="exchange"`,
-which is deterministic where it ends before its time limit.
+Writes two tables of docs/explanation/scale.md, one of geometry.md, and the picture spaces.svg beside them. It needs
+scikit-learn for the data and matplotlib for the picture, and takes about two minutes. Every answer is that of
+`method="exchange"`, which is deterministic if it ends before its time limit.
 """
 
 import re
@@ -12,15 +12,18 @@ from pathlib import Path
 
 import numpy as np
 from scipy.linalg import qr
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.datasets import load_iris, load_wine, load_words
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "scale.md"
+PAGES = Path(__file__).parents[1] / "docs" / "explanation"
 TIME_LIMIT = 60.0  # seconds for each answer; none of them takes so long on two idle cores
 KS = range(2, 16)  # of the picture
 SHOWN_KS = (5, 7, 11)  # of the table
+DRAWS = 300  # random subsets that the cover of picked rows is compared with
 GREY = "#7a7a7a"  # legible on white and on black
 STYLES = {"vectors": ("#2f8fd0", "o-"), "leading": ("#d55e00", "s--"), "pivoted QR": ("#2a9d6f", "^:")}
 
@@ -42,12 +45,11 @@ def problems():
     cancer = load_breast_cancer().data
     yield "breast-cancer patients, standardized", standardized(cancer).T, 10, "median"
     yield "breast-cancer features, as measured", cancer / np.sqrt(len(cancer)), 5, "each"
-    yield "Wine rows, standardized", standardized(load_wine().values).T, 6, "median"
     yield "digits, standardized pixels", standardized(load_digits().data).T, 10, "median"
 
 
 def unit_rows():
-    """One line of the first table for each data set and unit."""
+    """One line for each data set and unit."""
     for name, X, k, default in problems():
         for unit in (None, "median", "each"):
             # features of length 1 are centred, as the estimator and the command do
@@ -61,6 +63,27 @@ def unit_rows():
             ends = f"{min(places):.0f} to {max(places):.0f}"
             loss = f"{picked.loss:.4g}" if picked.loss < 1e6 else f"e^{picked.log_loss:.4g}"
             yield [f"{name}, k = {k}", f"`{unit}`{mark}", ends, f"{cosines.max():.2f}", loss]
+
+
+def uncovered(table, rows):
+    """The mean squared distance to the nearest of these rows, as a share of that to the mean row."""
+    nearest = cdist(table, table[rows]).min(axis=1)
+    return float((nearest**2).mean() / table.var(axis=0).sum())
+
+
+def cover_rows():
+    """One line for each table of rows: how far the rows are from those that each way picks."""
+    rng = np.random.default_rng(0)
+    iris, wine, words = load_iris().standardized(), load_wine().standardized(), load_words().values
+    tables = [("Iris, standardized", iris, 3), ("Wine, standardized", wine, 3), ("Wine, standardized", wine, 6)]
+    for name, table, k in [*tables, ("words", words, 7)]:
+        draws = [uncovered(table, rng.choice(len(table), k, replace=False)) for _ in range(DRAWS)]
+        centres = KMeans(k, n_init=10, random_state=0).fit(table).cluster_centers_
+        answers = [uncovered(table, cdist(table, centres).argmin(axis=0))]
+        for X in (table.T, np.vstack([np.maximum(table.T, 0), np.maximum(-table.T, 0)])):
+            picked = ip.select(X, k, unit="median", method="exchange", time_limit=TIME_LIMIT)
+            answers.append(uncovered(table, picked.indices))
+        yield [f"{name}, k = {k}", *(f"{share:.2f}" for share in (np.mean(draws), *answers))]
 
 
 def loss(X, columns):
@@ -106,18 +129,20 @@ def table(heads, rows):
 def main():
     X = features()
     results = {k: answers(X, k) for k in KS}
-    draw(results, PAGE.with_name("spaces.svg"))
+    draw(results, PAGES / "spaces.svg")
     spaces = [[str(k), *(f"{results[k][name]:.4g}" for name in STYLES)] for k in SHOWN_KS]
     made = {
         "units": table(["picked from", "unit", "percentiles of length", "largest cosine", "loss"], unit_rows()),
+        "cover": table(["picked from", "random rows", "k-means", "`median`", "`median`, signs apart"], cover_rows()),
         "spaces": table(["k", *(f"{name}" for name in STYLES)], spaces),
     }
-    text = PAGE.read_text(encoding="utf-8")
-    for name, block in made.items():
-        marks = f"<!-- {name}: written by `python benchmarks/units.py` -->", f"<!-- /{name} -->"
-        pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
-        text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
-    PAGE.write_text(text, encoding="utf-8")
+    for page in (PAGES / "scale.md", PAGES / "geometry.md"):
+        text = page.read_text(encoding="utf-8")
+        for name, block in made.items():
+            marks = f"<!-- {name}: written by `python benchmarks/units.py` -->", f"<!-- /{name} -->"
+            pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
+            text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

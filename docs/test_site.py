@@ -124,10 +124,11 @@ def browser(tmp_path_factory):
 
 @needs_browser
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(SITE).as_posix())
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_no_page_scrolls_sideways_complains_or_asks_the_network(browser, page, width):
+def test_no_page_scrolls_sideways_complains_or_asks_the_network(browser, page, width, scheme):
     browser.get_log("browser"), browser.get_log("performance")
-    show(browser, page.as_uri(), width)
+    show(browser, page.as_uri(), width, scheme)
     window, total = widths(browser)
     assert (window, total <= width) == (width, True), f"{total} px wide"
     assert (
@@ -140,4 +141,4 @@ def test_no_page_scrolls_sideways_complains_or_asks_the_network(browser, page, w
     assert [url for url in asked if url.startswith("http")] == []
     name = page.relative_to(SITE).with_suffix("").as_posix()
     if name in SEEN:
-        save(browser, f"site-{name.replace('/', '-')}-{width}.png")
+        save(browser, f"site-{name.replace('/', '-')}-{width}-{scheme}.png")

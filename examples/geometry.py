@@ -2,8 +2,8 @@
 What the loss sees
 ==================
 
-The pictures behind :doc:`the geometry </explanation/geometry>`: two of forty vectors in the plane, what a length
-costs, and what happens when the scale is wrong.
+Pick two of forty vectors in the plane, see what a length costs, and change the scale. :doc:`/explanation/geometry`
+explains the loss.
 """
 
 import matplotlib
@@ -16,7 +16,8 @@ import isopursuit as ip
 from isopursuit.plots import plot_length_curves, plot_lengths, plot_vectors
 
 # %%
-# Forty vectors of many lengths and directions. The two picked are nearly at right angles and nearly of length 1.
+# Forty vectors have many lengths and directions. The two picked ones are nearly at right angles, and their lengths are
+# nearly 1. The sign of a vector does not matter: the loss of x and of −x is the same.
 
 rng = np.random.default_rng(3)
 angle, length = rng.uniform(0, 2 * np.pi, 40), np.exp(rng.normal(0, 0.6, 40))
@@ -26,16 +27,17 @@ print(picked)
 plot_vectors(X, picked, plt.subplots(figsize=(6, 5), layout="constrained")[1])
 
 # %%
-# What one vector of length t costs, and how long the pursuit makes it: longest at 1, and the same for t and 1/t. The
-# larger c, the less a length may differ from 1.
+# The left panel shows what one vector of length t costs. The right panel shows the length that the pursuit gives it,
+# which is largest at t = 1. Both are the same for t and 1/t. A larger c is stricter.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 plot_length_curves("loss", ax=left)
 plot_length_curves("length", ax=right)
 
 # %%
-# The same vectors in a unit three times as small. All numbers are three times as large, the shortest vectors are now
-# nearest to 1, and the pair is another. What "length 1" means is for you to say: see :doc:`/explanation/scale`.
+# Measure the same vectors in a unit that is three times smaller. All lengths are then three times larger, other vectors
+# are nearest to length 1, and the search picks another pair. You decide what "length 1" means: see
+# :doc:`/explanation/scale`.
 
 other = ip.select(3 * X, method="exact")
 print(picked.indices, other.indices)

@@ -2,8 +2,11 @@
 A balanced set of wines
 =======================
 
-For a dinner party a few wines of 178 are wanted that are as different as possible: one for each measurement, none of
-them extreme. Six are picked by every method the package has, then thirteen with proof. ``make demo`` runs this script.
+Pick a few of 178 wines that differ as much as possible in their chemistry. This script picks six wines with every
+method, and then thirteen with a proof. ``make demo`` runs it.
+
+As in the paper, measurements are standardized, and lengths are as given. The picked wines are then among the most
+ordinary ones of all 178: :doc:`/explanation/scale` explains why, and what else you can choose.
 """
 
 import time
@@ -40,23 +43,24 @@ def compare(D: int) -> ip.Selection:
 
 
 # %%
-# Six wines. The pursuit prunes a wine that the best six need, so two-stage loses a little; greedy is lucky.
+# Six wines. The pursuit prunes a wine that the best six need, so the two-stage answer is slightly worse. Greedy search
+# happens to find the optimum.
 
 compare(6)
 
 # %%
-# Thirteen wines. Now greedy is 10 % above the best, and brute force would have 10¹⁹ sets to try.
+# Thirteen wines. Now the loss of greedy search is 10 % above the optimum. Brute force would have to try 10¹⁹ subsets.
 
 picked = compare(13)
 
 # %%
-# What each wine is worth: its price is how much the loss rises without it, its best replacement put in.
+# The price of a wine is how much the loss rises if you replace it by its best substitute.
 
 print(picked)
 
 # %%
-# The inner products of the thirteen, and the singular values of the matrix they form. For a perfectly balanced set the
-# first would be the identity and the second all 1.
+# The inner products of the thirteen wines, and the singular values of the matrix that they form. An orthonormal set has
+# the identity on the left, and all singular values are 1.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
 plot_gram(picked, ax=left)

@@ -1,17 +1,23 @@
-"""Every snippet of the site's pages is run, and the command line's page knows every command and option."""
+"""The site's snippets run, pages are short, pictures have a text, and no command, option or module is left out."""
 
+import re
 import warnings
 from pathlib import Path
 
 import pytest
 from snippets import FENCED, run_page
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 PAGES = sorted(
     page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if FENCED.search(page.read_text("utf-8"))
 )
 NEEDS = {"cluster.md": "distributed", "howto/manifold.md": "torch"}
 LONG = ("howto/prove.md", "reproduction.md")
+WRITTEN = {page: page.read_text("utf-8") for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]}
+MEASUREMENTS = {DOCS / "reproduction.md", DOCS / "peers.md", DOCS / "peers" / "table.md"}  # their tables are long
+CODE = re.compile(r"^```.*?^```$|^    [^\n]*$", flags=re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"!\[(.*?)\]\(|^```\{(?:figure|image)\}[^\n]*\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
 def test_there_are_pages_with_snippets():
@@ -40,3 +46,34 @@ def test_the_command_lines_page_names_every_command_and_option():
         assert f"## isopursuit {name}" in page
         options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
         assert [option for option in options if f"`{option}`" not in page] == []
+
+
+def test_the_readme_takes_a_minute_to_read():
+    # 800 words outside fenced and indented code, table cells counted
+    assert len(CODE.sub("", WRITTEN[ROOT / "README.md"]).split()) <= 800
+
+
+def test_no_page_is_longer_than_1500_words():
+    # as `wc -w` counts them: code and table cells are words too, and so are the bars between the cells
+    pages = {page: len(text.split()) for page, text in WRITTEN.items() if page not in MEASUREMENTS}
+    assert {page.name: words for page, words in pages.items() if words > 1500 and page.parent != ROOT} == {}
+
+
+def test_every_picture_says_in_words_what_is_to_be_seen():
+    told = [(page.name, plain or boxed) for page, text in WRITTEN.items() for plain, boxed in PICTURE.findall(text)]
+    assert len(told) >= 5
+    short = [(page, text) for page, text in told if len((text.partition(":alt:")[2] or text).split()) < 5]
+    assert short == []
+
+
+def test_the_map_for_contributors_names_every_module_and_no_other():
+    source = ROOT / "src" / "isopursuit"
+    named = set()
+    for cell in re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), flags=re.MULTILINE):
+        folder = source
+        for name in re.findall(r"`(.+?)`", cell):
+            folder = source / Path(name).parent if "/" in name else folder
+            found = list(folder.glob(Path(name).name))
+            assert found, name
+            named.update(file for one in found for file in ([one] if one.is_file() else one.rglob("*.py")))
+    assert {file.name for file in set(source.rglob("*.py")) - named} == {"__init__.py"}

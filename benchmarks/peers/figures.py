@@ -10,54 +10,64 @@ from .record import Record, Row
 
 SHOWN = ("exact", "exchange", "two-stage", "greedy (the paper's)", "pivoted QR", "maxvol", "CUR", "FPS",
          "DPP, greedy", "MMR", "k-DPP", "facility location", "MultiTaskLasso", "SCS")  # fmt: skip
-HIGHEST = 1e4  # times the best; beyond that only a mark at the edge is drawn
+LOWEST, HIGHEST = 1e-4, 1e4  # above the best, relatively; what is beyond is drawn at the edge
+MARKERS = "o^vDPX*<>"
 
 
 def draw(record: Record, folder: Path) -> None:
     """Save time.svg, k.svg and columns.svg; the same record gives the same bytes."""
-    from matplotlib import pyplot, rc_context
+    from docs.pictures.style import picture
 
     folder.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": "isopursuit", "svg.fonttype": "none", "font.size": 9}):
-        for kind, make in (("time", quality_against_time), ("k", quality_against_k), ("columns", time_against_columns)):
-            figure = make(record, pyplot)
-            figure.savefig(folder / f"{kind}.svg", metadata={"Date": None}, bbox_inches="tight")
-            pyplot.close(figure)
+    with picture(folder / "time.svg", 5.5, 8.5, rows=2) as panels:
+        quality_against_time(record, panels)
+    with picture(folder / "k.svg", 5.5, 9.5, rows=3, sharey=True) as panels:
+        quality_against_k(record, panels)
+    with picture(folder / "columns.svg", 5.5, 5.5) as axes:
+        time_against_columns(record, axes)
 
 
-def quality_against_time(record: Record, pyplot):
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+def quality_against_time(record: Record, panels) -> None:
+    from docs.pictures.style import GREY
+
     for axes, scaling in zip(panels, ("raw", "unit"), strict=True):
-        for method in METHODS:
+        names: dict[tuple[float, float], list[str]] = {}
+        for method in sorted(METHODS, key=lambda method: method in SHOWN):
             rows = [row for row in _answered(record, method) if row.scaling == scaling]
             if rows:
-                x = float(np.median([row.seconds for row in rows]))
-                y = min(float(np.median(_ratios(record, rows))), HIGHEST)
-                axes.plot(x, y, "s" if method in OURS else "o", color=_color(method))
-                axes.annotate(method, (x, y), (3, 3), textcoords="offset points", fontsize=7)
-        axes.set(xscale="log", yscale="log", xlabel="seconds, median", title=f"{scaling} columns")
-    panels[0].set_ylabel(f"l_1, times the best known (at most {HIGHEST:g} is drawn)")
-    return figure
+                x, y = (float(np.median(some)) for some in ([row.seconds for row in rows], _percents(record, rows)))
+                named = method in SHOWN
+                axes.plot(x, y, "s" if method in OURS else "o", color=_color(method) if named else GREY)
+                # our searches end at the same time with the same loss
+                names.setdefault((float(f"{x:.1g}") if method in OURS else x, y), []).extend([method] if named else [])
+        for (x, y), methods in names.items():
+            left, lowest = x > 1, y <= 100 * LOWEST
+            side = {"ha": "right" if left else "left", "va": "bottom" if lowest else "center"}
+            text = "\n".join(methods)
+            axes.annotate(text, (x, y), (-6 if left else 6, 0), textcoords="offset points", fontsize=8, **side)
+        axes.set(xscale="log", yscale="log", title=f"{scaling} columns", ylabel="l_1, % above the best known")
+    panels[-1].set_xlabel("seconds, median")
 
 
-def quality_against_k(record: Record, pyplot):
-    figure, panels = pyplot.subplots(1, 3, figsize=(12, 4), sharey=True)
+def quality_against_k(record: Record, panels) -> None:
     for axes, data in zip(panels, ("breast cancer", "digits", "tokens"), strict=True):
         whole = max((row.P for row in record.rows if row.data == data), default=0)
+        sizes: list[int] = []
         for method in SHOWN:
             rows = [r for r in _answered(record, method) if r.data == data and whole == r.P and r.scaling == "unit"]
             if rows:
                 rows.sort(key=lambda row: row.k)
-                y = np.minimum(_ratios(record, rows), HIGHEST)
+                sizes = max(sizes, [row.k for row in rows], key=len)
+                y = _percents(record, rows)
                 axes.plot([row.k for row in rows], y, _style(method), color=_color(method), label=method, markersize=4)
-        axes.set(xscale="log", yscale="log", xlabel="k", title=f"{data}, unit columns")
-    panels[0].set_ylabel("l_1, times the best known")
-    _legend(figure, panels)
-    return figure
+        axes.set(xscale="log", yscale="log", title=f"{data}, unit columns", ylabel="l_1, % above the best known")
+        axes.set_xticks([], minor=True)
+        axes.set_xticks(sizes, [str(k) for k in sizes])
+    panels[-1].set_xlabel("k")
+    _legend(panels)
 
 
-def time_against_columns(record: Record, pyplot):
-    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+def time_against_columns(record: Record, axes) -> None:
     for method in SHOWN:
         rows = [row for row in _answered(record, method) if (row.data, row.k, row.scaling) == ("tokens", 16, "unit")]
         if rows:
@@ -66,30 +76,31 @@ def time_against_columns(record: Record, pyplot):
                 [r.P for r in rows], [r.seconds for r in rows], _style(method), color=_color(method), label=method
             )
     axes.set(xscale="log", yscale="log", xlabel="P, columns (tokens, k = 16, unit)", ylabel="seconds")
-    _legend(figure, [axes])
-    return figure
+    _legend([axes])
 
 
 def _answered(record: Record, method: str) -> list[Row]:
     return [row for row in record.rows if row.method == method and not row.error]
 
 
-def _ratios(record: Record, rows: Iterable[Row]) -> list[float]:
+def _percents(record: Record, rows: Iterable[Row]) -> list[float]:
+    """By how many percent each loss is above the best known, between LOWEST and HIGHEST."""
     from .page import best_loss
 
-    return [float(np.exp(min(row.log_loss - best_loss(record, row.problem), 50))) for row in rows]
+    excess = (np.expm1(min(row.log_loss - best_loss(record, row.problem), 50)) for row in rows)
+    return [100 * float(np.clip(some, LOWEST, HIGHEST)) for some in excess]
 
 
 def _style(method: str) -> str:
-    return "s-" if method in OURS else "o:"
+    return "s-" if method in OURS else f"{MARKERS[list(METHODS).index(method) % len(MARKERS)]}:"
 
 
 def _color(method: str) -> str:
     return f"C{OURS.index(method)}" if method in OURS else f"C{4 + list(METHODS).index(method) % 6}"
 
 
-def _legend(figure, panels) -> None:
+def _legend(panels) -> None:
     known = {}
     for axes in panels:
         known.update(dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)))
-    figure.legend(known.values(), known.keys(), loc="center left", bbox_to_anchor=(0.92, 0.5), fontsize=7)
+    panels[0].figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=2, fontsize=9)

@@ -132,10 +132,10 @@ def verdict(record: Record) -> list[str]:
     small = [row for row in exact if row.k <= 10]
     unproved = [f"{name(row.problem)} ({row.error or row.proof})" for row in small if row.proof != "optimal"]
     parts.append(
-        f"The exact search proved {sum(row.proof == 'optimal' for row in exact)} of its {len(exact)} answers optimal; "
-        f"where k ≤ 10, {len(small) - len(unproved)} of {len(small)}"
-        + (f", not {'; '.join(unproved)}." if unproved else ".")
-        + f" The exchange search proved {passing} of its own in passing. No peer proves anything about l_1."
+        f"The exact search proved {sum(row.proof == 'optimal' for row in exact)} of its {len(exact)} answers optimal, "
+        f"and {len(small) - len(unproved)} of the {len(small)} with k ≤ 10"
+        + (f"; not proved are {'; '.join(unproved)}." if unproved else ".")
+        + f" The exchange search proved {passing} of its answers. No peer proves anything about l_1."
     )
     fast = list(faster_equals(record))
     if fast:
@@ -199,7 +199,7 @@ def by_problem(record: Record) -> str:
 def complete_table(record: Record) -> str:
     """Every row with every column."""
     heads = ("method", "l_1", "log-volume", "σ min", "σ max", "coherence", "seconds", "MB", "proof")
-    parts = ["# Beside the peers: every row", "Written by `make peers`; see [the page](../peers.md)."]
+    parts = ["# Compared with other tools: every row", "Written by `make peers`; see [the page](../peers.md)."]
     for problem in record.problems():
         rows = record.at(problem)
         cells = []

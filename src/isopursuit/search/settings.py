@@ -25,7 +25,7 @@ MANY_SHARE = 0.9  # takes the place of START_SHARE and SWAP_SHARE (kept)
 
 # ------------------------------------------------------------------------------------------------ what a stage does
 QUICK_STARTS, QUICK_KICKS = 3, 10  # before the first attempt at a proof (kept)
-EXACT_STARTS, EXACT_KICKS = 6, 300  # before the last proof of an exact search (kept)
+EXACT_STARTS, EXACT_KICKS = 6, 300  # of an exchange search, or beside the proof of an exact one (kept)
 SOURCE_STARTS, SOURCE_KICKS = 2, 10  # the same over a source (guess)
 JOINT_STARTS, JOINT_KICKS = 3, 4  # the same at many points, where a descent takes long (guess)
 JOINT_PROOF_NODES = 50_000  # pairs in a short proof at many points: takes less than the kicks that follow (guess)

@@ -14,7 +14,7 @@ TRIAL_SHARE = 0.1  # of all work, for enumerations where others have mostly fail
 MOST_TESTS = 2**20  # of one enumeration, so that the bound rises steadily: about 3 ms
 NO_LIMIT = 2**62
 KEPT = 0.9  # share of what is known about gains that a round keeps (guess)
-HOPE = 0.01  # of the gap, that either side is expected to close in a round though it did not lately (guess)
+HOPE = 0.01  # of the gap, that the first step and the first round are expected to close (guess)
 
 
 class Budgets:
@@ -71,17 +71,20 @@ class Contest:
     """Whether a step to a better subset is taken beside the next round of nodes: by what both have gained lately.
 
     A gain is the share of the gap between the bound and the loss that is closed. Steps are taken in the proportion of
-    the gains, so that neither side ever rests.
+    the gains that are expected: of rounds, what they gained lately; of steps, the same and HOPE / (1 + n) after n steps
+    without a gain, by Laplace's rule of succession. So steps never stop, and are many where the bound hardly rises.
     """
 
     def __init__(self) -> None:
-        self.by_bound = self.by_steps = 0.0
+        self.by_bound, self.by_steps = HOPE, 0.0
+        self.idle = 0  # steps since the last gain
         self.credit = 1.0
 
     def due(self) -> bool:
         """Whether the next round has a step beside it."""
         if self.credit < 1:
-            self.credit += (self.by_steps + HOPE) / (self.by_steps + self.by_bound + 2 * HOPE)
+            step = self.by_steps + HOPE / (1 + self.idle)
+            self.credit += step / (step + self.by_bound)
             return False
         self.credit -= 1
         return True
@@ -92,7 +95,9 @@ class Contest:
 
     def record_step(self, bound: float, before: float, loss: float) -> None:
         """The loss before and after a step."""
-        self.by_steps = KEPT * self.by_steps + (1 - KEPT) * _closed(before - bound, before - loss)
+        gain = _closed(before - bound, before - loss)
+        self.by_steps = KEPT * self.by_steps + (1 - KEPT) * gain
+        self.idle = 0 if gain > 0 else self.idle + 1
 
 
 def _closed(gap: float, gain: float) -> float:
