@@ -55,7 +55,7 @@ lint: $(VENV)/complete $(VENV)/installed
 	$(BIN)/lint-imports
 
 bench: $(VENV)/complete $(VENV)/installed
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 fuzz: $(VENV)/installed
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(FUZZ_ARGS)

@@ -12,8 +12,8 @@ these only diabetes and heavy tails were not looked at while the first answers w
 
 import argparse
 import os
-import re
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -22,15 +22,18 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from threadpoolctl import threadpool_limits
 
 import isopursuit as ip
-from benchmarks.aggregates import table, write
+from benchmarks.pages import table, write
+from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit import peers
 from isopursuit.datasets import load_wine
+from isopursuit.plots.axes import maybe_log
 from isopursuit.rank import unit_columns
 from isopursuit.results import loss_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "anytime.md"
-PICTURE = PAGE.with_suffix(".svg")
+PICTURE = PAGE.parent / "pictures" / "anytime.svg"
 PEERS = {"pivoted QR": peers.pivoted_qr, "greedy DPP": peers.greedy_dpp, "maxvol": peers.maxvol}
+PEER_COLOURS = ORANGE, GREEN, GREY
 RUNS = 5  # whose best time counts: other work on the machine makes the others longer
 TIMES, LEAST = 10, 0.05  # ours must be as good within so many times a peer's time, or within so many seconds
 
@@ -112,30 +115,32 @@ def rows_of(name, others, runs, picked, took):
         then = min((when for history in runs for when, found, *_ in history if found <= goal), default=None)
         missed = ours > goal
         since = "never" if then is None else f"{1000 * then:.0f}"
-        times = [f"{1000 * seconds:.2g}", loss_text(loss), since, f"{1000 * allowed:.0f}", loss_text(ours)]
+        milliseconds = f"{1000 * seconds:.0f}" if seconds >= 0.01 else f"{1000 * seconds:.2g}"
+        times = [milliseconds, loss_text(loss), since, f"{1000 * allowed:.0f}", loss_text(ours)]
         end = [loss_text(at(runs[0], 1.0)), f"{loss_text(picked.loss)} ({took:.1f} s)", picked.verdict]
         yield [name, peer, *times, *end], missed
 
 
 def draw(results):
-    """Loss and bound against time, a panel for each problem; peers are points."""
-    from matplotlib import pyplot, rc_context
-
-    with rc_context({"svg.hashsalt": "anytime", "font.size": 8}):
-        figure, axes = pyplot.subplots(1, len(results), figsize=(3 * len(results), 3.2), layout="constrained")
-        for ax, (name, (others, (history, *_), _, _)) in zip(np.atleast_1d(axes), results.items(), strict=True):
-            _, loss, bound, when = np.array(history).T
+    """Loss and bound against processor time, a panel for each problem, then the legend; peers are points."""
+    with picture(PICTURE, 5.5, 8, rows=-(-(len(results) + 1) // 2), columns=2) as axes:
+        *panels, legend = axes.flat[: len(results) + 1]
+        for ax, (name, (others, (history, *_), _, _)) in zip(panels, results.items(), strict=True):
+            when, loss, bound, _ = np.array(history).T
             changed = np.append(True, (np.diff(loss) != 0) | (np.diff(bound) > 1e-3 * bound[1:]))
             changed[-1] = True
-            loss, bound, when = loss[changed], bound[changed], when[changed]
-            ax.step(1000 * when, loss, where="post", label="select")
-            ax.step(1000 * when, bound, where="post", label="its bound", linestyle=":")
-            for marker, (peer, (seconds, value)) in zip("ovs", others.items(), strict=True):
-                ax.plot(1000 * seconds, value, marker, label=peer)
-            ax.set(xscale="log", yscale="log", xlabel="ms", title=re.sub(", ", "\n", name, count=1))
-        np.atleast_1d(axes)[0].set_ylabel("loss")
-        np.atleast_1d(axes)[0].legend(fontsize=7)
-        figure.savefig(PICTURE, metadata={"Date": None})
+            ax.step(when[changed], loss[changed], where="post", color=BLUE, label="select")
+            ax.step(when[changed], bound[changed], ":", where="post", color=BLUE, label="its lower bound")
+            for style, colour, (peer, (seconds, value)) in zip("ovs", PEER_COLOURS, others.items(), strict=True):
+                ax.plot(seconds, value, style, color=colour, label=peer)
+            ax.set_xscale("log")
+            maybe_log(ax, np.append(loss, bound))
+            ax.set_title(textwrap.fill(name, 26), fontsize=10)
+        for ax in axes.flat[len(results) :]:
+            ax.set_axis_off()
+        axes.flat[0].figure.supxlabel("seconds of processor time")
+        axes.flat[0].figure.supylabel("loss")
+        legend.legend(*panels[0].get_legend_handles_labels(), loc="center")
 
 
 def main():
@@ -162,7 +167,7 @@ def main():
     heads = ["problem", "peer", "its ms", "its loss", "ours as good after, ms", "allowed, ms", "ours then"]
     if asked.write:
         text = table([*heads, "ours after 1 s", "ours at the end", "verdict"], lines)
-        write({"anytime": text}, PAGE, "-m benchmarks.anytime --write")
+        write({"anytime": text}, PAGE, "python -m benchmarks.anytime --write")
         draw(results)
     print(f"\n{len(lines) - missed} of {len(lines)} peers are reached in time.")
     sys.exit(missed > 0)

@@ -14,9 +14,6 @@ from isopursuit.experiments.methods import conic
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
 
-ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
-order = np.random.default_rng(0).permutation(len(ethanol.positions))
-
 PAPER = {"torsions": "all", "normalization": "symmetric", "unit": None}  # as the paper's experiment
 
 
@@ -27,12 +24,14 @@ def timed(function, *arguments, **options):
 
 
 def main():
-    jobs = os.cpu_count() or 1
+    ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+    order = np.random.default_rng(0).permutation(len(ethanol.positions))
+    workers = os.cpu_count() or 1
     few, seconds = timed(torsion_matrices, ethanol, order[:100], **PAPER)
     print(f"100 frames, gradients and tangent spaces: {seconds:.1f} s")
     total = seconds
     for method in ("greedy", "two-stage", "exchange", "exact"):
-        found, seconds = timed(ip.select_pointwise, few, method=method, jobs=jobs)
+        found, seconds = timed(ip.select_pointwise, few, method=method, workers=workers)
         print(f"  {method}: {found.losses.mean():.3f} ± {found.losses.std(ddof=1):.3f}, {seconds:.1f} s")
         total += seconds
     print(f"all methods: {total:.1f} s (target 15 s)")
@@ -52,13 +51,14 @@ def main():
         frames = np.random.default_rng(seed).choice(len(ethanol.positions), 100, replace=False)
         drawn = torsion_matrices(ethanol, frames, **PAPER)
         means = [
-            ip.select_pointwise(drawn, method=method, jobs=jobs).losses.mean() for method in ("greedy", "two-stage")
+            ip.select_pointwise(drawn, method=method, workers=workers).losses.mean()
+            for method in ("greedy", "two-stage")
         ]
         print(f"draw {seed}: greedy {means[0]:.3f}, two-stage {means[1]:.3f}")
 
     many = order[:10_000]
     matrices, seconds = timed(torsion_matrices, ethanol, many, **PAPER)
-    picked, more = timed(ip.select_pointwise, matrices, jobs=jobs)
+    picked, more = timed(ip.select_pointwise, matrices, workers=workers)
     print(
         f"{len(many):,} frames pointwise: {seconds:.0f} + {more:.0f} s (target 180), loss {picked.losses.mean():.3f}, "
         f"median {np.median(picked.losses):.3f}, worst gap {picked.gaps.max():.0e}, "

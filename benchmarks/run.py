@@ -1,16 +1,25 @@
 """Run every benchmark, save the numbers as JSON, and print them as ratios. `make bench` calls this.
 
-Exit status 1 if a target of the project is missed (see TARGETS).
+    python -m benchmarks.run [--write] [pytest's own arguments, such as -k "test_pursuit or test_exact"]
+
+With --write the tables and the picture of docs/benchmarks.md are made again. Exit status 1 if a target of the project
+is missed (see TARGETS).
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import table, write
+from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
+from isopursuit.plots.axes import whole_ticks
+
 HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
 OUTPUT = HERE.parent / "output" / "benchmarks.json"
 # how many times faster than CVXPY + SCS
 TARGETS = {
@@ -22,45 +31,79 @@ TARGETS = {
     "gauss 16x1000": 500,
     "digits 61x1797": 500,
 }
+SCALING = {"test_scaling_in_columns": "P, D = 8", "test_scaling_in_rows": "D, P = 2000"}
+# the exact searches of the page's table
+SEARCHES = {
+    "wine_ladder[8]": "Wine 8 × 178",
+    "wine_ladder[10]": "Wine 10 × 178",
+    "wine_ladder[13]": "Wine 13 × 178",
+    "breast_cancer_ladder[10]": "breast cancer 10 × 569",
+    "breast_cancer_ladder[12]": "breast cancer 12 × 569",
+    "breast_cancer_ladder[15]": "breast cancer 15 × 569",
+    "breast_cancer_features[20]": "20 of the 30 breast-cancer features",
+    "unit_length_columns[8-300]": "unit-length Gaussian columns 8 × 300",
+    "unit_length_columns[10-200]": "unit-length Gaussian columns 10 × 200",
+}
+# and the families of its picture
+FAMILIES = {
+    "wine_ladder": "Wine",
+    "breast_cancer_ladder": "breast cancer",
+    "breast_cancer_features": "breast-cancer features",
+    "unit_length_columns": "unit-length Gaussian",
+}
 
 
 def main(arguments):
     OUTPUT.parent.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "pytest", str(HERE), "-q", "--no-header", "--benchmark-columns=median"]
-    run = subprocess.run([*command, f"--benchmark-json={OUTPUT}", "--benchmark-sort=name", *arguments], check=False)
+    files = map(str, sorted(HERE.glob("test_*.py")))
+    command = [sys.executable, "-m", "pytest", *files, "-q", "--no-header", "--benchmark-columns=median"]
+    asked = [argument for argument in arguments if argument != "--write"]
+    run = subprocess.run([*command, f"--benchmark-json={OUTPUT}", "--benchmark-sort=name", *asked], check=False)
     rows = json.loads(OUTPUT.read_text())["benchmarks"]
     missed = print_ratios(rows)
-    for name, axis in (("test_scaling_in_columns", "P, D = 8"), ("test_scaling_in_rows", "D, P = 2000")):
-        print_scaling([row for row in rows if row["name"].startswith(name)], axis)
+    for name, axis in SCALING.items():
+        print_scaling(rows, name, axis)
     print_wide([row for row in rows if row["name"].startswith("test_wide[")])
     print_search([row for row in rows if "test_exact" in row["fullname"]])
     for row in rows:
         if "startup" in row["fullname"]:
             print(f"{row['name']}: {next(iter(row['extra_info'].values())):.3f}")
     print(f"\nsaved in {OUTPUT.relative_to(HERE.parent)}")
+    if "--write" in arguments:
+        write_page(rows)
     return 1 if missed or run.returncode else 0
+
+
+def pursuits(rows):
+    """Each problem's name, our row, and the peers' rows by name."""
+    for name in TARGETS:
+        group = [row for row in rows if row["group"] == name]
+        ours = next((row for row in group if row["name"].startswith("test_isopursuit")), None)
+        found = {peer: next((row for row in group if f"-{peer}]" in row["name"]), None) for peer in ("SCS", "Clarabel")}
+        if ours is not None:
+            yield name, ours, {peer: row for peer, row in found.items() if row is not None}
+
+
+def median(row):
+    return row["stats"]["median"]
+
+
+def ending(row):
+    """How a peer ended: > if it was stopped, ! if it gave up."""
+    return ">" if row["extra_info"]["stopped"] else "!" if row["extra_info"]["failed"] else ""
 
 
 def print_ratios(rows):
     """Medians, and how many times longer the peers take."""
     print(f"\n{'pursuit':<22}{'isopursuit':>13}{'gap':>9}{'SCS':>12}{'ratio':>8}{'Clarabel':>13}{'ratio':>8}")
     missed = []
-    for name, target in TARGETS.items():
-        group = [row for row in rows if row["group"] == name]
-        ours = next((row for row in group if row["name"].startswith("test_isopursuit")), None)
-        if ours is None:
-            continue
-        seconds = ours["stats"]["median"]
-        line = f"{name:<22}{1e3 * seconds:>10.3f} ms{ours['extra_info']['gap']:>9.0e}"
-        for peer in ("SCS", "Clarabel"):
-            row = next((row for row in group if f"-{peer}]" in row["name"]), None)
-            if row is None:
-                continue
-            theirs = row["stats"]["median"]
-            mark = ">" if row["extra_info"]["stopped"] else "!" if row["extra_info"]["failed"] else " "
-            line += f"{mark:>2}{1e3 * theirs:>8.0f} ms{theirs / seconds:>7.0f}x"
-            if peer == "SCS" and theirs / seconds < target:
-                missed.append(f"{name}: {theirs / seconds:.0f}x SCS, target {target}x")
+    for name, ours, peers in pursuits(rows):
+        line = f"{name:<22}{1e3 * median(ours):>10.3f} ms{ours['extra_info']['gap']:>9.0e}"
+        for peer, row in peers.items():
+            ratio = median(row) / median(ours)
+            line += f"{ending(row):>2}{1e3 * median(row):>8.0f} ms{ratio:>7.0f}x"
+            if peer == "SCS" and ratio < TARGETS[name]:
+                missed.append(f"{name}: {ratio:.0f}x SCS, target {TARGETS[name]}x")
         print(line)
     print("  (> stopped at 120 s; ! gave up for lack of memory)")
     for miss in missed:
@@ -68,11 +111,18 @@ def print_ratios(rows):
     return missed
 
 
-def print_scaling(rows, axis):
-    if len(rows) > 1:
-        sizes = np.array([row["extra_info"]["size"] for row in rows], dtype=float)
-        seconds = np.array([row["stats"]["median"] for row in rows])
-        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+def scaling(rows, name):
+    """Sizes, seconds, and the exponent of the power that fits them best; or None if there are none."""
+    rows = [row for row in rows if row["name"].startswith(name)]
+    if len(rows) < 2:
+        return None
+    sizes, seconds = np.array([(row["extra_info"]["size"], median(row)) for row in rows]).T
+    return sizes, seconds, np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+
+
+def print_scaling(rows, name, axis):
+    if found := scaling(rows, name):
+        sizes, seconds, slope = found
         points = ", ".join(f"{size:.0f}: {1e3 * time:.2f} ms" for size, time in zip(sizes, seconds, strict=True))
         print(f"\ntime in {axis}: {points}; fitted exponent {slope:.2f}")
 
@@ -96,6 +146,80 @@ def print_search(rows):
             f"{row['name'].removeprefix('test_'):<45}{info['loss']:>14.9g}{info['bound']:>14.9g}{info['seconds']:>9.2f}"
             f"{info['nodes']:>9}{rate:>9.0f}  {info['status']}"
         )
+
+
+def write_page(rows):
+    """The tables of docs/benchmarks.md whose rows were measured, and its picture if both of them were."""
+    solved = []
+    for name, ours, peers in pursuits(rows):
+        if "SCS" in peers:
+            theirs = f"{ending(peers['SCS'])} {duration(median(peers['SCS']))}".strip()
+            solved.append([title(name), duration(median(ours)), theirs, times(median(peers["SCS"]) / median(ours))])
+    by_name = {row["name"].removeprefix("test_"): row["extra_info"] for row in rows}
+    proved = [
+        [label, f"{info['loss']:#.9g}", duration(info["seconds"]), f"{info['nodes']:,}", info["status"]]
+        for label, info in ((label, by_name.get(name)) for name, label in SEARCHES.items())
+        if info
+    ]
+    columns, across = (scaling(rows, name) for name in SCALING)
+    made = {}
+    if solved:
+        made["pursuit"] = table(["problem", "isopursuit", "CVXPY + SCS", "ratio"], solved)
+    if proved:
+        made["exact"] = table(["problem", "loss", "time", "nodes", "status"], proved)
+    if columns and across:
+        made["scaling"] = (
+            f"The time grows as P^{columns[-1]:.2f} in the number of columns (D = 8, P = 1,000 to 64,000) and as "
+            f"D^{across[-1]:.2f}\nin the number of rows (P = 2,000, D = 2 to 32)."
+        )
+    write(made, PAGE, "python -m benchmarks.run --write")
+    if solved and proved:
+        draw(rows, by_name)
+
+
+def draw(rows, by_name):
+    """Seconds of both solvers for each problem, and seconds to a proof against the number of columns picked."""
+    with picture(PAGE.parent / "pictures" / "benchmarks.svg", 5.5, 7, rows=2) as (solved, proved):
+        shown = [(name, median(ours), peers["SCS"]) for name, ours, peers in pursuits(rows) if "SCS" in peers][::-1]
+        places, ours, theirs = range(len(shown)), [one for _, one, _ in shown], [median(row) for *_, row in shown]
+        solved.hlines(places, ours, theirs, color=GREY, linewidth=1)
+        solved.plot(ours, places, "o", color=BLUE, label="isopursuit")
+        solved.plot(theirs, places, "s", color=GREY, label="CVXPY + SCS")
+        for place, (_, seconds, row) in zip(places, shown, strict=True):
+            ratio = f"{ending(row)} {times(median(row) / seconds)} ×".strip()
+            solved.text(np.sqrt(seconds * median(row)), place + 0.1, ratio, ha="center")
+        solved.set_yticks(places, [title(name) for name, *_ in shown])
+        solved.set(xscale="log", xlabel="seconds", title="one isometry pursuit", ylim=(-0.5, len(shown)))
+        for style, colour, (family, label) in zip("os^D", (BLUE, ORANGE, GREEN, GREY), FAMILIES.items(), strict=True):
+            some = sorted(
+                (v["size"], v["seconds"], v["status"]) for name, v in by_name.items() if name.startswith(family)
+            )
+            if some:
+                sizes, seconds, status = zip(*some, strict=True)
+                proved.plot(sizes, seconds, f"{style}:", color=colour, label=label)
+                stopped = [i for i, word in enumerate(status) if word != "optimal"]
+                proved.plot(sizes, seconds, f"{style}w", markersize=3, markevery=stopped)
+        proved.set(yscale="log", xlabel="columns picked", ylabel="seconds", title="exact search (hollow: no proof)")
+        whole_ticks(proved.xaxis)
+        for ax in (solved, proved):
+            ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
+
+
+def title(name):
+    """A problem's name for reading: "Gaussian 16 × 1,000" of "gauss 16x1000"."""
+    name = re.sub(r"(\d+)x(\d+)", lambda size: f"{size[1]} × {int(size[2]):,}", name)
+    return name.replace("gauss", "Gaussian").replace("iris", "Iris").replace("wine", "Wine")
+
+
+def times(ratio):
+    """Three digits of a ratio: 86, 1,070."""
+    return f"{float(f'{ratio:.3g}'):,.0f}"
+
+
+def duration(seconds):
+    """A time for reading: 0.18 ms, 142 ms, 2.1 s."""
+    number, unit = (seconds, "s") if seconds >= 1 else (1e3 * seconds, "ms")
+    return f"{number:.0f} {unit}" if number >= 10 else f"{number:#.2g} {unit}"
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 Alanine dipeptide: φ and ψ
 ==========================
 
-Which torsions describe how this peptide moves? Every textbook says φ and ψ, the torsions about the two bonds of the
-alpha carbon. Here they are found from a trajectory alone, and written to a file for PLUMED.
+Which torsions describe how this peptide moves? Textbooks use φ and ψ, the torsions about the two bonds of the alpha
+carbon. This example finds them in a trajectory alone and writes them to a file for PLUMED.
 
-``python examples/alanine_dipeptide.py FILE TOPOLOGY`` takes a trajectory of your own.
+``python examples/alanine_dipeptide.py FILE TOPOLOGY`` reads your own trajectory.
 """
 
 import sys
@@ -28,43 +28,43 @@ data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
 topology = sys.argv[2] if len(sys.argv) > 2 else None
 
 # %%
-# From the trajectory to two coordinates: tangent spaces of the shapes at 100 frames, the gradients along them of the
-# ten torsions along bonds of the heavy atoms, and one pair for all frames together, proved to be the best. It is one
-# torsion about each bond of the alpha carbon. Others about the same bond, which end in CB or O instead, are shifted by
-# a nearly constant angle, and their loss is nearly the same.
+# ``find_coordinates`` estimates tangent spaces of the shapes at 100 frames, projects the gradients of the ten torsions
+# along bonds of the heavy atoms on them, and picks one pair for all frames, with a proof that it is the best. The pair
+# has one torsion about each bond of the alpha carbon. Other torsions about the same bond, which end in CB or O, differ
+# by a nearly constant angle, so their loss is nearly the same.
 
 print(ip.find_coordinates(data, 2, topology=topology))
 
 # %%
-# With one torsion for each bond that turns there is no such choice, and those with a name come first: φ and ψ.
+# With one torsion for each rotatable bond there is no such choice. Torsions with a name have priority, here φ and ψ.
 
 found = ip.find_coordinates(data, 2, topology=topology, dictionary="rotatable")
 print(found)
 
 # %%
-# The loss at a frame is 2 where the pair is isometric. A few frames have tangent spaces that are badly estimated; they
-# are named, and the trimmed mean leaves them out.
+# The loss at a frame is 2 where the pair is isometric. A few frames have badly estimated tangent spaces. The trimmed
+# mean ignores them, and the result lists them.
 
 losses = found.point_losses
 print("loss at a frame:", *(f"{share:.0%} below {np.quantile(losses, share):.2f}" for share in (0.5, 0.9)), sep="  ")
 print("worst frames:", *found.worst(3), sep="  ")
 
 # %%
-# Four coordinates add the two peptide bonds, which turn by some 13°: one torsion about each bond of the backbone.
+# Four coordinates add the two peptide bonds, which turn by about 13°, so that each bond of the backbone has a torsion.
 
 four = ip.find_coordinates(data, 4, topology=topology)
 print(four)
 
 # %%
-# For PLUMED, and as a table.
+# Write the torsions for PLUMED, and as a table.
 
 found.to_plumed(output / "plumed.dat")
 found.to_table(output / "alanine_dipeptide.csv")
 print((output / "plumed.dat").read_text(encoding="utf-8"))
 
 # %%
-# The manifold coloured by each of the two, their plane (a Ramachandran plot), the loss at each frame, how often each
-# torsion is picked at frames by themselves, and the molecule with the four torsions.
+# The manifold coloured by each of the two torsions, their plane (a Ramachandran plot), the loss at each frame, how
+# often each torsion is picked at single frames, and the molecule with the four torsions.
 
 trajectory = found.trajectory
 values = found.values()

@@ -2,12 +2,12 @@
 The shape of ethanol
 ====================
 
-Which torsions tell it? The paper's experiment, on the trajectory that comes with the package. At each of 100 frames two
-of 756 torsions are picked; then one pair for all frames together. Which bond a torsion tells of is seen by its rates:
-the one that turns it fastest. Last, the same with the twelve torsions along bonds.
+Which torsions describe the shape of ethanol? This is the paper's experiment, on the trajectory that comes with the
+package. It picks two of 756 torsions at each of 100 frames, then one pair for all frames, and repeats both with the
+twelve torsions along bonds. Each torsion is assigned to the bond that turns it fastest.
 
-``python examples/ethanol.py FILE`` takes another trajectory: MD17's or rMD17's .npz, or your own in the same order of
-atoms.
+``python examples/ethanol.py FILE`` reads another trajectory: an .npz file of MD17 or rMD17, or your own with the same
+order of atoms.
 """
 
 import sys
@@ -28,9 +28,9 @@ from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, 
 
 FRAMES = 100
 METHODS = ("greedy", "two-stage", "exact")
-PAPER = {"normalization": "symmetric", "unit": None}  # gradients as the paper takes them
+PAPER = {"normalization": "symmetric", "unit": None}  # the gradients of the paper
 ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
-bonds = rotatable_bonds(ETHANOL_BONDS)  # C–C, which turns the methyl group, and C–O, the hydroxyl group
+bonds = rotatable_bonds(ETHANOL_BONDS)  # C–C turns the methyl group, C–O the hydroxyl group
 
 
 def turned_by(found: TorsionMatrices) -> np.ndarray:
@@ -39,9 +39,9 @@ def turned_by(found: TorsionMatrices) -> np.ndarray:
 
 
 def compare(found: TorsionMatrices) -> tuple[ip.PointwiseSelection, ip.Selection]:
-    """Print a row for each method; return its last pointwise and joint selections, the exact ones."""
+    """Print a row for each method; return the pointwise and the joint selection of the exact search."""
     turns = turned_by(found)
-    print(f"{'method':<11}{'loss a frame':>15}{'one of each bond':>18}{'s':>6}   one pair for all frames")
+    print(f"{'method':<11}{'loss per frame':>15}{'one of each bond':>18}{'s':>6}   one pair for all frames")
     for method in METHODS:
         began = time.perf_counter()
         each = ip.select_pointwise(found, method=method)
@@ -55,7 +55,7 @@ def compare(found: TorsionMatrices) -> tuple[ip.PointwiseSelection, ip.Selection
 
 
 def shares(pairs: np.ndarray) -> dict[tuple[int, int], float]:
-    """How often each pair of atoms comes, of all."""
+    """The share of each pair of atoms."""
     unique, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)
     return {(i, j): float(count) / len(pairs) for (i, j), count in zip(unique.tolist(), counts, strict=True)}
 
@@ -71,15 +71,15 @@ print(f"\nall {len(every.labels)} torsions (gradients and tangent spaces in {tim
 each, both = compare(every)
 
 # %%
-# The twelve along bonds. One pair for all frames is what a chemist would take: a torsion about C–C, which turns the
-# methyl group, and one about C–O, which turns the hydroxyl group.
+# The twelve torsions along bonds. The pair for all frames is what a chemist would choose: a torsion about C–C, which
+# turns the methyl group, and one about C–O, which turns the hydroxyl group.
 
 along = torsion_matrices(ethanol, frames, torsions=bond_torsions(ETHANOL_BONDS), **PAPER)
 print(f"\nthe {len(along.labels)} torsions along bonds")
 compare(along)
 
 # %%
-# The manifold coloured by the picked pair, the plane of the two, and what is picked drawn on the molecule.
+# The manifold coloured by each of the two picked torsions, their plane, and the picked torsions on the molecule.
 
 some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
 shapes = angle_values(ethanol.positions[some], all_angles(9))

@@ -2,11 +2,11 @@
 The coordinates of a rolled-up sheet
 ====================================
 
-Which two of 52 functions are they? The arc length along the roll and the height are, exactly; fifty other functions
-try to pass for coordinates. Tangent spaces are estimated from noisy points, the functions' gradients are projected on
-them, and one pair is picked for all points together, or a pair at each point. ``--table`` repeats this for several
-levels of noise, on the swiss roll and on a flat torus, and prints how often the true pair is found; that takes minutes
-and is not run here.
+Which two of 52 functions are the coordinates? The arc length along the roll and the height are isometric coordinates,
+and the fifty other functions are distractors. The example estimates tangent spaces from noisy points, projects the
+gradients of the functions on them, and picks one pair for all points, or a pair at each point. ``--table`` repeats this
+for several levels of noise, on the swiss roll and on a flat torus, and prints how often it finds the true pair. That
+takes a minute and is not run here.
 """
 
 import argparse
@@ -32,7 +32,7 @@ LEVELS = {
 }
 
 # %%
-# From points to one small matrix for each of 100 places: its columns are the functions' gradients along the sheet.
+# Each of 100 places has a small matrix. Its columns are the gradients of the functions along the sheet.
 
 
 def prepare(manifold: Synthetic, seed: int, D: int | None = None) -> tuple[TangentSpaces, Differentials]:
@@ -43,11 +43,11 @@ def prepare(manifold: Synthetic, seed: int, D: int | None = None) -> tuple[Tange
 
 
 # %%
-# One roll, by every method and point by point; then the pictures.
+# Pick coordinates of one roll with every method, then a pair at each point, and draw the pictures.
 
 
 def example() -> None:
-    """One roll, explained and drawn."""
+    """Pick the coordinates of one roll, print them and draw them."""
     roll = swiss_roll(POINTS, noise=0.3)
     began = time.perf_counter()
     spaces, found = prepare(roll, 0)
@@ -73,11 +73,11 @@ def example() -> None:
 
 
 # %%
-# What ``--table`` does.
+# The table of ``--table``.
 
 
 def table(replicates: int) -> None:
-    """How often the true coordinates are found: other points, noise and distractors each time."""
+    """Print how often the true coordinates are found; each replicate has its own points, noise and distractors."""
     print(f"{POINTS} points, {PLACES} tangent spaces from {NEIGHBOURS} neighbours, {replicates} replicates")
     for name, (make, levels) in LEVELS.items():
         titles = ("D = 2", "two-stage", "exact", "pointwise", "most often", "loss", "worst loss")
@@ -91,16 +91,17 @@ def table(replicates: int) -> None:
                 flush=True,
             )
     print("""
-D = 2       how often the dimension is estimated right
-two-stage   how often the one pair picked for all points is the true one; so for exact
+D = 2       how often the estimated dimension is 2
+two-stage   how often the pair picked for all points is the true one
+exact       the same for the exact search
 pointwise   the share of points at which the true pair is picked
-most often  how often the true pair is the most frequent of those picked pointwise
-loss        of the true pair at a point, ideal 2: the median over points, and of the replicates
-worst loss  its largest over points, median of the replicates: a sum over points is at its mercy""")
+most often  how often the true pair is the most frequent pair of those picked pointwise
+loss        loss of the true pair at a point (ideal 2), median over points and replicates
+worst loss  its largest value over points, median over replicates; it can dominate the sum over points""")
 
 
 def replicate(manifold: Synthetic, seed: int) -> tuple[float, ...]:
-    """Whether the dimension is 2, and who finds the truth; the truth's median and worst loss."""
+    """Whether the estimated dimension is 2, which methods find the true pair, and its median and worst loss."""
     right = prepare(manifold, seed)[0].dimension == 2
     _, found = prepare(manifold, seed, D=2)
     truth = sorted(manifold.dictionary.labels.index(label) for label in manifold.truth)
@@ -115,8 +116,8 @@ def replicate(manifold: Synthetic, seed: int) -> tuple[float, ...]:
 # %%
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="The swiss roll's coordinates, picked from 52 functions.")
-    parser.add_argument("--table", action="store_true", help="how often the truth is found, by level of noise")
+    parser = argparse.ArgumentParser(description="Pick the coordinates of a swiss roll from 52 functions.")
+    parser.add_argument("--table", action="store_true", help="print how often the true pair is found, by noise")
     parser.add_argument("--replicates", type=int, default=10)
     options = parser.parse_args()
     if options.table:

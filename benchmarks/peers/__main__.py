@@ -1,7 +1,7 @@
 """Run the comparison and write its page: `python -m benchmarks.peers`, or `make peers`.
 
 First the record, benchmarks/recorded/peers.jsonl, row by row; then, from that file alone, docs/peers.md with its table
-and pictures, and the README's table.
+and pictures, and the short table of docs/benchmarks.md.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     if not options.page:
         run(options)
     write_page(record.read(options.record), ROOT)
-    print("wrote docs/peers.md, docs/peers and the README's table")
+    print("wrote docs/peers.md, docs/peers and the table of docs/benchmarks.md")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The verdict, from the record alone: docs/peers.md, its complete table, the pictures, and the README's table."""
+"""From the record alone: docs/peers.md, its complete table, the pictures, and the short table of docs/benchmarks.md."""
 
 import math
 import re
@@ -23,10 +23,10 @@ def write_page(record: Record, root: Path) -> None:
     draw(record, root / "docs" / "peers")
     (root / "docs" / "peers.md").write_text(page(record), encoding="utf-8")
     (root / "docs" / "peers" / "table.md").write_text(complete_table(record), encoding="utf-8")
-    readme = root / "README.md"
-    text = readme.read_text(encoding="utf-8")
+    benchmarks = root / "docs" / "benchmarks.md"
+    text = benchmarks.read_text(encoding="utf-8")
     block = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
-    readme.write_text(block.sub(lambda _: readme_table(record), text), encoding="utf-8")
+    benchmarks.write_text(block.sub(lambda _: short_table(record), text), encoding="utf-8")
 
 
 # --------------------------------------------------------------------------------------------------- what is compared
@@ -244,8 +244,8 @@ def missing(record: Record) -> str:
     return "\n".join(["Not installed, with pip's reason:", "", *lines])
 
 
-def readme_table(record: Record) -> str:
-    """The README's short table, between its marks."""
+def short_table(record: Record) -> str:
+    """The short table of docs/benchmarks.md, between its marks."""
     chosen = ("exact", "exchange", "two-stage", "maxvol", "pivoted QR", "k-DPP", "DPP, greedy", "CUR", "MMR", "SCS")
     cells = []
     for method in chosen:
@@ -259,7 +259,7 @@ def readme_table(record: Record) -> str:
                 f"**{method}**" if method in OURS else f"{method} ({METHODS[method].library})",
                 *(number(float(np.median(some))) if some else "" for some in ratios.values()),
                 f"{best} of {len(record.problems())}",
-                number(float(np.median([row.seconds for row in answered]))),
+                number(float(np.median([row.seconds for row in answered])), 2),
             )
         )
     heads = ("median over the problems answered", "l_1 / best, raw", "l_1 / best, unit", "best on", "seconds")

@@ -257,7 +257,8 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
     if len(seconds) == 1:
         seconds, incumbent, bound = np.array([0.0, seconds[0]]), incumbent.repeat(2), bound.repeat(2)
     ax.fill_between(seconds, bound, incumbent, step="post", color=SKY, alpha=0.3, linewidth=0)
-    sparse = max(1, len(seconds) // 15)  # markers that do not hide the line
+    step = max(1, len(seconds) // 15)  # markers that do not hide the line, one of them at the end
+    sparse = ((len(seconds) - 1) % step, step) if len(seconds) else None
     for y, colour, style, label in (
         (incumbent, BLUE, "o-", "best loss found"),
         (bound, ORANGE, "s--", "no subset is below this"),

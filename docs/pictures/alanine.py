@@ -1,0 +1,26 @@
+"""Alanine dipeptide: the plane of the two torsions that are picked, and the molecule with both marked on it."""
+
+from style import FOLDER, picture
+
+import isopursuit as ip
+from isopursuit.manifold.alanine import load_alanine_dipeptide
+from isopursuit.manifold.trajectory import find_bonds
+from isopursuit.plots import plot_ramachandran, plot_torsions
+
+
+def draw():
+    """Write alanine.svg."""
+    found = ip.find_coordinates(load_alanine_dipeptide(), 2)
+    trajectory = found.trajectory
+    torsions = found.matrices.torsions[found.selection.indices]
+    with picture(FOLDER / "alanine.svg", 5.5, 7.6, rows=2, height_ratios=(1.5, 1)) as (plane, molecule):
+        plot_ramachandran(*found.values().T, plane, labels=found.labels)
+        plane.collections[0].set_rasterized(True)
+        plot_torsions(
+            trajectory.names,
+            torsions,
+            molecule,
+            bonds=find_bonds(trajectory),
+            positions=trajectory.positions[0],
+            labels=found.labels,
+        )
