@@ -49,8 +49,8 @@ def _curves(rows: Rows, figure: Figure) -> bool:
     """Three curves by length t for several c: the loss of one column, least at 1; its normalized length, largest at 1;
     its cost in basis pursuit, equal to the loss.
     """
-    figure.set_size_inches(11, 3.4)
-    for ax, curve in zip(_row(figure, 3), ("loss", "length", "pursuit"), strict=True):
+    figure.set_size_inches(5.5, 9)
+    for ax, curve in zip(_panels(figure, 3), ("loss", "length", "pursuit"), strict=True):
         plots.plot_length_curves(curve, ax=ax)
     return True
 
@@ -62,7 +62,7 @@ def _paired_losses(rows: Rows, figure: Figure) -> bool:
     names = [name for name, _ in printed_rows(rows) if losses(rows, study="table 1", data=name, method="two-stage")]
     if not names:
         return False
-    figure.set_size_inches(11, 3.2 * len(names))
+    figure.set_size_inches(8, 2.8 * len(names))
     for axes, name in zip(figure.subplots(len(names), 3, squeeze=False), names, strict=True):
         by = {m: losses(rows, study="table 1", data=name, method=m) for m in ("greedy", "two-stage", "exact")}
         greedy, two_stage = paired(by["greedy"], by["two-stage"])
@@ -83,8 +83,8 @@ def _supports(rows: Rows, figure: Figure) -> bool:
     found = {name: sizes for name, sizes in found.items() if sizes}
     if not found:
         return False
-    figure.set_size_inches(3.7 * len(found), 3.2)
-    for ax, (name, sizes) in zip(_row(figure, len(found)), found.items(), strict=True):
+    figure.set_size_inches(7, 2.7 * ((len(found) + 1) // 2))
+    for ax, (name, sizes) in zip(_panels(figure, len(found), 2), found.items(), strict=True):
         plots.plot_support_cardinalities([int(size) for size in sizes.values()], ax=ax, D=paper.TABLE_1[kind(name)].D)
         ax.set_title(name)
     return True
@@ -97,7 +97,7 @@ def _deep_dive(rows: Rows, figure: Figure) -> bool:
     names = [name for name in paper.DEEP_DIVE if losses(rows, study="deep dive", data=name, method="brute")]
     if not names:
         return False
-    figure.set_size_inches(8, 3.4 * len(names))
+    figure.set_size_inches(7, 3 * len(names))
     for axes, name in zip(figure.subplots(len(names), 2, squeeze=False), names, strict=True):
         D, P = paper.DEEP_DIVE[name]
         for ax, norm, label in zip(axes, ("", " multitask"), ("l_1", "multitask norm"), strict=True):
@@ -117,9 +117,8 @@ def _exponents(rows: Rows, figure: Figure) -> bool:
     sizes = sorted({task.D for task in rows if task.study == "exponents"})
     if not sizes:
         return False
-    figure.set_size_inches(11, 3.2 * ((len(sizes) + 2) // 3))
-    axes = figure.subplots((len(sizes) + 2) // 3, 3, squeeze=False).ravel()
-    for ax, D in zip(axes, sizes, strict=False):
+    figure.set_size_inches(7, 3 * ((len(sizes) + 1) // 2))
+    for ax, D in zip(_panels(figure, len(sizes), 2), sizes, strict=True):
         for i, method in enumerate(("greedy", "two-stage", "exchange", "exact")):
             middle: dict[float, Array] = {}
             for c in paper.EXPONENTS:
@@ -138,8 +137,6 @@ def _exponents(rows: Rows, figure: Figure) -> bool:
         ax.set_xticks([], minor=True)
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
-    for ax in axes[len(sizes) :]:
-        ax.remove()
     return True
 
 
@@ -157,8 +154,8 @@ def _words(rows: Rows, figure: Figure) -> bool:
     pairs = {method: counted for method, counted in pairs.items() if counted}
     if not pairs:
         return False
-    figure.set_size_inches(13, 4.8)
-    for ax, (method, counted) in zip(_row(figure, len(pairs)), pairs.items(), strict=True):
+    figure.set_size_inches(5.5, 5.2 * len(pairs))
+    for ax, (method, counted) in zip(_panels(figure, len(pairs)), pairs.items(), strict=True):
         _graph(ax, counted)
         ax.set_title(f"{method}: words picked together")
     return True
@@ -205,7 +202,7 @@ def _ladder(rows: Rows, figure: Figure) -> bool:
     if not found:
         return False
     figure.set_size_inches(6, 3.6)
-    (ax,) = _row(figure, 1)
+    (ax,) = _panels(figure, 1)
     for i, name in enumerate(dict.fromkeys(task.data for task, _ in found)):
         some = sorted((task.D, record.seconds, record.status) for task, record in found if task.data == name)
         style: dict[str, Any] = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
@@ -219,8 +216,12 @@ def _ladder(rows: Rows, figure: Figure) -> bool:
     return True
 
 
-def _row(figure: Figure, n: int) -> list[Axes]:
-    return list(figure.subplots(1, n, squeeze=False)[0])
+def _panels(figure: Figure, n: int, columns: int = 1) -> list[Axes]:
+    """Axes for n panels, in few columns, so that a telephone shows them large enough."""
+    axes = list(figure.subplots(-(-n // columns), columns, squeeze=False).ravel())
+    for ax in axes[n:]:
+        ax.remove()
+    return axes[:n]
 
 
 FIGURES: dict[str, Callable[[Rows, Figure], bool]] = {
