@@ -10,7 +10,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(
     page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if FENCED.search(page.read_text("utf-8"))
 )
-NEEDS = {"cluster.md": "distributed", "howto/manifold.md": "torch"}
+NEEDS = {"cluster.md": "distributed", "howto/manifold.md": "torch", "howto/sensors.md": "pysensors"}
 LONG = ("howto/prove.md", "reproduction.md")
 
 
