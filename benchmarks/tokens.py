@@ -49,6 +49,7 @@ def main():
 
 def block(X, found, words, told):
     heaviest = found.support[np.argsort(-found.weights[found.support])]
+    random = np.random.default_rng(0).choice(len(words), 1000, replace=False)
     left = set(range(len(words)))
     rows = []
     for kind, belongs in KINDS.items():
@@ -69,8 +70,8 @@ def block(X, found, words, told):
             "",
             *wrapped([f"`{words[i]}`" for i in heaviest[:100]]),
             "",
-            f"The largest |cosine| of a token with another one has median {nearest(X, heaviest[:100]):.2f} for these 100, and "
-            f"{nearest(X, np.random.default_rng(0).choice(len(words), 1000, replace=False)):.2f} for 1,000 random tokens.",
+            f"The largest |cosine| of a token with another one has median {nearest(X, heaviest[:100]):.2f} for these "
+            f"100, and {nearest(X, random):.2f} for 1,000 random tokens.",
         ]
     )
 
