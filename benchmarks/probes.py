@@ -2,10 +2,10 @@
 
     python -m benchmarks.probes [--page docs/tokens.md] [--picture docs/pictures/probes.svg]
 
-Needs what tools/make_words.py needs. Candidates are the 5,000 most frequent words of all-MiniLM-L6-v2 (its vocabulary
-is in that order), as token vectors of length 1. Sums of five picked words with random coefficients are read back in two
-ways: by inner products with the picked words, and by least squares after noise. The other words of the vocabulary
-are reconstructed from the picked ones.
+Needs what tools/make_words.py needs. Candidates are the first 5,000 words of all-MiniLM-L6-v2's vocabulary, which
+lists frequent words first, as token vectors of length 1. The table has, for sets of k words: the loss; the error of
+inner products as coefficients of sums of five of the words; the variance of coefficients by least squares; the largest
+cosine; and the error of the other words of the vocabulary, reconstructed from these.
 """
 
 import argparse
