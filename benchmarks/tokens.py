@@ -2,7 +2,7 @@
 
     python -m benchmarks.tokens [--page docs/tokens.md]
 
-Needs what tools/make_words.py needs. The page lists the tokens that the pursuit gives weight to.
+Needs what tools/make_words.py needs. Between the page's marks it lists the tokens that the pursuit gives weight to.
 """
 
 import argparse
@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 import numpy as np
 
 import isopursuit as ip
+from benchmarks import pages
 from tools.make_words import token_matrix
 
 KINDS = {
@@ -28,7 +29,7 @@ KINDS = {
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--page", type=Path, help="a Markdown file to write")
+    parser.add_argument("--page", type=Path, help="the page whose lists are replaced")
     options = parser.parse_args()
     X, words = token_matrix()
     X = np.ascontiguousarray(X / np.median(np.linalg.norm(X, axis=0)))
@@ -43,11 +44,12 @@ def main():
     )
     print(told)
     if options.page:
-        options.page.write_text(page(found, words, told), encoding="utf-8")
+        pages.write({"tokens": block(X, found, words, told)}, options.page, "python -m benchmarks.tokens")
 
 
-def page(found, words, told):
+def block(X, found, words, told):
     heaviest = found.support[np.argsort(-found.weights[found.support])]
+    random = np.random.default_rng(0).choice(len(words), 1000, replace=False)
     left = set(range(len(words)))
     rows = []
     for kind, belongs in KINDS.items():
@@ -55,33 +57,31 @@ def page(found, words, told):
         left -= members
         held = members.intersection(found.support.tolist())
         weight = found.weights[sorted(held)].sum() / found.weights.sum()
-        rows.append(f"| {kind} | {len(members):,} | {len(held):,} | {weight:.1%} |")
-    plain = [words[i] for i in heaviest if words[i].isalpha() and len(words[i]) > 1]
+        rows.append([kind, f"{len(members):,}", f"{len(held):,}", f"{weight:.1%}"])
     return "\n".join(
         [
-            "# Which words form the basis of MiniLM's dictionary",
-            "",
-            "all-MiniLM-L6-v2 gives each of its 30,522 tokens a vector of 384 numbers. Scaled to a median length of 1,",
-            "they are candidates like any others: isometry pursuit finds the weights that make them as orthonormal as",
-            f"they get. Of {len(words):,} tokens {len(found.support):,} have weight at the optimum.",
+            f"Of {len(words):,} tokens {len(found.support):,} have weight at the optimum.",
             "",
             told,
-            "`python -m benchmarks.tokens --page docs/tokens.md` wrote this page.",
             "",
-            "| kind of token | in the dictionary | with weight | share of all weight |",
-            "|---|---|---|---|",
-            *rows,
+            pages.table(["kind of token", "in the dictionary", "with weight", "share of all weight"], rows),
             "",
             "The 100 heaviest tokens, heaviest first:",
             "",
             *wrapped([f"`{words[i]}`" for i in heaviest[:100]]),
             "",
-            "And the 200 heaviest that are words:",
-            "",
-            *wrapped(plain[:200]),
-            "",
+            f"The largest |cosine| of a token with another one has median {nearest(X, heaviest[:100]):.2f} for these "
+            f"100, and {nearest(X, random):.2f} for 1,000 random tokens.",
         ]
     )
+
+
+def nearest(X, columns):
+    """The median over these columns of the largest |cosine| with another column."""
+    unit = X / np.linalg.norm(X, axis=0)
+    cosines = np.abs(unit[:, columns].T @ unit)
+    cosines[np.arange(len(columns)), columns] = 0.0
+    return np.median(cosines.max(axis=1))
 
 
 def wrapped(words, width=120):

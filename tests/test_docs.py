@@ -12,7 +12,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if FENCED.search(page.read_text("utf-8"))
 )
-NEEDS = {"cluster.md": "distributed", "howto/manifold.md": "torch"}
+NEEDS = {"cluster.md": "distributed", "howto/manifold.md": "torch", "howto/sensors.md": "pysensors"}
 LONG = ("howto/prove.md", "reproduction.md")
 WRITTEN = {page: page.read_text("utf-8") for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]}
 MEASUREMENTS = {DOCS / "reproduction.md", DOCS / "peers.md", DOCS / "peers" / "table.md"}  # their tables are long
