@@ -1,10 +1,10 @@
 """Relevance against diversity: the sample selector's trade-off, maximal marginal relevance (MMR) and greedy DPP.
 
     python benchmarks/relevance.py            # write the table of docs/howto/diversify.md and its picture
-    python benchmarks/relevance.py --check    # compare MMR and DPP as written here with pyversity's (pip install pyversity)
+    python benchmarks/relevance.py --check    # compare MMR and DPP as written here with those of pyversity 0.2
 
 Every query of two data sets has known subtopics, as many as are to be picked. Each method picks from the same list, the
-POOL most relevant candidates, with the same scores. Writing takes about four minutes on one idle core.
+POOL most relevant candidates, with the same scores. Writing takes about three minutes on one idle core.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def check() -> None:
         same = 0
         for query in queries:
             for setting in SETTINGS:
-                # pyversity's kernel has q = exp((1 − diversity) · scale · score / deviation), and it stops at diversity 0
+                # pyversity's DPP has log q = (1 − diversity) · scale · score / standard deviation
                 options = {"diversity": 1 - setting}
                 if strategy == "dpp":
                     options = {"diversity": 0.5, "scale": setting / (1 - setting) * float(query.scores.std())}
