@@ -28,6 +28,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "howto" / "diversify.md"
 MARKS = "<!-- diversity: written by `python benchmarks/relevance.py` -->", "<!-- /diversity -->"
 SETTINGS = (0.0, 0.2, 0.4, 0.6, 0.8)  # of each method's trade-off; 0 is diversity alone
+SHOWN = (0.0, 0.4, 0.6, 1.0)  # in the table; 1 is the row of the most relevant candidates
 POOL = 100  # candidates of a query
 TIME_LIMIT = 120.0  # seconds for one selection; none takes so long
 
@@ -124,8 +125,9 @@ def greedy_dpp(query: Query, setting: float) -> list[int]:
     """Greedy maximum a posteriori of a DPP with kernel q_i (v_i·v_j) q_j (Chen, Zhang and Zhou, 2018), where
     log q = θ / (2 (1 − θ)) · score, so that the objective is (1 − θ) log det + θ Σ score.
     """
-    scaled = query.vectors * np.exp(setting / (2 * (1 - setting)) * query.scores)[:, None]
-    variances = (scaled**2).sum(axis=1)
+    quality = np.exp(setting / (2 * (1 - setting)) * query.scores)
+    scaled = query.vectors * quality[:, None]
+    variances = quality**2  # exact for unit vectors, so that equal ones tie and the most relevant is first
     factors = np.zeros((0, len(scaled)))
     picked: list[int] = []
     for _ in range(query.k):
@@ -180,12 +182,16 @@ def measure_all(queries: list[Query]) -> dict[tuple[str, float], Summary]:
 
 
 def table(found: dict[str, dict[tuple[str, float], Summary]]) -> str:
-    lines = ["| data | method | trade-off | relevance | S-recall | mean cosine | largest cosine |", "|---" * 7 + "|"]
-    for data, rows in found.items():
-        for (name, setting), (mean, deviation) in rows.items():
-            recall = f"{mean.recall:.2f} ± {deviation.recall:.2f}"
-            cosines = f"{mean.mean_cosine:.2f} | {mean.largest_cosine:.2f}"
-            lines.append(f"| {data} | {name} | {setting:g} | {mean.relevance:.2f} | {recall} | {cosines} |")
+    """One row for each method and shown trade-off, with the columns of every data set beside each other."""
+    columns = [f"{data}: {name}" for data in found for name in ("relevance", "S-recall", "mean, largest cosine")]
+    lines = ["| method | trade-off | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for name, setting in (key for key in found["corpus"] if key[1] in SHOWN):
+        cells = [name, f"{setting:g}"]
+        for rows in found.values():
+            mean, deviation = rows[name, setting]
+            cells += [f"{mean.relevance:.2f}", f"{mean.recall:.2f} ± {deviation.recall:.2f}"]
+            cells += [f"{mean.mean_cosine:.2f}, {mean.largest_cosine:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
