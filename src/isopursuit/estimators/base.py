@@ -130,8 +130,8 @@ class IsometrySelector(BaseEstimator):
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
-        `weight` says how often a candidate counts in the median length and in the leading space, and a zero excludes
-        it; `scoring` says how much it is worth having. `default` gives k for a rank, where the user did not.
+        `weight` is how many times a candidate counts in the median length and in the leading space; zero excludes it.
+        `scoring` is its relevance. `default` returns k for a rank if the user passed none.
         """
         scoring = Scoring() if scoring is None else scoring
         clock, space, unit = Clock.of(self.time_limit), as_space(self.space), as_unit(self.unit)
@@ -221,5 +221,5 @@ def as_weights(values: Any, n: int, what: str) -> Array:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ParameterError(f"{what} must be finite and not negative; it is {weights.min()} to {weights.max()}.")
     if not weights.any():
-        raise ParameterError(f"{what} is zero everywhere, so nothing is left to pick. Give a positive weight to some.")
+        raise ParameterError(f"{what} is zero everywhere, so nothing can be picked. Pass a positive weight for some.")
     return weights

@@ -32,8 +32,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     Parameters
     ----------
     k : int, optional
-        How many features to pick; if not given half of them (as in `sklearn.feature_selection.RFE`), or as many as
-        are independent if that is fewer.
+        How many features to pick; by default half of them (as in `sklearn.feature_selection.RFE`), or the rank of the
+        table if that is smaller.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
@@ -42,8 +42,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         Where features are compared if k is less than their rank: as they are, or by their coordinates in the leading
         k-dimensional space, the first k principal components (uncentred unless standardized).
     standardize : bool
-        Compare features with mean 0 and variance 1. Constant ones then cannot be picked. `transform` still returns
-        the features as they came. unit="each" does so in any case.
+        Compare features with mean 0 and variance 1. Constant features then cannot be picked. `transform` still returns
+        the features as they came. unit="each" always standardizes.
     unit : number, "median", "each" or None
         The length that counts as 1. "each": every feature is centred and has length 1, so that correlations decide.
         "median": the median length of the candidates becomes 1. A number: lengths are divided by it. None: lengths are
@@ -51,10 +51,10 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
     relevance : callable or array_like (n_features,), optional
-        How much each feature is worth having, or a function of (X, y) that says so, such as
+        A score for each feature, or a function of (X, y) that returns scores, such as
         `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
-        Only ratios to the largest matter: a feature with half of it becomes twice as long if it is longer than 1,
-        half as long if shorter, which is always further from the ideal. Zero excludes.
+        Only ratios to the largest score matter. A feature with half of that score becomes twice as long if it is longer
+        than 1 and half as long otherwise, so it moves away from the ideal length. A score of 0 excludes a feature.
     normalization : {"symmetric", "logarithmic"} or callable
         See `isopursuit.symmetric_normalize`.
     time_limit : float, optional
@@ -69,9 +69,9 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     certificate_ : Certificate or None
         dual ≤ optimum ≤ primal of the convex stage, for the two-stage method.
     loss_, lower_bound_ : float
-        The loss of the picked features (the ideal is k), and what none of the subsets searched can be below.
+        The loss of the picked features (the ideal is k), and a lower bound on the loss of every subset searched.
     optimal_ : bool
-        Whether the search proved its answer: among the features that the pursuit left (two-stage), or all (exact).
+        Whether the search proved its answer, among the features in the support (two-stage) or all features (exact).
     unit_ : str
         The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)
@@ -129,10 +129,10 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         X : array_like or data frame (n_samples, n_features)
             The table.
         y : ignored
-            But given to `relevance` where that is a function.
+            Passed to `relevance` if that is a function.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts: a weight of 2 is a row that stands there twice. Where `relevance` is a
-            function, it is given the rows so repeated, and weights must be whole numbers.
+            How many times each sample counts: a weight of 2 means that the row occurs twice. If `relevance` is a
+            function, weights must be whole numbers, because it receives every row as many times as its weight.
         """
         table = self._table(X, reset=True)
         n, p = table.shape
@@ -163,12 +163,12 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             return None
         if not callable(self.relevance):
             return as_weights(self.relevance, table.shape[1], "relevance")
-        if weight is not None:  # a function of (X, y) knows of copies only
+        if weight is not None:  # a function of (X, y) takes no weights, so repeat the rows
             copies = weight.astype(np.intp)
             if (copies != weight).any() or copies.sum() > MOST_COPIES:
                 raise ParameterError(
                     "A relevance that is a function needs sample_weight in whole numbers, at most "
-                    f"{MOST_COPIES:,} in all, because it is given every sample as often as its weight says. Pass "
+                    f"{MOST_COPIES:,} in all, because it receives every sample as many times as its weight. Pass "
                     "relevance as an array of scores instead."
                 )
             table, y = table.repeat(copies, axis=0), None if y is None else np.asarray(y).repeat(copies, axis=0)

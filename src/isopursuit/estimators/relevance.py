@@ -10,8 +10,8 @@ the least of
 
     (1 − θ) · (what lengths and angles cost) + θ · Σ (1 − r_i),
 
-a weighted sum, as maximal marginal relevance has for one step of its greedy search. As θ rises the shortest column
-decides, and the k most relevant win; θ = 1 picks these directly.
+a weighted sum, which maximal marginal relevance has for one step of its greedy search. As θ rises the shortest column
+dominates the loss, and the k most relevant candidates win; θ = 1 picks them directly.
 """
 
 from __future__ import annotations

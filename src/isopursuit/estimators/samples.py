@@ -34,16 +34,19 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """Pick k samples that represent the table: as orthogonal, and as close to unit length, as possible.
 
     This is the paper's diversification. A sample is a vector with one entry for each feature. By default the median
-    length of the samples counts as 1, so that the most ordinary ones are preferred, whatever the table's unit.
+    length of the samples counts as 1, so samples of ordinary length are preferred, whatever the table's unit.
 
-    A scikit-learn transformer may not change the number of rows, so the picked rows are fitted attributes; `transform`
-    gives every sample's distances to them, `predict` the nearest of them, and `score` how well they cover a table
-    (for `GridSearchCV`). With `standardize=True` distances are between standardized samples.
+    The loss does not distinguish x from −x: opposite samples count as copies of each other. Centring and
+    `standardize=True` create opposite samples; non-negative tables have none.
+
+    A scikit-learn transformer may not change the number of rows, so the picked rows are fitted attributes. `transform`
+    returns the distances of every sample to them, `predict` the nearest of them, and `score` how well they cover a
+    table (for `GridSearchCV`). With `standardize=True` distances are between standardized samples.
 
     Parameters
     ----------
     k : int, optional
-        How many samples to pick; if not given the rank of the table, the paper's choice.
+        How many samples to pick; by default the rank of the table, the paper's choice.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
@@ -52,7 +55,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Where samples are compared if k is less than their rank: as they are, or by their coordinates in the leading
         k-dimensional space.
     standardize : bool
-        Compare samples by features with mean 0 and variance 1; constant ones then take no part.
+        Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each" or None
         The length that counts as 1. "median": the median length of the samples that may be picked. "each": every sample
         has length 1, so that angles alone decide. A number: lengths are divided by it. None: lengths are as they came,
@@ -66,8 +69,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     gap : float
         Stop as soon as the answer is proved to be within this relative distance of the best.
     relevance : float
-        From 0 to 1, how much the scores that are passed to `fit` count: 0 is orthogonality alone, 1 relevance alone.
-        In between, lengths are changed such that near the ideal the loss is a weighted sum of both, as
+        The weight of the scores that are passed to `fit`: 0 is orthogonality alone, 1 is relevance alone. In between,
+        lengths are changed such that near the ideal the loss is a weighted sum of both, as
         `isopursuit.estimators.relevance` derives. Without scores it has no effect.
 
     Attributes
@@ -84,9 +87,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     certificate_ : Certificate or None
         dual ≤ optimum ≤ primal of the convex stage, for the two-stage method.
     loss_, lower_bound_ : float
-        The loss of the picked samples (the ideal is k), and what none of the subsets searched can be below.
+        The loss of the picked samples (the ideal is k), and a lower bound on the loss of every subset searched.
     optimal_ : bool
-        Whether the search proved its answer: among the samples that the pursuit left (two-stage), or all (exact).
+        Whether the search proved its answer, among the samples in the support (two-stage) or all samples (exact).
     unit_ : str
         The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)
@@ -148,14 +151,14 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         X : array_like or data frame (n_samples, n_features)
             The table.
         y : ignored
-            Only there for pipelines.
+            Present for pipelines only.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts, in the mean and variance of the features, in the median length and in the
-            leading space. As everywhere in scikit-learn a weight of 2 is a row that stands there twice, and one of 0 a
-            row that does not; it does not make a row more worth having, for two equal rows are no better than one.
+            How many times each sample counts in the mean and variance of the features, in the median length and in the
+            leading space. As everywhere in scikit-learn, a weight of 2 means that the row occurs twice, and a weight of
+            0 that it is absent. A large weight does not make a row more likely to be picked; use `scores` for that.
         scores : array_like (n_samples,), optional
-            How much each sample is worth having, such as its similarity to a query. Only ratios to the largest, which
-            must be positive, matter.
+            The relevance of each sample, such as its similarity to a query. Only ratios to the largest score matter,
+            which must be positive.
         """
         trade_off = as_trade_off(self.relevance)
         table = self._table(X, reset=True)
