@@ -202,7 +202,9 @@ def test_a_table_that_needs_standardizing_says_so(wine):
     loud = run("select", wine, "-k", "3", "--method", "greedy")
     assert "--standardize gives all features the same scale" in loud.stderr
     assert "--standardize" not in run("select", wine, "-k", "3", "--method", "greedy", "--standardize").stderr
-    assert_one_line_error(run("select", wine, "-k", "3", "--unit", "mean"), "--unit mean is not a positive length")
+    assert_one_line_error(
+        run("select", wine, "-k", "3", "--unit", "mean"), "--unit 'mean' is not recognized. Did you mean 'median'?"
+    )
 
 
 def test_a_parquet_of_digits(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import numpy as np
 
 from isopursuit._types import AggregateName, Array
-from isopursuit.errors import ParameterError
+from isopursuit.errors import unknown_option
 from isopursuit.parameters import is_number
 
 SHARE = 0.9  # of the points, those of the lowest losses, that "trimmed" keeps (chosen: one bad point in ten is allowed)
@@ -93,8 +93,5 @@ def as_aggregate(given: Any) -> Aggregate:
         return Aggregate("trimmed", SHARE)
     if is_number(given) and 0 < float(given) <= 1:
         return Aggregate("trimmed", float(given))
-    names = ", ".join(map(repr, get_args(AggregateName)))
-    raise ParameterError(
-        f"aggregate={given!r} is not known. Use {names}, or the share of the points that a trimmed mean keeps, such as "
-        "0.8."
-    )
+    share = "the share of the points that a trimmed mean keeps, such as 0.8"
+    raise unknown_option("aggregate", given, get_args(AggregateName), share)

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from isopursuit._types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.clock import Clock
-from isopursuit.errors import InputError, printable
+from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.matrix import Matrix, as_points, in_unit
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
@@ -24,7 +24,7 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import two_stage, unknown
+from isopursuit.select import two_stage
 from isopursuit.threads import on_one_blas_thread
 
 SHOWN = 5  # subsets that the text lists at most (guess: a short list)
@@ -255,5 +255,5 @@ def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
         return pursued
     searches = {"exact": exact, "exchange": exchange_search, "greedy": greedy_search, "brute": brute_search}
     if method not in searches:
-        raise unknown(method, SearchMethod)
+        raise unknown_option("method", method, get_args(SearchMethod))
     return lambda matrix, limit: (searches[method](matrix, c, time_limit=limit), None, 0)

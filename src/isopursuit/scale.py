@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isopursuit._types import Array, Indices, Unit
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.parameters import is_number
 
 HALF = 1e-12  # relative rounding of half the sum of the weights (guess: sums of up to about 1e4 weights)
@@ -64,6 +64,8 @@ def as_unit(unit: Any) -> Unit:
     """A unit as the caller passes it: a positive length, "median", "each", or None for lengths as they are."""
     if unit is None or (isinstance(unit, str) and unit in ("median", "each")):
         return unit
+    if isinstance(unit, str):
+        raise unknown_option("unit", unit, ("median", "each"), "a positive length, or None for lengths as they are")
     if not is_number(unit) or not 1 / LARGEST_UNIT < unit < LARGEST_UNIT:
         raise ParameterError(
             f"unit={unit!r} is not a positive length. Pass a number, 'median', 'each', or None for lengths as they are."

@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(points):
         evaluate_dictionary(FUNCTIONS, points)
     with pytest.raises(ParameterError, match="either the functions"):
         evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS, framework="torch")
-    with pytest.raises(ParameterError, match="not known"):
+    with pytest.raises(ParameterError, match="not recognized"):
         evaluate_dictionary(FUNCTIONS, points, framework="theano")
     with pytest.raises(LabelError, match="one gradient for each"):
         evaluate_dictionary(FUNCTIONS, points, gradients={"radius": GRADIENTS["radius"]})

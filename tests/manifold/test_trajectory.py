@@ -160,7 +160,7 @@ def test_bonds_are_found_in_moving_molecules():
     assert find_bonds(named(bonds=[])) == ETHANOL_BONDS
     with pytest.raises(ParameterError, match="came without bonds"):
         find_bonds(load_ethanol(), how="topology")
-    with pytest.raises(ParameterError, match="how='guess' is not known"):
+    with pytest.raises(ParameterError, match="how='guess' is not recognized"):
         find_bonds(load_ethanol(), how="guess")
 
 

@@ -19,7 +19,7 @@ from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.clock import as_time_limit
 from isopursuit.compare import HEADS, OURS, of_selection, other_methods
 from isopursuit.datasets import DATASETS
-from isopursuit.errors import ParameterError, printable
+from isopursuit.errors import ParameterError, did_you_mean, printable
 from isopursuit.loss.lengths import table_notes
 from isopursuit.matrix import as_points, in_unit
 from isopursuit.outputs import check_writable
@@ -271,13 +271,18 @@ def _audit_in_memory(
 
 
 def _named_candidates(table: Input, names: list[str], guess: bool) -> Candidates:
-    """The table's columns, if they are asked for or a name is that of a column; else its rows."""
-    if not table.samples or (guess and not all(name.isdecimal() for name in names)):
-        columns = replace(table, samples=False, k=1).read()
-        if not table.samples or set(names) & set(map(str, columns.matrix.labels or ())):
-            return replace(columns, input=replace(columns.input, k=len(names)))
-    rows = table.read()
-    return replace(rows, input=replace(rows.input, k=len(names)))
+    """The table's columns, if the caller asks for them or names one; else its rows.
+
+    A misspelled column counts as a column, unless another name is that of a row.
+    """
+    if table.samples and (not guess or all(name.isdecimal() for name in names)):
+        found = table.read()
+    else:
+        found = replace(table, samples=False, k=1).read()
+        if table.samples and not found.names.intersection(names):
+            rows, misspelled = table.read(), any(did_you_mean(name, found.names) for name in names)
+            found = found if misspelled and not rows.names.intersection(names) else rows
+    return replace(found, input=replace(found.input, k=len(names)))
 
 
 def _give_audit(
@@ -365,6 +370,7 @@ def list_datasets() -> None:
 def write_dataset(name: str, target: Path) -> None:
     """Write a data set as a CSV file."""
     if name not in DATASETS:
-        raise ParameterError(f"There is no data set {name!r}. Use one of {', '.join(DATASETS)}.")
+        hint = did_you_mean(name, DATASETS) or f"Use {' or '.join(map(repr, DATASETS))}."
+        raise ParameterError(f"There is no data set {name!r}. {hint}")
     check_writable(target, "--output")
     save({target: DATASETS[name]().as_csv})

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from isopursuit._types import AggregateOption, Method, Unit
+from isopursuit._types import AggregateName, AggregateOption, Method, Unit
 from isopursuit.cli.inputs import as_unit_option
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
 from isopursuit.cli.progress import StageWatch
 from isopursuit.cli.words import of_coordinates
 from isopursuit.clock import as_time_limit
-from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError
+from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
 from isopursuit.manifold.coordinates import find_coordinates
 from isopursuit.manifold.coordinates_options import AGGREGATE
 from isopursuit.manifold.coordinates_result import Coordinates
@@ -57,10 +57,8 @@ class Wanted:
         except ValueError:
             share = 0.0
         if not 0 < share <= 1:
-            raise ParameterError(
-                f"--aggregate {text} is not known. Use sum, geometric, trimmed, or the share of the frames that a "
-                "trimmed mean keeps, such as 0.8."
-            )
+            kept = "the share of the frames that a trimmed mean keeps, such as 0.8"
+            raise unknown_option("--aggregate", text, get_args(AggregateName), kept)
         return share
 
     @property

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
+from isopursuit.errors import (
+    LabelError,
+    ParameterError,
+    RangeError,
+    RankError,
+    ShapeError,
+    did_you_mean,
+    optional,
+    unknown_option,
+)
 from isopursuit.files import read_table
 from isopursuit.files.paths import is_there, one_line
 from isopursuit.matrix import with_fewer_rows
@@ -33,11 +42,8 @@ def as_unit_option(text: str) -> Unit:
         return None
     try:
         return as_unit(float(text))
-    except (ValueError, ParameterError):
-        raise ParameterError(
-            f"--unit {text} is not a positive length. Pass a number, median, each, or none for lengths as they are in "
-            "the file."
-        ) from None
+    except ValueError:
+        raise unknown_option("--unit", text, ("median", "each", "none"), "a positive length") from None
 
 
 @dataclass(frozen=True)
@@ -183,6 +189,11 @@ class Candidates:
         """What a candidate is called in messages."""
         return "row" if self.input.samples else "column"
 
+    @property
+    def names(self) -> set[str]:
+        """The labels as text."""
+        return set(map(str, self.matrix.labels or ()))
+
     def labels(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[list[Label], list[Label]]:
         """The labels of what must and must not be picked; a candidate without a name is named by its number."""
         labels, kind = self.matrix.labels or (), self.kind
@@ -206,7 +217,7 @@ class Candidates:
     def judged(self, names: Sequence[str]) -> list[Label]:
         """The labels of what --columns names, by label or by its number in the file."""
         labels = self.matrix.labels or ()
-        known, places = set(map(str, labels)), {str(place): i for i, place in enumerate(self.places)}
+        known, places = self.names, {str(place): i for i, place in enumerate(self.places)}
         names = [name if name in known or name not in places else str(labels[places[name]]) for name in names]
         numbers = self._numbers(names, "--columns")
         if len(numbers) < len(names):

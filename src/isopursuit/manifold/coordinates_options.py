@@ -11,13 +11,12 @@ import numpy as np
 from isopursuit._types import AggregateOption, Indices, Labels, Method, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
-from isopursuit.errors import ParameterError, StoppedError
+from isopursuit.errors import ParameterError, StoppedError, unknown_option
 from isopursuit.parameters import as_count, as_exponent, as_numbers, is_whole
 from isopursuit.progress import SEARCHING
 from isopursuit.results import USEFUL, loss_text, within
 from isopursuit.scale import as_unit
 from isopursuit.search.incumbent import SearchProgress
-from isopursuit.select import unknown
 
 Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
 
@@ -75,7 +74,7 @@ class CoordinateOptions:
         if self.unit != "auto":
             as_unit(self.unit)
         if self.method not in get_args(Method):
-            raise unknown(self.method, Method)
+            raise unknown_option("method", self.method, get_args(Method))
         as_count(self.seed, 0, "seed")
 
     def check_functions(self, P: int, D: int | None = None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Label, Labels, Unit
-from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
+from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix, in_unit_stack, name_columns
 from isopursuit.normalize import log_lengths
@@ -126,7 +126,7 @@ def evaluate_dictionary(
             "Pass either the functions' gradients=, or framework='torch' or 'jax' to have them differentiated."
         )
     if framework not in (None, "numpy", "torch", "jax"):
-        raise ParameterError(f"framework={framework!r} is not known. Use 'torch' or 'jax', or pass gradients=.")
+        raise unknown_option("framework", framework, ("torch", "jax"), "pass gradients=")
     named, alone = _as_functions(functions)
     if gradients is not None:
         slopes, slope_alone = _as_functions(gradients)
@@ -247,7 +247,7 @@ def differentials(
             f"dimensions, but {n} tangent spaces in {B}. Take the gradients at the points of the tangent spaces."
         )
     if normalize not in ("none", "unit", "symmetric", "overall"):
-        raise ParameterError(f"normalize={normalize!r} is not known. Use 'none', 'unit', 'symmetric' or 'overall'.")
+        raise unknown_option("normalize", normalize, ("none", "unit", "symmetric", "overall"))
     projected = tangents.project(dictionary.gradients)
     if normalize in ("unit", "symmetric"):
         projected *= _scales(np.linalg.norm(dictionary.gradients, axis=1), normalize, c)[:, None]

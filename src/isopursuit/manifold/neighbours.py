@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array, Indices, Mask
-from isopursuit.errors import ParameterError, optional
+from isopursuit.errors import ParameterError, optional, unknown_option
 from isopursuit.rank import EPS
 
 Neighbours = tuple[Indices, Array, Mask]  # (m, k) numbers, distances, and which are there at all
@@ -29,7 +29,7 @@ def neighbour_search(
             raise ParameterError("method='approximate' finds a number of neighbours. Pass neighbours=, not radius=.")
         return _approximate(values, neighbours)
     if method != "exact":
-        raise ParameterError(f"method={method!r} is not known. Use 'exact' or 'approximate'.")
+        raise unknown_option("method", method, ("exact", "approximate"))
     if values.shape[1] <= TREE_DIMENSIONS:
         return _by_tree(values, neighbours, radius)
     return _by_products(values, neighbours, radius)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from isopursuit._types import Array, Indices, Mask
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.manifold.neighbours import Neighbours
 from isopursuit.rank import fix_signs
 
@@ -93,9 +93,7 @@ class LocalPCA:
             edge = self.radius or np.where(there, distances, 0.0).max(axis=1, keepdims=True)
             return np.exp(-2 * (distances / np.maximum(edge, np.finfo(np.float64).tiny)) ** 2)
         if not callable(self.weights):
-            raise ParameterError(
-                f"weights={self.weights!r} is not known. Use 'gaussian', a function of distance, or None."
-            )
+            raise unknown_option("weights", self.weights, ("gaussian",), "a function of distance, or None")
         w = np.asarray(self.weights(distances), dtype=np.float64)
         if w.shape != distances.shape or not np.isfinite(w).all() or (w < 0).any():
             raise ParameterError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Indices
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.internal import all_torsions, bond_torsions, labels, rotatable_bonds, sines
 from isopursuit.manifold.trajectory import Trajectory, find_bonds
 
@@ -59,7 +59,7 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds"
             raise ShapeError(f"torsions must be whole numbers (P, 4); they are {rows.dtype} {rows.shape}.")
         return rows.astype(np.intp)
     if kind not in get_args(TorsionKind):
-        raise ParameterError(f"torsions={kind!r} is not known. Use {', '.join(map(repr, get_args(TorsionKind)))}.")
+        raise unknown_option("torsions", kind, get_args(TorsionKind))
     if kind == "all":
         return all_torsions(atoms)
     bonds = find_bonds(trajectory)

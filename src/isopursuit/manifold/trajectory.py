@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError
+from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError, unknown_option
 from isopursuit.files.paths import check_file
 from isopursuit.manifold.bonds import LONGEST_BOND, STRETCH, bonds_by_distance, bonds_by_rdkit, closest_pair
 from isopursuit.manifold.elements import SYMBOLS
@@ -279,7 +279,7 @@ def find_bonds(trajectory: Trajectory, *, how: BondRule = "auto", stretch: float
         The factor for "distances".
     """
     if how not in get_args(BondRule):
-        raise ParameterError(f"how={how!r} is not known. Use {', '.join(map(repr, get_args(BondRule)))}.")
+        raise unknown_option("how", how, get_args(BondRule))
     if how == "topology" and not trajectory.bonds:
         raise ParameterError(
             'The trajectory came without bonds. Use how="distances", or give a topology that has them.'

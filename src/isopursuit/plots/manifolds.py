@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix
@@ -254,7 +254,7 @@ def plot_frequencies(
         How many of the most frequent to show.
     """
     if kind not in ("functions", "subsets"):
-        raise ParameterError(f"kind={kind!r} is not known. Use 'functions' or 'subsets'.")
+        raise unknown_option("kind", kind, ("functions", "subsets"))
     if shown < 1:
         raise ParameterError(f"shown={shown} must be at least 1.")
     ax = new_axes(ax)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ShapeError, unknown_option
 from isopursuit.plots.axes import BLUE, GREY, ORANGE, maybe_log, new_axes, refuse_empty, whole_ticks
 from isopursuit.results import LARGE
 
@@ -56,7 +56,7 @@ def plot_point_losses(
     if values.ndim != 1:
         raise ShapeError(f"losses must be one number for each point; they have shape {values.shape}.")
     if order not in ("points", "losses"):
-        raise ParameterError(f"order={order!r} is not known. Use 'points' or 'losses'.")
+        raise unknown_option("order", order, ("points", "losses"))
     refuse_empty(values, "losses")
     numbers = np.arange(len(values)) if points is None else np.asarray(points, dtype=np.intp)
     unsure = np.zeros(len(values), dtype=bool) if undetermined is None else np.asarray(undetermined, dtype=bool)

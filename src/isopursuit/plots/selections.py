@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.loss.penalty import log_penalty
 from isopursuit.matrix import as_matrix
 from isopursuit.normalize import Normalization, log_lengths, symmetric_normalize
@@ -296,7 +296,7 @@ def plot_length_curves(
     """
     titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
     if kind not in titles:
-        raise ParameterError(f"kind={kind!r} is not known. Use 'loss', 'length' or 'pursuit'.")
+        raise unknown_option("kind", kind, titles)
     refuse_empty(exponents, "exponents")
     for c in exponents:
         as_exponent(c)

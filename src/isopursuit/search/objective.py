@@ -9,7 +9,7 @@ import numpy as np
 
 from isopursuit._types import Array
 from isopursuit.aggregate import SUM, Aggregate
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.parameters import as_exponent
@@ -63,8 +63,7 @@ def as_objective(objective: str | Callable[[Array], float], c: float = 1.0, aggr
     try:
         return _OBJECTIVES[objective](as_exponent(c))
     except KeyError:
-        names = ", ".join(repr(name) for name in _OBJECTIVES)
-        raise ParameterError(f"objective={objective!r} is not known. Use one of {names}, or a function.") from None
+        raise unknown_option("objective", objective, _OBJECTIVES, "a function") from None
 
 
 def _one_by_one(function: Callable[[Array], float]) -> Callable[[Array], Array]:

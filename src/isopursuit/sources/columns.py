@@ -12,7 +12,15 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 from isopursuit._types import Array, Indices, Unit
-from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
+from isopursuit.errors import (
+    DataTypeError,
+    NonFiniteError,
+    ParameterError,
+    RangeError,
+    RankError,
+    ShapeError,
+    unknown_option,
+)
 from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit.renamed import renamed_keywords
@@ -242,7 +250,7 @@ def as_source(
     (True, True)
     """
     if vectors not in ("columns", "rows"):
-        raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
+        raise unknown_option("vectors", vectors, ("columns", "rows"))
     columns = open_source(x, vectors, workers)
     D, P = columns.shape
     if D == 0 or P == 0:
