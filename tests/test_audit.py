@@ -114,7 +114,7 @@ def test_what_cannot_be_judged_is_refused():
         (["gamma", "iota"], RankError, "zero: iota"),
         (names[:4], RankError, "4 columns of 3 entries"),
         (["alpha", "gama"], LabelError, "Did you mean 'gamma'"),
-        ([], ParameterError, "names no column"),
+        ([], ParameterError, "is empty"),
     ):
         with pytest.raises(error, match=words):
             ip.audit(X, columns, labels=names)

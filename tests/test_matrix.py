@@ -83,7 +83,7 @@ def test_a_frames_names_become_labels():
 
 def test_a_text_column_is_named():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["red", "blue"], "c": [0.0, 1.0]})
-    with pytest.raises(errors.DataTypeError, match="column b holds 'red'"):
+    with pytest.raises(errors.DataTypeError, match="column b contains 'red'"):
         ip.select(frame)
 
 

@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_refused(points):
         evaluate_dictionary(FUNCTIONS, points, gradients={"radius": GRADIENTS["radius"]})
     with pytest.raises(ShapeError, match="expected"):
         evaluate_dictionary(FUNCTIONS, points, gradients=FUNCTIONS)
-    with pytest.raises(ParameterError, match="gradients only"):
+    with pytest.raises(ParameterError, match="only gradients"):
         as_dictionary(np.ones((2, 3, 4))).value(0)
     with pytest.raises(LabelError, match="not a function"):
         evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS).value("width")
