@@ -108,7 +108,7 @@ def test_undetermined_frames_are_listed_with_the_reason(ethanol, ethanol_page):
     used = ~ethanol.checks.undetermined
     rest = ip.select(replace(ethanol.matrices, matrices=ethanol.matrices.matrices[used]), method="exact")
     text = words(coordinates_report_html(replace(ethanol, selection=rest, used=used)))
-    assert "20, of which 2 undetermined ones were left out" in text
+    assert "20; 2 undetermined ones were left out" in text
     assert "2 of 20, left out" in text
 
 

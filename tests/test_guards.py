@@ -253,7 +253,7 @@ def test_the_report_of_the_command_line_speaks_of_patients(patients, tmp_path):
     assert run("select", patients, *options, "--report", page).returncode == 0
     text = page.read_text(encoding="utf-8")
     assert "2 of 30 patients of patients.csv" in text
-    assert "The original values of the picked patients" in text
+    assert "The values of the picked patients" in text
     frame = pd.read_csv(patients).set_index("who")
     shown = [who for who in frame.index if f"<bdi>{who}</bdi>" in text]
     values = [f"{abs(frame.loc[who, 'weight']):.6g}" for who in shown]

@@ -488,7 +488,7 @@ def test_without_rdkit_a_molecule_says_what_to_install(monkeypatch):
 
 @pytest.mark.needs("rdkit")
 def test_what_is_no_element_is_refused():
-    with pytest.raises(ParameterError, match="'Q' is no element's symbol"):
+    with pytest.raises(ParameterError, match="'Q' is not the symbol of an element"):
         plots.molecule_svg("OQH", [(0, 1), (0, 2)], {})
 
 

@@ -176,7 +176,7 @@ def _picked_values(selection: Selection, noun: str, names: Sequence[Any], entrie
     """The values of the picked rows in the first columns of the table: a caption, the heads, and the rows."""
     if len(entries) <= int(selection.indices.max()):
         raise ShapeError(f"The table has {len(entries)} rows, but X has more candidates. Pass one row for each.")
-    caption = f"The original values of the picked {noun}s"
+    caption = f"The values of the picked {noun}s"
     if len(names) > MOST_COLUMNS:
         caption += f": the first {MOST_COLUMNS} of {len(names)} columns"
     heads = [(noun, False), *((str(name), True) for name in names[:MOST_COLUMNS])]
