@@ -506,7 +506,7 @@ def test_what_is_no_element_is_refused():
     ],
 )
 def test_nothing_is_not_drawn(draw):
-    with pytest.raises(ParameterError, match=r"at least one|two that differ|positive"):
+    with pytest.raises(ParameterError, match=r"at least one|two different points|positive"):
         draw()
     assert not plt.get_fignums()
 

@@ -99,7 +99,7 @@ def test_a_universe_and_its_groups_are_read_and_left_at_their_frame(mda, peptide
     np.testing.assert_array_equal(as_trajectory(made, stride=7).positions, read.positions[::7])
     with pytest.raises(ParameterError, match="leaves 3 atoms; a torsion needs 4"):
         as_trajectory(made.atoms[:3])
-    with pytest.raises(ParameterError, match="has an atom twice"):
+    with pytest.raises(ParameterError, match="contains an atom twice"):
         as_trajectory(made.atoms[[0, 1, 2, 3, 3]])
     # numbers are those of the atoms that were given, serials those of the file
     assert as_trajectory(made.select_atoms("resname ALA"), atoms=[0, 2, 4, 8]).serials.tolist() == [6, 8, 10, 14]

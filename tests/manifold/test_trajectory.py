@@ -44,13 +44,13 @@ def test_wrong_files_are_refused_in_plain_words(tmp_path):
     with pytest.raises(FileError, match="There is no file"):
         load_trajectory(tmp_path / "absent.xyz")
     np.savez(tmp_path / "other.npz", X=WATER, y=[1])
-    with pytest.raises(FileError, match=r"holds X, y. A trajectory has the arrays R, z or coords"):
+    with pytest.raises(FileError, match=r"contains X, y. A trajectory has the arrays R, z or coords"):
         load_trajectory(tmp_path / "other.npz")
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(FileError, match="not a readable"):
         load_trajectory(tmp_path / "text.npz")
     (tmp_path / "text.xyz").write_text("hello\nworld\n")
-    with pytest.raises(FileError, match="no trajectory that ASE can read"):
+    with pytest.raises(FileError, match="not a trajectory that ASE can read"):
         load_trajectory(tmp_path / "text.xyz")
     (tmp_path / "empty.xyz").write_text("")
     with pytest.raises(FileError, match=r"empty\.xyz"):
