@@ -225,8 +225,8 @@ def as_source(
     ----------
     x : ndarray, path, PyTorch tensor, Dask array, or a source
         A path names a .npy file, or Parquet or Arrow files of vectors whose rows are candidates (extra `files`). A
-        pattern such as ``folder/*.parquet`` names several files. Files and memory maps (`np.load(path,
-        mmap_mode="r")`) are read in blocks, never as a whole.
+        pattern such as ``folder/*.parquet`` names several files. Files and memory maps, as from
+        ``np.load(path, mmap_mode="r")``, are read in blocks, never as a whole.
     vectors : {"columns", "rows"}
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
