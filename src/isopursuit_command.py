@@ -1,9 +1,9 @@
 """The console script and the first module of a worker process. It is outside the package, which takes half a second to
-import, so that signals are handled from the first moment.
+import, so that signals are handled from the start.
 
-Ctrl-C and termination end the process within a second, with exit status 130 or 143. A command that is running is sent a
-`KeyboardInterrupt` and has `GRACE_SECONDS` to end by itself. If it does not (because a kernel runs, or a file is being
-read), or if a second signal comes, a thread prints what is known so far and ends the process.
+Ctrl-C and termination end the process within a second, with exit status 130 or 143. A running command receives a
+`KeyboardInterrupt` and has `GRACE_SECONDS` to finish. If it does not finish, because it runs a kernel or reads a file,
+or if a second signal comes, a thread prints what is known so far and ends the process.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
-GRACE_SECONDS = 0.5  # that a command has to end by itself; with PRINT_SECONDS it ends within one second
-PRINT_SECONDS = 0.3  # that printing what is known may take, for example into a pipe that nobody reads
+GRACE_SECONDS = 0.5  # for a command to finish; together with PRINT_SECONDS less than one second
+PRINT_SECONDS = 0.3  # for printing what is known, for example into a pipe that nobody reads
 
 
 class Interrupts:
-    """What happens on Ctrl-C and on termination.
+    """Handles Ctrl-C and termination.
 
     Attributes
     ----------
     status : int
-        The exit status once a signal came, 0 before.
+        The exit status after a signal; 0 before.
     known : callable
-        What was found so far, in words that are safe to print.
+        Returns what was found so far, as text that is safe to print.
     last : list of callables
-        Called before the process ends at once, after what is known is printed.
+        Called after what is known is printed, if the process must end at once.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Interrupts:
         self._started = self._running = self._polled = self._raised = self._said = False
 
     def start(self) -> None:
-        """Handle the signals from now on; one that is ignored, as under nohup, stays ignored."""
+        """Start handling the signals; a signal that is ignored, as under nohup, remains ignored."""
         if self._started:
             return
         self._started = True
@@ -58,7 +58,7 @@ class Interrupts:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """While a command runs that can end itself on `KeyboardInterrupt`."""
+        """The context of a command that can end on `KeyboardInterrupt`."""
         self._running = True
         try:
             yield
@@ -67,7 +67,7 @@ class Interrupts:
 
     @contextmanager
     def polled(self) -> Generator[None]:
-        """While the command asks for `status` itself, or prints what it has: no `KeyboardInterrupt` is raised."""
+        """The context of a command that checks `status` or prints its answer: no `KeyboardInterrupt` is raised."""
         self._polled = True
         try:
             yield
@@ -117,7 +117,7 @@ class Interrupts:
 
 
 def _nothing() -> str:
-    return "nothing was found yet"
+    return "nothing has been found yet"
 
 
 interrupts = Interrupts()
@@ -131,15 +131,13 @@ def main() -> None:
     try:
         run()
     finally:
-        # the command is over; while the interpreter ends, Python would let a late signal kill the process
+        # the command has finished; a signal while the interpreter exits would kill the process
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
 
 def begin_worker(prepare: str, *arguments: object) -> None:
-    """A worker process's first act: leave Ctrl-C to the parent, and end as soon as that does, however it ends. Then
-    call module:function.
-    """
+    """Start a worker process: leave Ctrl-C to the parent, end when the parent ends, and call module:function."""
     from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -114,7 +114,7 @@ def test_what_cannot_be_judged_is_refused():
         (["gamma", "iota"], RankError, "zero: iota"),
         (names[:4], RankError, "4 columns of 3 entries"),
         (["alpha", "gama"], LabelError, "Did you mean 'gamma'"),
-        ([], ParameterError, "names no column"),
+        ([], ParameterError, "is empty"),
     ):
         with pytest.raises(error, match=words):
             ip.audit(X, columns, labels=names)
@@ -151,7 +151,7 @@ def test_losses_beyond_bounds_are_judged_without_one():
     assert found.lower_bound == 3
     assert found.best.log_loss <= found.log_loss
     assert "e^" in str(found)
-    assert any("too large for bounds" in note for note in found.notes)
+    assert any("too large for lower bounds" in note for note in found.notes)
     assert any("c=20" in note for note in ip.audit(X / 30, [0, 1, 2], c=20).notes)
 
 

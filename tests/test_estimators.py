@@ -528,7 +528,7 @@ def test_every_sample_belongs_to_its_nearest_representative():
         ({"k": 0}, ParameterError, "k=0 is out of range"),
         ({"k": 2.5}, ParameterError, r"k=2.5 is not a whole number"),
         ({"c": -1}, ParameterError, "c=-1 is not a positive number"),
-        ({"method": "magic"}, ParameterError, "method='magic' is not known"),
+        ({"method": "magic"}, ParameterError, "method='magic' is not recognized"),
         ({"unit": "mean"}, ParameterError, "unit='mean' is not a positive length"),
         ({"unit": 0.0}, ParameterError, "unit=0.0 is not a positive length"),
         ({"exclude": range(60)}, InputError, "."),

@@ -126,9 +126,9 @@ def test_what_pandas_writes_is_read_back(tmp_path, values, names, index):
     assert table.columns == tuple(map(str, names))
     np.testing.assert_array_equal(table.values, values)
     numbers = not any(isinstance(name, str) for name in names)
-    assert any("taken for the columns' names" in note and "header=False" in note for note in table.notes) == numbers
+    assert any("read as column names" in note and "header=False" in note for note in table.notes) == numbers
     assert table.rows == tuple(f"row {i}" if index is False else str(label) for i, label in enumerate(frame.index))
-    assert any("rows' labels" in note for note in table.notes) == (index is not False)
+    assert any("row labels" in note for note in table.notes) == (index is not False)
     plain = read_table(tmp_path / "t.csv", header=True)
     np.testing.assert_array_equal(plain.values, values)
 
@@ -144,7 +144,7 @@ def test_what_r_writes_is_read_back(tmp_path):
         np.testing.assert_array_equal(table.values, [[1.5, 2.0], [3.0, 4.25]])
         assert table.rows[0] in ("one", "1", "x")
         assert len(table.columns) == 2
-        assert any("rows' labels" in note for note in table.notes)
+        assert any("row labels" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_first_line_of_numbers_that_may_be_data_is_kept_with_a_note(tmp_path, 
     rows = [[float(cell) for cell in line.split(",")] for line in text.split()]
     table = read_table(path)
     np.testing.assert_array_equal(table.values, rows)
-    assert "taken for a row" in table.notes[0]
+    assert "read as a row" in table.notes[0]
     assert "header=True (--header)" in table.notes[0]
     named = read_table(path, header=True)
     np.testing.assert_array_equal(named.values, rows[1:])
@@ -191,21 +191,21 @@ def test_a_file_of_labelled_rows_without_a_header_keeps_its_first_row(tmp_path):
     table = read_table(write(tmp_path / "iris.data.csv", text))
     np.testing.assert_array_equal(table.values[0], [5.1, 3.5, 1.4, 0.2])
     assert len(table.rows) == 3
-    assert "taken for a row" in table.notes[0]
+    assert "read as a row" in table.notes[0]
 
 
 @pytest.mark.parametrize("first", ["red,1,2", "#ff0000,1,2", "red,5,2"])
 def test_labelled_counts_without_a_header_keep_their_first_row(tmp_path, first):
     table = read_table(write(tmp_path / "t.csv", f"{first}\ngreen,3,4\nblue,5,7\n"))
     assert table.values.shape == (3, 2)
-    assert "taken for a row" in table.notes[0]
+    assert "read as a row" in table.notes[0]
 
 
 def test_a_label_takes_the_place_of_an_index(tmp_path):
     table = read_table(write(tmp_path / "t.csv", ",a,n\n0,1.5,x\n1,2.5,y\n"), label="n")
     assert table.rows == ("x", "y")
     assert table.columns == ("a",)
-    assert table.notes == ("left out, the index, which has no name.",)
+    assert table.notes == ("left out, the unnamed index.",)
 
 
 def test_whole_numbers_of_any_number_of_digits_are_read(tmp_path):
@@ -241,7 +241,7 @@ def test_an_unnamed_column_of_measurements_stays_a_feature(tmp_path):
 def test_repeated_names_are_told_apart_with_a_note(tmp_path):
     table = read_table(write(tmp_path / "t.csv", "a,b,a\n1,2,3\n4,5,6\n"))
     assert table.columns == ("a", "b", "a (column 3)")
-    assert "several columns: a" in table.notes[0]
+    assert "the same name: a" in table.notes[0]
 
 
 def test_a_column_named_twice_is_used_once_with_a_note(tmp_path, frame):
@@ -265,7 +265,7 @@ def test_a_column_named_twice_is_used_once_with_a_note(tmp_path, frame):
         (b"a,b\n1,2,3,4\n5,6,7,8\n", "irregular"),
         (b"a,b,c\n1,2\n3,4\n", "irregular"),
         (b"\x89PNG\x00\x00\x00", "zero bytes"),
-        (b"# nothing\n# but words\n", "comments alone"),
+        (b"# nothing\n# but words\n", "only comments"),
         (b'a,"b\n1,2\n' + 200_000 * b"x", "t.csv"),
     ],
 )
@@ -337,7 +337,7 @@ def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
     table = read_table(tmp_path / "t.csv")
     assert table.columns == ("a", "b")
     assert "who" in table.notes[0]
-    with pytest.raises(DataTypeError, match="'who' is not numeric: it holds 'x'"):
+    with pytest.raises(DataTypeError, match="'who' is not numeric: it contains 'x'"):
         read_table(tmp_path / "t.csv", columns=["a", "who"])
 
 
@@ -355,7 +355,7 @@ def test_missing_cells_are_named_and_can_be_dropped(tmp_path):
     assert table.rows == ("row 0", "row 3")
     assert table.notes[-1] == "left out, with missing cells: row 1, row 2."
     assert table.numbers == (0, 3)
-    with pytest.raises(NonFiniteError, match="leaves nothing"):
+    with pytest.raises(NonFiniteError, match="no row remains"):
         read_table(write(tmp_path / "u.csv", "a,b\n1,\n,2\n"), drop_missing=True)
 
 

@@ -1,6 +1,7 @@
 """What is said before any work: a table that is turned round, and columns that name rows instead of measuring."""
 
 import json
+import os
 import tracemalloc
 
 import numpy as np
@@ -252,8 +253,70 @@ def test_the_report_of_the_command_line_speaks_of_patients(patients, tmp_path):
     assert run("select", patients, *options, "--report", page).returncode == 0
     text = page.read_text(encoding="utf-8")
     assert "2 of 30 patients of patients.csv" in text
-    assert "The values of the picked patients, as they came" in text
+    assert "The values of the picked patients" in text
     frame = pd.read_csv(patients).set_index("who")
     shown = [who for who in frame.index if f"<bdi>{who}</bdi>" in text]
     values = [f"{abs(frame.loc[who, 'weight']):.6g}" for who in shown]
     assert sum(value in text for value in values) >= 2  # as they came, not standardized
+
+
+# ------------------------------------------------------------------------------------------ misspelled names
+
+X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda: ip.select(X, method="exat"), "'exact'"),
+        (lambda: ip.select(X, method="two_stage"), "'two-stage'"),
+        (lambda: ip.select(X, method="Exchange"), "'exchange'"),
+        (lambda: ip.select(X, unit="mean"), "'median'"),
+        (lambda: ip.select(X, 1, space="leadng"), "'leading'"),
+        (lambda: ip.select([X, X], aggregate="geometrical"), "'geometric'"),
+        (lambda: ip.select(X, method="two-stage", normalization="symetric"), "'symmetric'"),
+        (lambda: ip.select_pointwise([X, X], method="greedi"), "'greedy'"),
+        (lambda: ip.brute_search(X, objective="isometrie"), "'isometry'"),
+        (lambda: ip.isometry_pursuit(X, solution="vertices"), "'vertex'"),
+        (lambda: ip.as_source(X, vectors="row"), "'rows'"),
+        (lambda: ip.select(X, labels=["north", "east", "both"], include=["nort"]), "'north'"),
+    ],
+)
+def test_a_misspelled_option_or_label_is_answered_with_the_one_that_was_meant(call, meant):
+    with pytest.raises(ip.IsoPursuitError, match=f"Did you mean {meant}"):
+        call()
+
+
+def test_a_word_that_resembles_none_is_answered_with_all_of_them():
+    with pytest.raises(ParameterError, match=r"space='zzz' is not recognized. Use 'vectors' or 'leading'\.$"):
+        ip.select(X, 1, space="zzz")
+    with pytest.raises(ParameterError, match=r"method=3 is not recognized. Use 'auto', "):
+        ip.select(X, method=3)
+
+
+def test_a_misspelled_function_is_answered_with_the_one_that_was_meant():
+    with pytest.raises(AttributeError, match=r"no attribute 'selct'. Did you mean 'select'"):
+        ip.selct  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["selct", "patients.csv"], "'select'"),
+        (["select", "patients.csv", "--method", "exat"], "'exact'"),
+        (["select", "patients.csv", "--metod", "exact"], "--method"),
+        (["datasets", "wien"], "'wine'"),
+        (["reproduce", "iriss"], "'iris'"),
+        (["coordinates", "run.xyz", "--dictionary", "bond"], "'bonds'"),
+        (["coordinates", "run.xyz", "--aggregate", "trimed"], "'trimmed'"),
+    ],
+)
+def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(words, meant):
+    done = run(*words, env=os.environ | {"COLUMNS": "200"})
+    assert done.returncode in (1, 2)
+    assert meant in done.stderr.split("rror", 1)[1]
+
+
+def test_a_misspelled_column_to_judge_is_taken_for_a_column(patients):
+    refused = run("audit", patients, "--columns", "hieght")
+    assert "there is no such column to pick from. Did you mean 'height'" in refused.stderr

@@ -83,7 +83,7 @@ def test_a_frames_names_become_labels():
 
 def test_a_text_column_is_named():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["red", "blue"], "c": [0.0, 1.0]})
-    with pytest.raises(errors.DataTypeError, match="column b holds 'red'"):
+    with pytest.raises(errors.DataTypeError, match="column b contains 'red'"):
         ip.select(frame)
 
 
@@ -177,7 +177,7 @@ def test_whole_numbers_as_labels_are_labels_only():
 
 def test_points_must_agree_on_their_labels():
     one = pd.DataFrame(GOOD, columns=list("abcd"))
-    with pytest.raises(errors.LabelError, match="another order"):
+    with pytest.raises(errors.LabelError, match="or their order, differ between points"):
         ip.basis_pursuit([one, one[list("badc")]])
     half_zero = [GOOD, np.where(np.arange(4) == 3, 0.0, GOOD)]
     assert ip.basis_pursuit(half_zero).notes == ()

@@ -175,7 +175,7 @@ def test_auto_is_exchange_search_where_the_pursuit_prunes_the_best_subset_known(
     assert picked.pursuit is None
     assert picked.loss <= ip.select(X, method="two-stage", time_limit=4).loss
     assert 8 <= picked.search.lower_bound <= picked.loss
-    assert any("exchange search answered" in note and "prunes" in note for note in picked.notes)
+    assert any("the answer is from exchange search" in note and "prunes" in note for note in picked.notes)
     assert seen[0] == "exact"
     assert seen[-1] == "exchange"
 
@@ -393,7 +393,7 @@ def test_progress_names_the_callers_columns(as_given, method):
 
 def test_the_old_name_of_an_argument_works_and_warns():
     X = np.random.default_rng(1).normal(size=(4, 2, 6))
-    with pytest.warns(FutureWarning, match="jobs is called workers now"):
+    with pytest.warns(FutureWarning, match="jobs is now called workers"):
         old = ip.select_pointwise(X, jobs=2)
     assert old.subsets == ip.select_pointwise(X, workers=2).subsets
     with pytest.raises(TypeError, match="both workers and its former name jobs"):

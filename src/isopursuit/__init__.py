@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from isopursuit.audit import Audit, Swap, audit
 from isopursuit.compare import Compared, Comparison, compare
-from isopursuit.errors import IsoPursuitError
+from isopursuit.errors import IsoPursuitError, did_you_mean
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pointwise import PointwiseSelection, select_pointwise
@@ -62,7 +62,7 @@ __all__ = [
     "symmetric_normalize",
 ]
 
-# imported when first used: manifolds need parts of SciPy that take as long to import as the rest of the package
+# imported on first use: manifolds need parts of SciPy that take as long to import as the rest of the package
 _LATER = {
     "Coordinates": "isopursuit.manifold.coordinates_result",
     "find_coordinates": "isopursuit.manifold.coordinates",
@@ -70,11 +70,11 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when first used, and `__version__`, read from the installed package's metadata."""
+    """Import names of `_LATER` on first use, and read `__version__` from the installed package's metadata."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 
         return version("isopursuit")
-    raise AttributeError(f"module 'isopursuit' has no attribute {name!r}")
+    raise AttributeError(f"module 'isopursuit' has no attribute {name!r}. {did_you_mean(name, __all__)}".rstrip())

@@ -1,4 +1,4 @@
-"""The types that many modules share, each defined once. This module imports nothing of the package."""
+"""Types that many modules share. This module imports nothing from the package."""
 
 from collections.abc import Hashable
 from typing import Literal, TypeAlias
@@ -15,11 +15,11 @@ Labels: TypeAlias = tuple[Label, ...]  # the names of all columns of a matrix, i
 
 SearchMethod: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 Method: TypeAlias = Literal["auto", SearchMethod]  # "auto": `select` chooses by size
-Unit: TypeAlias = float | Literal["median", "each"] | None  # the length that counts as 1; None: lengths as they are
+Unit: TypeAlias = float | Literal["median", "each"] | None  # length that counts as 1; None for lengths as they are
 AggregateName: TypeAlias = Literal["sum", "geometric", "trimmed"]
-# how losses at many points become one; a number is the share of a trimmed mean
+# how losses at many points are combined; a number is the share of a trimmed mean
 AggregateOption: TypeAlias = AggregateName | float
-Space: TypeAlias = Literal["vectors", "leading"]  # where columns are compared if fewer than rows are picked
+Space: TypeAlias = Literal["vectors", "leading"]  # where columns are compared if k < D
 
 # how a search ended; `results.Search` says what each means
 Status: TypeAlias = Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]

@@ -1,8 +1,8 @@
-"""How the losses at many points become one number: their sum, their geometric mean, or the mean of the lowest ones.
+"""Combine the losses at many points into one number: their sum, geometric mean, or trimmed mean.
 
-Each of them rises with every point's loss, so that bounds at the points bound it. The sum is the paper's. One point
-whose tangent space is badly estimated can have a loss of e^(1/σ), more than all other points together; the geometric
-mean counts its logarithm only, and the trimmed mean leaves it out.
+Each aggregate increases with the loss at every point, so lower bounds at the points give a lower bound on it. The paper
+uses the sum. A single point with a badly estimated tangent space can have a loss of e^(1/σ), more than all other points
+together. The geometric mean counts only its logarithm, and the trimmed mean ignores it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, get_args
 import numpy as np
 
 from isopursuit._types import AggregateName, Array
-from isopursuit.errors import ParameterError
+from isopursuit.errors import unknown_option
 from isopursuit.parameters import is_number
 
-SHARE = 0.9  # of the points, those of the lowest losses, that "trimmed" keeps (chosen: one bad point in ten is allowed)
+SHARE = 0.9  # share of the points, lowest losses first, that "trimmed" keeps (chosen: allows one bad point in ten)
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Aggregate:
     share: float = 1.0
 
     def kept(self, n: int) -> int:
-        """How many of n points count: those of the lowest losses."""
+        """How many of n points count, lowest losses first."""
         return max(1, math.ceil(self.share * n - 1e-9))
 
     def ideal(self, k: int, n: int) -> float:
-        """The value for k orthonormal columns at each of n points."""
+        """The aggregate for k orthonormal columns at each of n points."""
         return float(k * n if self.name == "sum" else k)
 
     def log_total(self, log_losses: Array) -> Array:
-        """The logarithm of the value, from the points' log-losses along the last axis.
+        """The logarithm of the aggregate, from the points' log-losses along the last axis.
 
         Examples
         --------
@@ -54,11 +54,11 @@ class Aggregate:
         return np.logaddexp.reduce(lowest, axis=-1) - math.log(m)
 
     def per_point(self, log_total: float, n: int) -> float:
-        """The logarithm of the loss of a typical point: of the mean of the losses, where the value is their sum."""
+        """The logarithm of the loss of a typical point: for the sum, that of the mean loss."""
         return log_total - math.log(n) if self.name == "sum" else log_total
 
     def words(self, n: int) -> str:
-        """What `per_point` is, for reading.
+        """A description of `per_point`.
 
         Examples
         --------
@@ -78,7 +78,7 @@ GEOMETRIC = Aggregate("geometric")
 
 
 def as_aggregate(given: Any) -> Aggregate:
-    """An aggregate by its name, or the trimmed mean of that share.
+    """An aggregate by its name, or the trimmed mean of a given share.
 
     Examples
     --------
@@ -93,8 +93,5 @@ def as_aggregate(given: Any) -> Aggregate:
         return Aggregate("trimmed", SHARE)
     if is_number(given) and 0 < float(given) <= 1:
         return Aggregate("trimmed", float(given))
-    names = ", ".join(map(repr, get_args(AggregateName)))
-    raise ParameterError(
-        f"aggregate={given!r} is not known. Use {names}, or the share of the points that a trimmed mean keeps, such as "
-        "0.8."
-    )
+    share = "the share of the points that a trimmed mean keeps, such as 0.8"
+    raise unknown_option("aggregate", given, get_args(AggregateName), share)

@@ -1,4 +1,4 @@
-"""Judge given columns: their loss, how far from the best they can be, and what would improve them."""
+"""Judge given columns: their loss, a lower bound, the best swap, and the best subset found."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 
 Problem = MatrixProblem | SourceProblem
 
-SWAP_SHARE = 0.3  # of the time, the most for single swaps, which are tried before the search (guess)
-INVOLVED = 1e-6  # an entry of a unit null vector; columns with a larger one take part in the dependence (guess)
+SWAP_SHARE = 0.3  # largest share of the time for single swaps, which are tried before the search (guess)
+INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (guess)
 
 
 @dataclass(frozen=True)
 class Swap:
-    """One column out, another in, and the loss after; labels are numbers where there are no labels."""
+    """One column out, another one in, and the loss after the swap. Columns without labels are given by number."""
 
     out: Label
     into: Label
@@ -62,7 +62,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class _Ratio:
-    """A quotient of losses, which may overflow float64."""
+    """A ratio of losses, which may overflow float64."""
 
     log_loss: float
 
@@ -73,16 +73,16 @@ class _Ratio:
 
 @dataclass(frozen=True)
 class Audit:
-    """What `audit` says of given columns.
+    """The answer of `audit` about given columns.
 
     Attributes
     ----------
     given : Selection
-        The given columns with the price and the best replacement of each. Its search has their loss and the bound.
+        The given columns, with the price and the best replacement of each. `given.search` has their loss and the bound.
     best : Search
-        The best subset that was found, and whether it is proved to be the best of all.
+        The best subset found, and whether it is proved to be the best of all.
     swap : Swap or None
-        The single swap after which the loss is lowest; None where no column can replace another, or there was no time.
+        The single swap with the lowest loss; None if no column can replace another, or if there was no time.
     """
 
     given: Selection
@@ -96,7 +96,7 @@ class Audit:
 
     @property
     def labels(self) -> Labels:
-        """Their labels, or their numbers where there are none."""
+        """Their labels, or their numbers if there are no labels."""
         return self.given.labels
 
     @property
@@ -116,17 +116,17 @@ class Audit:
 
     @property
     def lower_bound(self) -> float:
-        """No k columns have a loss below this: proved."""
+        """A proved lower bound on the loss of every k columns."""
         return self.best.lower_bound
 
     @property
     def gap(self) -> float:
-        """(loss − lower_bound) / loss: the most that the loss can fall, as a share of it."""
+        """(loss − lower_bound) / loss: the largest possible decrease of the loss, relative to it."""
         return self.given.search.gap
 
     @property
     def excess(self) -> float:
-        """How much higher the loss is than that of the best subset found, as a share of the latter."""
+        """How much the loss exceeds that of the best subset found, relative to the latter."""
         with np.errstate(over="ignore"):
             return max(float(np.expm1(self.log_loss - self.best.log_loss)), 0.0)
 
@@ -142,7 +142,7 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """The judgement in words."""
+        """The verdict in words."""
         if self.optimal:
             return "proved optimal"
         known = "the best of all" if self.best.optimal else "the best found"
@@ -157,7 +157,7 @@ class Audit:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks for the reader."""
+        """Notes for the reader."""
         return self.given.notes
 
     def as_dict(self) -> dict[str, Any]:
@@ -221,25 +221,25 @@ def audit(
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Audit:
-    """Judge given columns: their loss, how far from the best it can be, the best swap and the best subset found.
+    """Judge given columns: their loss, a proved lower bound, the best swap, and the best subset found.
 
     Parameters
     ----------
     X : array_like (D, P), data frame, a list (or stack) of such matrices of one shape, or a source
         As in `select`.
     columns : iterable of column numbers or labels
-        The columns to judge, each once; as many are in the subsets that they are compared with.
+        The columns to judge, without repetitions. They are compared with subsets of the same size.
     c, unit, aggregate, labels
         As in `select`.
     include, exclude : iterables of column numbers or labels
-        Columns that every subset must have (among the given ones), or must not have.
+        Columns that every subset must contain (some of the given columns), or must not contain.
     time_limit : float, optional
-        Seconds for everything. An exact search begins with the given columns; when the time is over the bound is what
-        it has proved.
+        Seconds for the whole call. Default: 60; None for no limit. An exact search starts from the given columns; when
+        the time is over, the lower bound is the one proved so far.
     callback : callable, optional
         Called with a `SearchProgress` during the search; return True to stop it.
     progress : bool
-        Whether to show a line about the running search; as in `select`.
+        Whether to show the state of the search on the error stream, as in `select`.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def audit(
     Raises
     ------
     RankError
-        The given columns are linearly dependent, so that their loss is infinite.
+        The given columns are linearly dependent, so their loss is infinite.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def audit(
     started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
-    # what swaps would do is said elsewhere
+    # notes about swaps are left out, since `swap` reports the best one
     given = replace(given, notes=best.notes + problem.notes)
     excluded = tuple(map(int, problem.exclude))
     return Audit(replace(given, matrix=values if problem.many else values[0], excluded=excluded), best, swap)
@@ -294,16 +294,16 @@ def _problem(
     labels: Sequence[Label] | None,
     unit: Unit,
 ) -> tuple[Problem, Indices]:
-    """X with as many columns to pick as are given, and the numbers of those, sorted."""
+    """The problem of picking as many columns as are given, and the sorted numbers of the given columns."""
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
-        raise ParameterError("columns names no column. Name at least one.")
+        raise ParameterError("columns is empty. Name at least one column.")
     problem = (SourceProblem if is_source(X) else MatrixProblem).of(X, 1, "vectors", include, exclude, labels, unit)
     problem, indices = replace(problem, k=len(names)), problem.numbers_of(names, "columns")
     if len(indices) < len(names):
         numbers = [int(problem.numbers_of([name], "columns")[0]) for name in names]
         repeated = np.array([i for i in indices.tolist() if numbers.count(i) > 1])
-        raise ParameterError(f"columns names these more than once: {_named(problem, repeated)}. Name each once.")
+        raise ParameterError(f"columns contains these more than once: {_named(problem, repeated)}. Name each once.")
     if len(indices) > problem.rows:
         raise RankError(
             f"The loss is infinite: {len(indices)} columns of {problem.rows} entries are dependent. Name at most "
@@ -319,7 +319,7 @@ def _problem(
 
 
 def _refuse_dependent(problem: Problem, values: Array, rounding: list[Array | None], indices: Indices) -> None:
-    """Name the columns that depend on each other, or the zero ones, where there are any; values are (n, D, k)."""
+    """Raise an error that names columns of values (n, D, k) that are zero or linearly dependent."""
     for i, (point, error) in enumerate(zip(values, rounding, strict=True)):
         where = f" at point {i}" if len(values) > 1 else ""
         zero = np.flatnonzero(~point.any(axis=0))
@@ -335,22 +335,22 @@ def _refuse_dependent(problem: Problem, values: Array, rounding: list[Array | No
 
 
 def _search(problem: Problem, given: Search, c: float, callback: Callback | None, clock: Clock) -> Search:
-    """The best subset that is found, not worse than the given one, with a bound where one can be computed."""
+    """The best subset found, which is not worse than the given one, with a bound if one can be computed."""
     pool = as_pool(problem.searched, c, problem.include, problem.exclude, None, clock, problem.k)
     pool, start = pool.with_aggregate(given.aggregate), given.indices
-    why = f"bounds are not known for c={c:g}"
+    why = f"no lower bounds are known for c={c:g}"
     if SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         try:
             settings = ExactSettings(workers=worker_count(None), callback=callback, start=start)
             return exact(pool, settings, clock)
         except RangeError:
-            why = "losses are too large for bounds"
+            why = "the losses are too large for lower bounds"
     found = exchange(pool, default_effort(pool, start, callback), clock)
     return replace(found, notes=(*found.notes, f"{why}, so exchange search looked for a better subset."))
 
 
 def _best_swap(problem: Problem, indices: Indices, found: ReplacementLists) -> Swap | None:
-    """The lowest loss after one swap of a column that need not be included."""
+    """The swap with the lowest loss among columns that need not be included."""
     swaps = [
         (swaps[0].log_loss, i, swaps[0].index)
         for i, swaps in zip(indices.tolist(), found, strict=True)
@@ -365,7 +365,7 @@ def _best_swap(problem: Problem, indices: Indices, found: ReplacementLists) -> S
 
 
 def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
-    """The lowest of three: what the search found, the given columns, and they after the best swap."""
+    """The best of three: the subset of the search, the given columns, and the given columns after the best swap."""
     if best.optimal:
         return best
     known = [(given.log_loss, given.indices), *([] if swap is None else [(swap.log_loss, swap.indices)])]

@@ -1,4 +1,4 @@
-"""Arrays of NumPy and tensors of PyTorch, computed with by the same code."""
+"""One code for NumPy arrays and PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def namespace(array: Any) -> Any:
 
 
 def on_host(array: Any) -> NDArray[Any]:
-    """An array, or a tensor from whatever device, as NumPy's."""
+    """An array, or a tensor on any device, as a NumPy array."""
     return np.asarray(array if isinstance(array, np.ndarray) else array.cpu())

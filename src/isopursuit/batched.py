@@ -1,7 +1,7 @@
-"""Many independent problems at once, one for each matrix of a stack: on CPU threads, or on a GPU (extra `torch`).
+"""Solve many independent problems, one for each matrix of a stack, on CPU threads or on a GPU (extra `torch`).
 
 Each block of problems is normalized and solved (stacks.py), and every answer gets a certificate over all columns.
-`isometry_pursuit` then finishes the problems that are not within the tolerance, or says why they have no answer.
+`isometry_pursuit` then solves the problems that are not within the tolerance, or says why they have no answer.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 
 __all__ = ["BatchedProgress", "BatchedPursuit", "batched_pursuit"]
 
-AHEAD = 2  # blocks submitted per thread, so that no thread waits and few remain to finish after an interrupt (guess)
-# the share of the tolerance that solvers aim at: their last steps converge quadratically, so that it costs about one
-# step, and the support shows more clearly (guess)
+AHEAD = 2  # blocks submitted per thread: no thread waits, and few blocks remain after an interrupt (guess)
+# solvers aim at this share of the tolerance: the last steps converge quadratically, so it costs about one step, and the
+# support becomes clearer (guess)
 SURE = 1e-3
-CLOSEST = 1e-11  # the least relative gap that they aim at: rounding allows about 1e-12 (guess)
+CLOSEST = 1e-11  # least relative gap that they aim at; rounding allows about 1e-12 (guess)
 
 
 @dataclass(frozen=True)
 class BatchedProgress:
-    """Where a batched pursuit stands: elapsed time, problems done, of how many."""
+    """The state of a batched pursuit: elapsed seconds, finished problems, and all problems."""
 
     seconds: float
     done: int
@@ -49,22 +49,23 @@ class BatchedProgress:
 class BatchedPursuit:
     """The solutions of many isometry pursuits, each with its certificate dual ≤ optimum ≤ primal.
 
-    Numbers are of the caller's kind: NumPy arrays, or tensors on the device of X.
+    Arrays have the type of X: NumPy arrays, or tensors on the device of X.
 
     Attributes
     ----------
     weights : (n, P)
-        ‖β_p‖ of each problem's columns, exactly zero off the support; one of the solutions where there are many.
+        ‖β_p‖ for the columns of each problem; exactly zero off the support. If a problem has many solutions, this is
+        one of them.
     primal, dual, gap : (n,)
         Bounds on each optimum over all columns, and (primal − dual) / primal.
     supports : (n, P) of bool
-        The columns with weight.
+        The columns with positive weight.
     status : ndarray of str, shape (n,)
-        "optimal": the gap asked for was reached. "stalled": rounding does not allow it. "stopped": by the
-        callback or the time limit. "refused": the problem has no answer; its weights are zero, its bounds NaN and its
-        gap infinite.
+        "optimal": the requested gap was reached. "stalled": rounding does not allow that gap. "stopped": the callback
+        or the time limit ended the pursuit. "refused": the problem has no answer; its weights are zero, its bounds are
+        NaN, and its gap is infinite.
     refused : mapping
-        The number of each refused problem, and why.
+        The number of each refused problem, and the reason.
     """
 
     weights: Any
@@ -76,7 +77,7 @@ class BatchedPursuit:
 
     @property
     def supports(self) -> Any:
-        """Which columns have weight, (n, P)."""
+        """Which columns have positive weight, (n, P)."""
         return self.weights > 0
 
     def __len__(self) -> int:
@@ -101,28 +102,29 @@ def batched_pursuit(
     callback: Callable[[BatchedProgress], bool | None] | None = None,
     time_limit: float | None = None,
 ) -> BatchedPursuit:
-    """Isometry pursuit of every matrix of a stack by itself.
+    """Isometry pursuit of every matrix of a stack, independently.
 
-    For one selection that the matrices share, pass them to `isometry_pursuit` instead.
+    For one selection that all matrices share, pass them to `isometry_pursuit` instead.
 
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, D, P)
-        n independent problems; columns are candidates. Arrays are solved on CPU threads, tensors by PyTorch where
-        they are.
+        n independent problems; columns are candidates. Arrays are solved on CPU threads, and tensors by PyTorch on
+        their device.
     c, normalization
         As in `isometry_pursuit`. A function of length is called on the CPU.
     tol : float
         The relative gap to reach in every problem.
     device : str, optional
-        Where to solve, if not where X is: "cuda" takes an array's problems to the GPU and the answers back.
+        Where to solve. Default: the device of X. "cuda" copies the problems of an array to the GPU, and the answers
+        back.
     workers : int, optional
-        Number of threads, by default one for each processor; PyTorch has its own.
+        Number of threads. Default: one per processor. PyTorch uses its own threads.
     callback : callable, optional
-        Called with a `BatchedProgress` after each block of problems; return True to stop. The problems left then keep
-        the weights that a solver starts from, with a valid gap.
+        Called with a `BatchedProgress` after each block of problems; return True to stop. The remaining problems then
+        have the weights from which a solver starts, with a valid gap.
     time_limit : float, optional
-        Seconds after which to stop, as a callback does.
+        Seconds after which to stop. Default: None, no limit.
 
     Returns
     -------
@@ -141,7 +143,7 @@ def batched_pursuit(
     """
     X = _as_stack(X)
     c = as_exponent(c)
-    log_lengths(np.ones(1), c, normalization)  # refuses one that is not known
+    log_lengths(np.ones(1), c, normalization)  # raises an error for an unknown normalization
     if not isinstance(tol, float | int) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-8.")
     clock = Clock.of(time_limit)
@@ -154,7 +156,7 @@ def batched_pursuit(
 
 
 class _Batch:
-    """The caller's problems and the answers so far, in arrays of the caller's kind."""
+    """The caller's problems and the answers so far, in arrays of the same type."""
 
     def __init__(
         self, X: Any, c: float, normalization: Normalization, tol: float, engine: Engine, clock: Clock
@@ -186,11 +188,11 @@ class _Batch:
 
     @on_one_blas_thread
     def solve(self, first: int) -> int:
-        """Answer the block of problems that begins here; returns how many they are."""
+        """Solve the block of problems that starts here; returns their number."""
         engine, stopped = self.engine, self.stopped or self.clock.expired
         block = slice(first, first + engine.size)
         if self.clock.limit is not None and not stopped and self.X.shape[1] * self.X.shape[2] > ENTRIES:
-            # large problems one by one, by the solver that can be stopped
+            # solve large problems one by one, with the solver that can be stopped
             numbers = range(first, min(first + engine.size, len(self.X)))
             for i in numbers:
                 self.finish(i)
@@ -220,7 +222,7 @@ class _Batch:
         return len(X)
 
     def finish(self, i: int) -> None:
-        """Let the ordinary solver answer one problem, or say why there is no answer."""
+        """Solve one problem with the ordinary solver, or record why it has no answer."""
         try:
             found = isometry_pursuit(
                 on_host(self.X[i]),
@@ -241,7 +243,7 @@ class _Batch:
 
 
 def _as_stack(X: Any) -> Any:
-    """A stack of problems (n, D, P) as an array or a tensor of real numbers, refused as a whole if it is none."""
+    """Check that X is a stack of problems (n, D, P): an array or a tensor of real numbers."""
     if type(X).__module__.partition(".")[0] == "torch":
         X = X.detach()
         real = not X.is_complex()

@@ -1,7 +1,7 @@
-"""The time limit of one call: a function makes one `Clock` when it begins, and everything behind it asks that clock.
+"""The time limit of one call: a public function creates one `Clock`, and everything that it calls uses that clock.
 
-The pursuit, passes over sources and kernels are given its `deadline`, in seconds of `time.perf_counter`. Shares of the
-limit are in search/settings.py, for a search, and in select.py and explain.py, for `select`.
+The pursuit, passes over sources and kernels receive its `deadline`, in seconds of `time.perf_counter`. The shares of
+the limit are defined in search/settings.py for a search, and in select.py and explain.py for `select`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import MAX_SETTING, is_number
 
-MIN_LIMIT = 1e-3  # seconds; the shortest limit passed on to a function, which refuses 0 (guess)
+MIN_LIMIT = 1e-3  # seconds; shortest limit passed to another function, since 0 is not a valid limit (guess)
 
 
 @dataclass(frozen=True)
 class Clock:
-    """When a call began and how long it may take.
+    """The start of a call and its time limit.
 
     Attributes
     ----------
     started : float
-        By `time.perf_counter`, in seconds.
+        The start, in seconds of `time.perf_counter`.
     limit : float or None
-        Seconds after `started` at which the time is over; None for no limit.
+        Seconds from `started` to the deadline; None for no limit.
     """
 
     started: float
@@ -38,7 +38,7 @@ class Clock:
 
     @property
     def deadline(self) -> float:
-        """When the time is over, by `time.perf_counter`; infinite without a limit."""
+        """The end of the time, in seconds of `time.perf_counter`; infinite without a limit."""
         return math.inf if self.limit is None else self.started + self.limit
 
     @property
@@ -58,7 +58,7 @@ class Clock:
 
     @property
     def remaining_limit(self) -> float | None:
-        """The remaining seconds as the `time_limit` of another function: at least `MIN_LIMIT`; None without a limit."""
+        """The remaining seconds as a `time_limit` for another function: at least `MIN_LIMIT`, or None for no limit."""
         return None if self.limit is None else max(self.remaining, MIN_LIMIT)
 
     def part(self, fraction: float) -> Clock:
@@ -66,11 +66,11 @@ class Clock:
         return Clock(time.perf_counter(), None if self.limit is None else fraction * self.remaining)
 
     def within(self, seconds: float) -> Clock:
-        """The clock that began with this one and ends so many seconds from now, or with it if that is sooner."""
+        """A clock with the same start that ends this many seconds from now, or earlier if this one does."""
         return Clock(self.started, self.seconds + min(seconds, self.remaining))
 
     def reserve(self, seconds: float) -> Clock:
-        """The clock whose deadline is so many seconds before this one's, so that later work has time."""
+        """A clock whose deadline is this many seconds earlier, to reserve time for later work."""
         return self if self.limit is None else Clock(self.started, self.limit - seconds)
 
 
@@ -78,7 +78,7 @@ UNLIMITED = Clock(time.perf_counter())
 
 
 def as_time_limit(time_limit: float | None) -> float | None:
-    """Seconds that a function may take, or None for no limit."""
+    """A time limit in seconds, or None for no limit."""
     if time_limit is None:
         return None
     if not is_number(time_limit) or not 0 < time_limit < MAX_SETTING:

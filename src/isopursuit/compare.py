@@ -1,4 +1,4 @@
-"""Our methods beside other ways to pick k columns, judged by the same loss."""
+"""Compare our methods with others that pick k columns, by the same loss."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ HEADS = ("method", "loss", "largest |cos|", "mean |cos|", "seconds", "proof")
 
 @dataclass(frozen=True)
 class Compared:
-    """What one method picks.
+    """The answer of one method.
 
     Attributes
     ----------
     method : str
         Its name.
     indices, labels
-        The picked columns, ascending, and their labels, or numbers where there are none.
+        The picked columns, ascending, and their labels (or numbers if there are no labels).
     loss, log_loss : float
-        The loss of the columns and its logarithm; infinite where they are dependent.
+        The loss of the columns and its logarithm; infinite if the columns are dependent.
     largest_cosine, mean_cosine : float
-        Of the absolute cosines of all pairs of picked columns; 0 for one column. At many points they are the
-        cosines of the columns of all points, one below the other.
+        The largest and the mean absolute cosine of pairs of picked columns; 0 for one column. At many points, the
+        columns of all points are stacked first.
     seconds : float
         Wall-clock time.
     status, proof : str
-        As `Search.status` and `Selection.verdict`; other methods than ours have no proof.
+        As `Search.status` and `Selection.verdict`. Only our methods have proofs.
     """
 
     method: str
@@ -69,7 +69,7 @@ class Compared:
         return (self.method, loss, *cosines, f"{self.seconds:.2g}", self.proof)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is not finite becomes None."""
+        """For JSON; values that are not finite become None."""
         numbers = ("loss", "log_loss", "largest_cosine", "mean_cosine", "seconds", "status", "proof")
         return {
             "method": self.method,
@@ -81,7 +81,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` answers: a row for each method, ours first.
+    """The answer of `compare`: a row for each method, ours first.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Comparison:
 
     @property
     def best(self) -> Compared:
-        """The row of lowest loss; of equal ones the first that is proved, or the first."""
+        """The row with the lowest loss; among equal losses, the first with a proof, otherwise the first."""
         least = min(row.log_loss for row in self.rows)
         equal = [row for row in self.rows if row.log_loss <= least + PROVED]
         return next((row for row in equal if row.proof == "proved optimal"), equal[0])
@@ -142,22 +142,23 @@ def compare(
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Comparison:
-    """Our methods beside pivoted QR, greedy DPP, maxvol, a correlation filter and random draws.
+    """Compare our methods with pivoted QR, greedy DPP, maxvol, a correlation filter and random draws.
 
     Parameters
     ----------
     X : array_like (D, P), data frame, or a list (or stack) of such matrices of one shape
-        As in `select`, in memory. At many points the other methods see the columns of all points, one below the other.
+        As in `select`, in memory. At many points, the other methods use the stacked columns of all points.
     k, c, unit, labels
         As in `select`.
     draws : int
-        Random subsets, of which the best and the median are shown.
+        Number of random subsets; the table shows the best and the median of them.
     time_limit : float, optional
-        Seconds for each of our methods; the others take less, and maxvol and the filter stop there too.
+        Seconds for each of our methods. Default: 60; None for no limit. The limit also holds for maxvol and the filter;
+        the others take less.
     callback : callable, optional
-        Called with a `SearchProgress` while one of our methods searches; return True to end that search.
+        Called with a `SearchProgress` while one of our methods searches; return True to stop that search.
     progress : bool
-        Whether to show a line about the running search; as in `select`.
+        Whether to show the state of the search on the error stream, as in `select`.
 
     Returns
     -------
@@ -165,9 +166,9 @@ def compare(
 
     Notes
     -----
-    Pivoted QR takes lengths as they are. The DPP's kernel is the cosines, so that it ignores lengths: on columns of one
-    length the two pick the same columns, but for ties. The filter keeps long columns first and chooses its threshold so
-    that k columns are kept.
+    Pivoted QR uses lengths as they are. The kernel of the DPP is the matrix of cosines, so it ignores lengths. On
+    columns of equal length both pick the same columns, except for ties. The filter visits long columns first, and its
+    threshold is chosen so that it keeps k columns.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def compare(
     (4.2124, 'proved optimal')
     """
     if is_source(X) and not isinstance(X, np.ndarray):
-        raise ParameterError("compare needs a matrix in memory, because the other methods do.")
+        raise ParameterError("compare needs a matrix in memory, as the other methods do. Load the data first.")
     points, many = as_points(X, labels, wide=k is None)
     points = in_unit(points, unit)
     given: Any = points if many else points[0]
@@ -211,11 +212,11 @@ def of_selection(picked: Selection, seconds: float) -> Compared:
 
 
 def other_methods(problem: MatrixProblem, c: float, draws: int, time_limit: float | None) -> list[Compared]:
-    """The rows of the other methods. Zero columns take no part."""
+    """The rows of the other methods, without zero columns."""
     matrix, k = problem.points[0], problem.k
     possible = np.flatnonzero(np.all([one.nonzero for one in problem.points], axis=0))
     if len(possible) < k:
-        raise ShapeError(f"Only {len(possible)} columns are not zero, but {k} are to be picked. Pass a smaller k.")
+        raise ShapeError(f"Only {len(possible)} columns are not zero, but k={k}. Pass a smaller k.")
     values = np.stack([one.values[:, possible] for one in problem.points])
     stacked = values.reshape(-1, len(possible))
     stacked = in_own_span(stacked) if len(stacked) > len(possible) else stacked  # the same lengths and angles

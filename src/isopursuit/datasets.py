@@ -1,9 +1,9 @@
-"""Small data sets that travel with the package, each with its provenance.
+"""Small data sets that come with the package, with their sources.
 
 Iris and Wine are from the UCI Machine Learning Repository (CC BY 4.0): R. A. Fisher, Iris (1936, doi 10.24432/C56C76)
-and S. Aeberhard, M. Forina, Wine (1991, doi 10.24432/C5PC7J), in the form that scikit-learn distributes. Words are the
-cosines of 61 words' embeddings (all-MiniLM-L6-v2, Apache-2.0) with seven axes of meaning,
-made by tools/make_words.py.
+and S. Aeberhard, M. Forina, Wine (1991, doi 10.24432/C5PC7J), as distributed by scikit-learn. Words has the cosines
+between the embeddings of 61 words (all-MiniLM-L6-v2, Apache-2.0) and seven axes of meaning. tools/make_words.py makes
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isopursuit.errors import ParameterError
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table: `values` (samples, features), the features' names and each sample's class."""
+    """A table: `values` (samples, features), the names of the features, and the class of each sample."""
 
     name: str
     values: Array
@@ -27,20 +27,20 @@ class Dataset:
     classes: tuple[str, ...]
 
     def as_csv(self) -> str:
-        """The table as text, the class last."""
+        """The table as CSV text; the class is the last column."""
         rows = (",".join([*map(repr, row.tolist()), kind]) for row, kind in zip(self.values, self.classes, strict=True))
         return "\n".join([",".join([*self.features, "class"]), *rows]) + "\n"
 
     def standardized(self) -> Array:
-        """Features with mean 0 and variance 1 (the population's), as the paper's experiments use them."""
+        """Features with mean 0 and population variance 1, as in the paper's experiments."""
         return (self.values - self.values.mean(axis=0)) / self.values.std(axis=0)
 
     def matrix(self, D: int | None = None) -> Array:
-        """The paper's X for diversification: standardized, samples as columns, the first D features as rows."""
+        """The paper's X for diversification: standardized samples as columns, the first D features as rows."""
         return np.ascontiguousarray(self.standardized().T[:D])
 
     def replicate(self, i: int, D: int | None = None, P: int | None = None) -> Array:
-        """The paper's i-th replicate: a random half (or P) of the samples, in the authors' own random order."""
+        """The paper's i-th replicate: a random half (or P) of the samples, in the authors' random order."""
         return np.ascontiguousarray(self.standardized()[self.draw(i, P)].T[:D])
 
     def draw(self, i: int, P: int | None = None) -> Indices:
@@ -72,7 +72,7 @@ def load_wine() -> Dataset:
 
 
 def load_words() -> Dataset:
-    """61 English words on seven axes of meaning, such as rich–poor: the paper's later version. A class is a word.
+    """61 English words on seven axes of meaning, such as rich–poor, as in the paper's later version. A class is a word.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _load(name: str) -> Dataset:
     header, *rows = source.read_text(encoding="utf-8").splitlines()
     names = header.split(",")
     if names[-1] != "class":
-        raise ParameterError(f"{name}.csv lacks its class column.")
+        raise ParameterError(f"{name}.csv has no class column.")
     cells = [row.split(",") for row in rows]
     values = np.array([[float(cell) for cell in row[:-1]] for row in cells])
     return Dataset(name, values, tuple(names[:-1]), tuple(row[-1] for row in cells))

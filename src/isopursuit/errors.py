@@ -1,7 +1,7 @@
-"""What can be wrong with an input, and what to do about it.
+"""The exceptions of the package.
 
-Every message says what came, what was expected and what to do. All are `IsoPursuitError`; those about an argument
-are also `ValueError`, so that code which knows nothing of this package can still catch them.
+Every message says what came, what was expected and what to do. All exceptions derive from `IsoPursuitError`, and those
+about an argument also from `ValueError`, so callers that do not know this package can catch them too.
 """
 
 import difflib
@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-JOINERS = "\u200c\u200d"  # format characters that words of some scripts, and emoji, are written with
+JOINERS = "\u200c\u200d"  # format characters that some scripts and emoji need
 
 
 def printable(text: object) -> str:
-    r"""The text on one line, with escapes in place of characters that a terminal would obey instead of show.
+    r"""The text on one line, with escapes for characters that a terminal would execute instead of display.
 
     These are control characters, line separators, lone surrogates, and format characters such as those that reverse
     the direction of writing.
@@ -30,12 +30,14 @@ def printable(text: object) -> str:
 
 def _shown(character: str) -> str:
     kind = unicodedata.category(character)
-    obeyed = kind in ("Cc", "Cs", "Zl", "Zp") or (kind == "Cf" and character not in JOINERS)
-    return character.encode("unicode_escape").decode("ascii") if obeyed else character
+    escaped = kind in ("Cc", "Cs", "Zl", "Zp") or (kind == "Cf" and character not in JOINERS)
+    return character.encode("unicode_escape").decode("ascii") if escaped else character
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The known names nearest to one that is not known, as a question; empty if none is near.
+    """A question that suggests the known names closest to a misspelled one; empty if none is close.
+
+    Every message about an unknown name or option gets its suggestion here.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class IsoPursuitError(Exception):
-    """The root of everything this package raises on purpose; what a label or a file's name puts in is `printable`."""
+    """Base class of the package's exceptions. `printable` escapes labels and file names in their messages."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -59,7 +61,7 @@ class InputError(IsoPursuitError, ValueError):
 
 
 class DataTypeError(InputError, TypeError):
-    """The data are not real numbers: text, complex numbers, a sparse matrix."""
+    """The data are not real numbers, but for example text, complex numbers or a sparse matrix."""
 
 
 class ShapeError(InputError):
@@ -67,47 +69,65 @@ class ShapeError(InputError):
 
 
 class NonFiniteError(InputError):
-    """The matrix holds NaN or infinite entries."""
+    """The matrix has NaN or infinite entries."""
 
 
 class RankError(InputError):
-    """The columns do not span the space that the answer must span."""
+    """The columns span too few dimensions for the answer."""
 
 
 class LabelError(InputError):
-    """Labels are repeated, missing, or of the wrong number."""
+    """Labels are repeated, missing or unknown, or there are too many or too few."""
 
 
 class ParameterError(InputError):
-    """An option is out of its range, or two options contradict each other."""
+    """An option is out of range or unknown, or two options contradict each other."""
 
 
 class RangeError(InputError):
-    """The numbers involved span more than float64 can hold, so no reliable answer can be computed."""
+    """The numbers exceed the range of float64, so no reliable answer can be computed."""
 
 
 class BudgetError(InputError):
-    """What is asked for would take more evaluations, or more memory, than allowed."""
+    """The request would take more evaluations or more memory than allowed."""
 
 
 class FileError(IsoPursuitError, OSError):
-    """A file is not there, cannot be read, or is not what its name says."""
+    """A file does not exist, cannot be read or written, or does not have the format that its name implies."""
 
 
 class GeometryError(InputError):
-    """Atoms are in a line or in one place, so that an angle or a torsion has no gradient there."""
+    """Atoms are collinear or coincide, so an angle or a torsion has no gradient."""
 
 
 class StoppedError(IsoPursuitError):
-    """A callback or a time limit ended the work before there was any answer."""
+    """A callback or a time limit stopped the work before there was an answer."""
 
 
 class PackageError(IsoPursuitError, ImportError):
-    """A package is not installed that one of the extras brings."""
+    """An optional package is not installed; the message names the extra that installs it."""
+
+
+def unknown_option(option: str, given: object, known: Iterable[str], otherwise: str = "") -> ParameterError:
+    """The error for an unknown value of an option; `otherwise` says what the option takes besides the known names.
+
+    Examples
+    --------
+    >>> print(unknown_option("method", "exat", ["auto", "exact"]))
+    method='exat' is not recognized. Did you mean 'exact'? Use 'auto' or 'exact'.
+    >>> print(unknown_option("--unit", "foot", ["median", "each"], "a positive length"))
+    --unit 'foot' is not recognized. Use 'median', 'each', or a positive length.
+    """
+    names = list(known)
+    *most, last = map(repr, names)
+    listed = ", ".join([*most, last, f"or {otherwise}"]) if otherwise else f"{', '.join(most)} or {last}"
+    hint = f"{did_you_mean(given, names)} ".lstrip() if isinstance(given, str) else ""
+    named = f"{option} {given!r}" if option.startswith("--") else f"{option}={given!r}" if option else repr(given)
+    return ParameterError(f"{named} is not recognized. {hint}Use {listed}.")
 
 
 def optional(module: str, extra: str, what: str, otherwise: str = "") -> Any:
-    """A module of an optional package; an error that says what to install where it is missing."""
+    """Import a module of an optional package; if it is missing, the error says what to install."""
     try:
         return import_module(module)
     except ImportError:

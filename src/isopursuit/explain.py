@@ -1,4 +1,4 @@
-"""What each picked column is worth: its price, its best replacement, improving swaps and close losers."""
+"""Explain a selection: the price and the best replacement of each column, improving swaps and close losers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from isopursuit.search.replacements import Replacement, ReplacementLists, Replac
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import Columns
 
-EXPLAINING_SHARE = 0.25  # of the remaining time, the most that is reserved for prices (guess)
-EXPLAINING_START = 0.1  # seconds reserved for prices of any matrix, however small (guess)
-PRODUCT_SPEED = 2e9  # multiplications per second of products with all columns, a low estimate (guess)
-SPEED = 2e8  # multiplications per second, a low estimate of the kernel's speed; a column's price needs k³ (guess)
-COPYING = 1e9  # bytes per second, a low estimate of how fast columns are copied (guess)
-COPIES = 4  # of all columns, that prices in memory need: two here, two in `Replacements.among` (counted)
+EXPLAINING_SHARE = 0.25  # largest share of the remaining time to reserve for prices (guess)
+EXPLAINING_START = 0.1  # seconds reserved for prices even of a small matrix (guess)
+PRODUCT_SPEED = 2e9  # multiplications per second in products with all columns, a low estimate (guess)
+SPEED = 2e8  # multiplications per second in the kernel, a low estimate; the price of a column needs k³ (guess)
+COPYING = 1e9  # bytes per second when columns are copied, a low estimate (guess)
+COPIES = 4  # copies of all columns that prices in memory need: two here, two in `Replacements.among` (counted)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the stages of a selection found, and the notes they add; which method ran, and why, where it was chosen."""
+    """The results of the stages of a selection, with notes; for method="auto" also the method that ran, and why."""
 
     search: Search
     pursuit: Pursuit | None = None
@@ -38,9 +38,9 @@ class Outcome:
 
 
 def before_explaining(clock: Clock, n: int, k: int, P: int, rows: int) -> Clock:
-    """The clock of everything before the prices of k columns among P at n points, of so many rows.
+    """The clock for everything before the prices of k columns among P, at n points with `rows` rows.
 
-    It leaves them the time that they are estimated to take, at most `EXPLAINING_SHARE` of what remains.
+    It reserves an estimate of the time for prices, at most `EXPLAINING_SHARE` of the remaining time.
     """
     needed = EXPLAINING_START + n * P * float(k) ** 3 / SPEED
     if n == 1 and k < rows:  # one product for all places
@@ -51,7 +51,7 @@ def before_explaining(clock: Clock, n: int, k: int, P: int, rows: int) -> Clock:
 def replacements_in_memory(
     points: list[Matrix], search: Search, c: float, exclude: Sequence[int], clock: Clock
 ) -> ReplacementLists:
-    """What could replace each picked column: the columns that are zero at no point, neither picked nor excluded."""
+    """Replacements for each picked column, among columns that are not picked, not excluded, and nowhere zero."""
     if COPIES * len(points) * points[0].values.nbytes / COPYING > clock.remaining:
         return (None,) * len(search.indices)
     possible = np.all([one.nonzero for one in points], axis=0)
@@ -76,7 +76,7 @@ def replacements_in_memory(
 def replacements_in_source(
     columns: Columns, search: Search, c: float, exclude: Indices, clock: Clock
 ) -> tuple[Array, ReplacementLists]:
-    """The picked columns (1, k, k), and what could replace each of them: one pass over all columns."""
+    """The picked columns (1, k, k), and replacements for each of them, by one pass over all columns."""
     values, rounding = load(columns, search.indices)
     rounding = None if rounding is None else rounding[None]
     outside = np.union1d(search.indices, exclude)
@@ -103,8 +103,8 @@ def explain(
     include: Sequence[int] | Indices,
     found: ReplacementLists,
 ) -> Selection:
-    """The selection of the columns `values` (n, k, k), where `found` lists what could replace each of them, None where
-    there was no time to compute it.
+    """The selection of the columns `values` (n, k, k). `found` lists replacements for each column, or None if there
+    was no time to compute them.
     """
     search = outcome.search
     choices = _choices(values, labels, search, found)
@@ -116,7 +116,7 @@ def explain(
     notes = search.notes + outcome.notes
     unpriced = sum(swaps is None for swaps in found)
     if unpriced:
-        notes += (f"the prices of {unpriced} of {len(choices)} columns were not computed: the time limit came first.",)
+        notes += (f"the prices of {unpriced} of {len(choices)} columns were not computed before the time limit.",)
     selection = Selection(
         indices=search.indices,
         labels=tuple(name_of(labels, i) for i in search.indices.tolist()),
@@ -145,20 +145,20 @@ def explain(
 
 
 def _improving_note(selection: Selection) -> tuple[str, ...]:
-    """What the best improving swap is, if there is one, and which option finds it."""
+    """A note about the best improving swap, if there is one, and the option that finds it."""
     if not selection.improving_swaps:
         return ()
     best, pursuit = selection.improving_swaps[0], selection.pursuit
     if pursuit is not None and best.index not in pursuit.tied:
-        remedy = "the pursuit pruned that column, and method='exact' searches all columns"
+        remedy = "the pursuit pruned that column; method='exact' searches all columns"
     else:
-        remedy = "method='exchange', or a longer time limit, tries such swaps"
-    lower = f"{best.label} in place of {best.displaces} lowers the loss to {loss_text(best)}"
+        remedy = "method='exchange' or a longer time limit tries such swaps"
+    lower = f"replacing {best.displaces} by {best.label} lowers the loss to {loss_text(best)}"
     return (f"an improving swap is known (a negative price): {lower}; {remedy}.",)
 
 
 def _choices(values: Array, labels: Labels | None, search: Search, found: ReplacementLists) -> tuple[Choice, ...]:
-    """Each picked column with its length (the mean over the points), its price and its best replacement."""
+    """The length (mean over the points), price and best replacement of each picked column."""
     choices: list[Choice] = []
     lengths = np.linalg.norm(values, axis=1).mean(axis=0)
     for index, length, swaps in zip(search.indices.tolist(), lengths.tolist(), found, strict=True):
@@ -175,7 +175,7 @@ def _choices(values: Array, labels: Labels | None, search: Search, found: Replac
 
 
 def _rise(log_loss: float, log_other: float) -> float:
-    """How much higher the other loss is, infinite where that overflows float64."""
+    """The difference between the other loss and this one; infinite if it overflows float64."""
     if log_other == log_loss:
         return 0.0
     if max(log_loss, log_other) < LARGEST_LOG:

@@ -1,14 +1,14 @@
-"""Columns that look like an identifier or a counter: numbers that name rows, and measure nothing.
+"""Columns that look like identifiers or counters: their numbers name rows instead of measuring something.
 
-A column looks like one if it holds
-- whole numbers in equal steps, such as 1, 2, 3, … or the years 2001, 2002, …, from `FEW` rows on: whole numbers drawn
-  from ten values do so with a probability below 1e-3;
-- whole numbers that are all different, in any order, from `MANY` rows on: measurements that are counts repeat;
-- numbers that only rise or only fall, from `MANY` rows on: n values in random order do so with probability 2/n!, but
-  short tables are often sorted by a column.
+A column looks like one if it has
+- integers in equal steps, such as 1, 2, 3, … or the years 2001, 2002, …, and at least `FEW` rows: integers drawn from
+  ten values do this with a probability below 1e-3;
+- distinct integers in any order, and at least `MANY` rows: measured counts repeat;
+- strictly increasing or decreasing numbers, and at least `MANY` rows: n values in random order do this with probability
+  2/n!, but short tables are often sorted by a column.
 
-These are signs, not proofs: a sorted time, or the population of cities, has them too, and so a note names the column
-and nothing is left out. Where more than half of the columns have them, they are the data, and none is named.
+These signs are no proof: sorted times and populations of cities have them too. So a note names the column, and no
+column is dropped. If more than half of the columns have these signs, they are the data, and no column is named.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from isopursuit._types import Array, Label
 from isopursuit.errors import printable
 
-FEW = 5  # rows, from which on equal steps count (guess; see above)
-MANY = 20  # rows, from which on different whole numbers or sorted ones count (guess; see above)
-EXACT = 2.0**53  # from here on every number of float64 is whole (derived)
-SHOWN = 5  # columns that a note names at most (guess: they fit on a line)
+FEW = 5  # least number of rows for equal steps to count (guess; see above)
+MANY = 20  # least number of rows for distinct integers or sorted numbers to count (guess; see above)
+EXACT = 2.0**53  # every float64 above this is an integer (derived)
+SHOWN = 5  # most columns that a note names (guess: they fit on a line)
 
 
 def identifier_columns(values: Array) -> list[int]:
@@ -38,13 +38,13 @@ def identifier_columns(values: Array) -> list[int]:
     n, P = values.shape
     if n < FEW:
         return []
-    # the first rows exclude nearly all columns of measurements, so that few are looked at as a whole
+    # the first rows rule out nearly all columns of measurements, so few are examined in full
     found = [j for j in _signs(values[:MANY], range(P)) if n <= MANY or _signs(values, [j])]
     return found if 2 * len(found) <= P + 1 else []
 
 
 def identifier_note(values: Array, names: Sequence[Label] | None, remedy: str) -> tuple[str, ...]:
-    """A note that names such columns of a table (rows, columns); `remedy` says what to do, with {names} in it."""
+    """A note that names such columns of a table (rows, columns); `remedy` says what to do and contains {names}."""
     found = identifier_columns(values)
     if not found:
         return ()
@@ -58,7 +58,7 @@ def identifier_note(values: Array, names: Sequence[Label] | None, remedy: str) -
 
 
 def _signs(values: Array, columns: Sequence[int]) -> list[int]:
-    """Which of these columns have a sign of an identifier in these rows; in fewer than MANY only equal steps count."""
+    """The columns that look like identifiers in these rows; in fewer than MANY rows only equal steps count."""
     n = len(values)
     found: list[int] = []
     for j in columns:

@@ -1,8 +1,8 @@
-"""Validation: whatever the caller passes becomes a validated D × P matrix of float64, or an error that says what to do.
+"""Validation: convert the caller's data to a D × P matrix of float64, or raise an error that says what to do.
 
-A matrix is validated here once. After that, functions pass `Matrix` objects and column numbers to each other: a
-`Matrix` that comes back to `as_matrix` or `as_points` is not looked at again, nor are `ColumnNumbers` that come back to
-`as_indices`. Integers, booleans and float32 are converted to float64. The caller's data are never changed.
+A matrix is validated once. Functions then pass `Matrix` objects and column numbers to each other; `as_matrix` and
+`as_points` do not check a validated `Matrix` again, and `as_indices` does not check `ColumnNumbers` again. Integers,
+booleans and float32 are converted to float64. The caller's data are never changed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from isopursuit.parameters import is_whole
 from isopursuit.rank import direction_rank, in_own_span, leading_directions
 from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 
-SHOWN = 5  # positions or names that a message lists at most (guess: they fit on a line)
-# the largest entry, and the inverse of the shortest column: sums of up to 1e27 squares of such numbers are within
-# float64, which ends at 1.8e308 (derived)
+SHOWN = 5  # most positions or names in a message (guess: they fit on a line)
+# largest entry, and inverse of the shortest length: sums of up to 1e27 squares of such numbers stay below 1.8e308, the
+# limit of float64 (derived)
 LARGEST = 1e140
 
 
 class ColumnNumbers(list[int]):
     """Numbers of columns, as `as_indices` returns them: sorted, unique and in range.
 
-    The type distinguishes them from what a caller passes, where an integer may be a label.
+    The type distinguishes them from the caller's columns, in which an integer may be a label.
     """
 
 
@@ -49,11 +49,12 @@ class ColumnNumbers(list[int]):
 class Matrix:
     """A matrix `values` (D, P), a label for each column if there are any, and notes for the user.
 
-    `rounding` (P,) bounds the length of each column's error where earlier steps amplified it: centring a table leaves
-    errors of eps × |mean|, which may be far above eps × |entry|. None stands for eps × the column's own length.
+    `rounding` (P,) bounds the rounding error of each column, as a length, if earlier steps amplified it: centring a
+    table leaves errors of eps × |mean|, which can be far larger than eps × |entry|. None means eps × the length of the
+    column.
 
-    `unit_length` is what the lengths were divided by. `validated` is set by `as_matrix` alone. Tables and estimators
-    make matrices that it has not seen yet.
+    `unit_length` is the divisor of the lengths. Only `as_matrix` sets `validated`; tables and estimators make matrices
+    that it has not checked yet.
     """
 
     values: Array
@@ -70,27 +71,27 @@ class Matrix:
 
     @cached_property
     def nonzero(self) -> Mask:
-        """Which columns have a direction at all."""
+        """Which columns are not zero."""
         return np.asarray(self.values.any(axis=0))
 
     @cached_property
     def rank(self) -> int:
-        """The rank of the columns, whatever their lengths: see `direction_rank`."""
+        """The rank of the columns, regardless of their lengths; see `direction_rank`."""
         return direction_rank(self.values, self.rounding)
 
     def take(self, columns: Sequence[int] | Indices) -> Matrix:
-        """The matrix of these columns, which are numbers."""
+        """The matrix of these columns, given by number."""
         rounding = None if self.rounding is None else self.rounding[columns]
         labels = None if self.labels is None else tuple(self.labels[i] for i in columns)
         return replace(self, values=np.take(self.values, columns, axis=1), labels=labels, rounding=rounding)
 
     def times(self, factors: Array) -> Matrix:
-        """Every column, and its rounding, times its factor."""
+        """Multiply every column and its rounding by a factor."""
         rounding = None if self.rounding is None else self.rounding * factors
         return replace(self, values=self.values * factors, rounding=rounding)
 
     def in_unit(self, unit: UnitLength) -> Matrix:
-        """The columns with lengths divided by the unit; those that become too short for float64 to square are zero."""
+        """Divide lengths by the unit; columns whose squared length would underflow become zero."""
         if unit == AS_GIVEN:
             return self
         factors = unit.factors(self.lengths)
@@ -102,12 +103,12 @@ class Matrix:
             )
         found = replace(self.times(factors * (lengths > 1 / LARGEST)), unit_length=unit)
         if "rank" in self.__dict__ and lengths[self.nonzero].min(initial=1.0) > 1 / LARGEST:
-            found.__dict__["rank"] = self.rank  # which no factor changes
+            found.__dict__["rank"] = self.rank  # factors do not change it
         return found
 
 
 def is_validated(X: Any) -> bool:
-    """Whether these are points that `as_points` returned."""
+    """Whether X is a list of points that `as_points` returned."""
     return isinstance(X, list) and len(X) > 0 and all(isinstance(one, Matrix) and one.validated for one in X)  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -117,7 +118,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     Parameters
     ----------
     X : array_like, data frame or Matrix, shape (D, P)
-        Columns are candidates. A frame's column names become labels; a `Matrix`, as tables give them, has its own.
+        Columns are candidates. The column names of a frame become labels; a `Matrix` already has labels.
     labels : sequence, optional
         One name for each column.
     wide : bool
@@ -145,7 +146,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     D, P = values.shape
     notes = found.notes
     if frame:
-        notes += identifier_note(values, names, "drop what only names rows")
+        notes += identifier_note(values, names, "drop columns that only name rows")
     if D > P:
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
     if isinstance(X, Matrix):
@@ -154,20 +155,20 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
 
 
 def check_count(k: object, shape: tuple[int, ...]) -> None:
-    """Refuse, before any work, to pick more columns than a matrix of this shape has."""
+    """Raise an error, before any work, if k exceeds the number of columns."""
     D, P = shape
     if not is_whole(k) or k <= P:
         return
     turned = f" Did you mean X.T, whose {D} columns are the rows of X?" if k <= D else ""
     raise ParameterError(
-        f"k={k} is out of range: X has {P} columns, which are the candidates, and {D} rows.{turned} "
+        f"k={k} is out of range: X has {P} columns (the candidates) and {D} rows.{turned} "
         f"Otherwise pick from 1 to {min(D, P)} columns."
     )
 
 
 def with_fewer_rows(matrix: Matrix) -> Matrix:
-    """The columns in coordinates of a space that they span, if there are more rows than columns: P × P instead of
-    D × P, with the same inner products.
+    """If there are more rows than columns, express the columns in coordinates of their span: P × P instead of D × P,
+    with the same inner products.
     """
     D, P = matrix.values.shape
     return matrix if D <= P else replace(matrix, values=in_own_span(matrix.values))
@@ -176,8 +177,8 @@ def with_fewer_rows(matrix: Matrix) -> Matrix:
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
     """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
 
-    What has `matrices` and `labels`, as the differentials of a dictionary do, is such a stack. Returns the matrices and
-    whether X was a list or a stack. A list that this function returned is returned as it is.
+    An object with `matrices` and `labels`, such as the differentials of a dictionary, is such a stack. Returns the
+    matrices, and whether X was a list or a stack. A list that this function returned is not checked again.
     """
     if is_validated(X) and labels is None:
         return X, True
@@ -191,10 +192,10 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     points: list[Any] = list(X)
     matrices = [as_matrix(point, labels, wide=wide) for point in points]
     if len({matrix.labels for matrix in matrices}) > 1:
-        raise LabelError("The points' columns have different labels, or the same in another order. Align them first.")
+        raise LabelError("The labels of the columns, or their order, differ between points. Align them first.")
     shapes = {matrix.values.shape for matrix in matrices}
     if not matrices:
-        raise ShapeError("X holds no matrices. Pass at least one (D, P) matrix.")
+        raise ShapeError("X contains no matrices. Pass at least one (D, P) matrix.")
     if len(shapes) > 1:
         raise ShapeError(f"All points must have the same shape (D, P); got {sorted(shapes)}.")
     gone = np.flatnonzero(~np.any([matrix.nonzero for matrix in matrices], axis=0)).tolist()
@@ -207,10 +208,10 @@ def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
 
 
 def in_unit(points: list[Matrix], unit: Unit, excluded: Sequence[int] = ()) -> list[Matrix]:
-    """The points' columns in a unit: see `select`.
+    """The columns at all points in a unit; see `select`.
 
-    The median is one number for all points and all columns that may be picked: those that are zero at no point and not
-    excluded.
+    The median is one number for all points and for all columns that can be picked: columns that are not excluded and
+    not zero at any point.
     """
     if as_unit(unit) is None:
         return points
@@ -221,7 +222,7 @@ def in_unit(points: list[Matrix], unit: Unit, excluded: Sequence[int] = ()) -> l
 
 
 def in_unit_stack(stack: Array, unit: Unit) -> tuple[Array, UnitLength]:
-    """Matrices (n, D, P) in a unit, as `in_unit`, and what their lengths were divided by."""
+    """Matrices (n, D, P) in a unit, as in `in_unit`, and the divisor of their lengths."""
     points = in_unit([Matrix(one) for one in stack], unit)
     if as_unit(unit) is None or not points:
         return stack, AS_GIVEN
@@ -229,7 +230,7 @@ def in_unit_stack(stack: Array, unit: Unit) -> tuple[Array, UnitLength]:
 
 
 def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> ColumnNumbers:
-    """Column numbers for indices or labels, sorted and without repeats."""
+    """The sorted column numbers of indices or labels, without repetitions."""
     if isinstance(columns, ColumnNumbers):
         return columns
     if columns is None:
@@ -257,7 +258,7 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
 
 
 def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
-    """The matrix in its leading k dimensions: see `row_space`. Columns of which only rounding is left become zero."""
+    """The matrix in its leading k dimensions; see `row_space`. Columns that consist only of rounding become zero."""
     P, left = matrix.values.shape[1], matrix.values.shape[1] - len(set(without))
     if left < k:
         raise ShapeError(
@@ -286,7 +287,7 @@ def name_columns(indices: Iterable[int], labels: Labels | None) -> str:
 def length_notes(
     zero: int, short: int, zero_names: str = "", short_names: str = "", *, zero_is: str = "zero"
 ) -> tuple[str, ...]:
-    """What is said of columns that cannot be picked: zero ones, and others too short for float64 to square."""
+    """Notes about columns that cannot be picked: zero columns, and columns whose squared length underflows."""
     what = f"shorter than {1 / LARGEST:g}, whose square underflows float64,"
     return tuple(
         f"{count} {'column is' if count == 1 else 'columns are'} {kind} and cannot be picked{names and f': {names}'}."
@@ -309,7 +310,7 @@ def _numbers(X: Any) -> tuple[Labels | None, Array]:
         raw = X.to_numpy()
     else:
         if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # pyright: ignore
-            raise NonFiniteError("X is a masked array with missing entries. Fill them, or drop those columns.")
+            raise NonFiniteError("X is a masked array with missing entries. Fill them in, or drop those columns.")
         try:
             raw = np.asarray(X)
         except (ValueError, OverflowError) as error:
@@ -326,7 +327,7 @@ def _from_objects(raw: NDArray[Any], names: Labels | None) -> Array:
         if raw.dtype.kind == "O":
             return raw.astype(np.float64)
     except OverflowError:
-        raise RangeError("X has entries that float64 cannot hold. Rescale them first.") from None
+        raise RangeError("X has entries that exceed float64. Rescale them first.") from None
     except (TypeError, ValueError):
         pass
     if raw.ndim == 2:
@@ -337,13 +338,13 @@ def _from_objects(raw: NDArray[Any], names: Labels | None) -> Array:
                 except (TypeError, ValueError):
                     column = name_columns([j], names)
                     raise DataTypeError(
-                        f"X is not numeric: column {column} holds {value!r}. Drop or encode such columns first."
+                        f"X is not numeric: column {column} contains {value!r}. Drop or encode such columns first."
                     ) from None
     raise DataTypeError(f"X is not numeric: its dtype is {raw.dtype}. Pass integers or floats.")
 
 
 def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
-    """Refuse what cannot be computed with; columns shorter than any square that float64 holds become zero."""
+    """Raise an error for unusable entries; columns whose squared length underflows become zero."""
     D, P = values.shape
     if values.size == 0:
         raise ShapeError(f"X is empty: it has shape {D} × {P}. Pass at least one row and one column.")
@@ -357,7 +358,7 @@ def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
         return Matrix(values, labels, validated=True)
     if gone.all() and wide:
         found = "is zero everywhere" if largest == 0 else f"has no entry above {largest:.1g}"
-        raise RankError(f"X {found}, so there is nothing to pick. Check how it was read, or rescale it.")
+        raise RankError(f"X {found}, so no column can be picked. Check how X was read, or rescale it.")
     if sizes[gone].any():
         values = values.copy()
         values[:, gone] = 0.0
@@ -367,7 +368,7 @@ def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
 
 
 def check_wide(shape: tuple[int, ...], wide: bool = True) -> None:
-    """Refuse a matrix of this shape with more rows than columns where as many columns as rows are to be picked."""
+    """Raise an error if there are fewer columns than rows and as many columns as rows must be picked (`wide`)."""
     D, P = shape if len(shape) == 2 else (0, 0)
     if wide and 0 < P < D:
         raise ShapeError(
@@ -380,8 +381,8 @@ def _refuse_entries(values: Array, largest: float) -> None:
     where = np.argwhere(~np.isfinite(values))
     if len(where) == 0:
         raise RangeError(
-            f"X has entries of size {largest:.1g}, whose squares overflow float64. Divide X by that size: columns of "
-            "about unit length are the ideal anyway."
+            f"X has entries of size {largest:.1g}, whose squares overflow float64. Divide X by that size; columns of "
+            "length 1 have the least loss anyway."
         )
     some = ", ".join(f"({i}, {j}): {values[i, j]}" for i, j in where[:SHOWN])
     more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
 from isopursuit.backend import namespace, on_host
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.penalty import log_penalty
 from isopursuit.matrix import as_matrix
 from isopursuit.parameters import as_exponent
@@ -71,9 +71,7 @@ def log_lengths(lengths: Array, c: float, normalization: Normalization) -> Array
     if normalization == "logarithmic":
         positive = lengths > 0
         return xp.where(positive, -c * xp.abs(xp.log(xp.where(positive, lengths, 1.0))), -math.inf)
-    raise ParameterError(
-        f"normalization={normalization!r} is not known. Use 'symmetric', 'logarithmic', or a function of length."
-    )
+    raise unknown_option("normalization", normalization, ("symmetric", "logarithmic"), "a function of length")
 
 
 def check_symmetric(normalization: Callable[[Array], Array]) -> None:

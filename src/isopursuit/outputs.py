@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: a reader never sees half of one, and no draft is left behind."""
+"""Write files completely or not at all: a reader never sees half a file, and no draft is left behind."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 
 from isopursuit.errors import FileError
 
-_drafts: set[Path] = set()  # those that exist
+_drafts: set[Path] = set()  # drafts that exist now
 _creating = threading.Lock()
 _numbers = count()
 
 
 def check_writable(path: Path, what: str) -> None:
-    """Refuse before any work a file that could not be written at the end.
+    """Raise an error, before any work, if a file cannot be written.
 
     Parameters
     ----------
     path : Path
         The file.
     what : str
-        The option that names it, for the message.
+        The option that names the file, for the message.
     """
     try:
         folder = _target(path).parent
@@ -46,9 +46,9 @@ def check_writable(path: Path, what: str) -> None:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file by way of a draft in the same folder, which takes its place when it is complete.
+    """Write a draft in the same folder, and rename it when it is complete.
 
-    A link stays a link, and a file's permissions stay what they were. Devices and pipes are written directly.
+    A link remains a link, and the permissions of an existing file are kept. Devices and pipes are written directly.
     """
     content = content.encode("utf-8", "replace") if isinstance(content, str) else content
     try:
@@ -70,11 +70,13 @@ def write_whole(path: Path, content: str | bytes) -> None:
             draft.unlink(missing_ok=True)
             _drafts.discard(draft)
     except OSError as error:
-        raise FileError(f"{path} could not be written: {error.strerror}. What was there before is unchanged.") from None
+        raise FileError(
+            f"{path} could not be written: {error.strerror}. An existing file of this name is unchanged."
+        ) from None
 
 
 def discard_drafts() -> None:
-    """Remove what is half written, for a process that ends at once: no draft can be begun after this."""
+    """Remove unfinished drafts before the process ends; no draft can be started after this."""
     _creating.acquire()
     for draft in tuple(_drafts):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Options that many functions share: each is checked by one function, whose message says what to pass instead."""
+"""Checks of options that many functions share. Each option has one check, whose message says what to pass instead."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isopursuit._types import Indices, Space
-from isopursuit.errors import ParameterError, RankError
+from isopursuit.errors import ParameterError, RankError, unknown_option
 
-MAX_SETTING = 1e30  # Python's integers have no limit; this is far beyond any sensible option, and float32 holds it
+MAX_SETTING = 1e30  # limit for integers and floats: far beyond any sensible option, and within float32
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether this is a real number, and not a truth value."""
+    """Whether this is a real number and not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether this is a whole number, and not a truth value."""
+    """Whether this is an integer and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -32,7 +32,7 @@ def as_gap(gap: float) -> float:
 
 
 def as_count(count: int, least: int, what: str) -> int:
-    """A whole number, at least so large."""
+    """An integer of at least `least`."""
     if not is_whole(count) or count < least:
         raise ParameterError(f"{what}={count!r} must be a whole number, at least {least}.")
     return int(count)
@@ -46,7 +46,7 @@ def as_exponent(c: float) -> float:
 
 
 def as_size(k: int | None, D: int, rank: int) -> int:
-    """How many columns to pick: D, or fewer, never more than the rank, which may be known as a number of columns."""
+    """How many columns to pick: at most D and at most the rank (or an upper bound of it)."""
     if k is None:
         k = D
     if not is_whole(k):
@@ -59,14 +59,14 @@ def as_size(k: int | None, D: int, rank: int) -> int:
 
 
 def as_space(space: Space) -> Space:
-    """Where columns are compared."""
+    """The space in which columns are compared."""
     if space not in get_args(Space):
-        raise ParameterError(f"space={space!r} is not known. Use {', '.join(map(repr, get_args(Space)))}.")
+        raise unknown_option("space", space, get_args(Space))
     return space
 
 
 def as_numbers(numbers: ArrayLike, n: int, what: str) -> Indices:
-    """Numbers of some of n things, each from 0 to n − 1; a mask of n is taken as the numbers where it holds."""
+    """Indices from 0 to n − 1, given as numbers or as a boolean mask of length n."""
     given: NDArray[Any] = np.asarray(numbers)
     if given.dtype == bool and given.shape == (n,):
         given = np.flatnonzero(given)

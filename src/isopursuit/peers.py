@@ -1,6 +1,6 @@
-"""Other ways to pick k columns of a matrix, with NumPy and SciPy alone: what `compare` puts beside ours.
+"""Other methods to pick k columns of a matrix, written with NumPy and SciPy; `compare` compares ours with them.
 
-Each takes values (D, P) with columns of positive length, and k ≤ rank, and returns k column numbers.
+Each takes values (D, P) with columns of positive length and k ≤ rank, and returns k column numbers.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.rank import unit_columns
 from isopursuit.search.volume import greedy_volume, pivoted_qr
 
-MIN_VOLUME_GAIN = 1.01  # maxvol swaps while that multiplies the volume by this (as in the literature)
-MAX_SWAPS = 100  # per column; maxvol ends long before (guess)
-THRESHOLDS = 30  # halvings of the interval of thresholds of the correlation filter (derived: 2⁻³⁰ is 1e-9)
+MIN_VOLUME_GAIN = 1.01  # maxvol swaps while the volume grows at least by this factor (as in the literature)
+MAX_SWAPS = 100  # per column; maxvol ends much earlier (guess)
+THRESHOLDS = 30  # bisections of the correlation filter's threshold (derived: 2⁻³⁰ is 1e-9)
 
 
 def greedy_dpp(values: Array, k: int) -> Indices:
-    """Greedy MAP inference of a determinantal point process whose kernel is the cosines (all of equal quality).
+    """Greedy MAP inference of a determinantal point process whose kernel is the matrix of cosines (equal quality).
 
-    Each time the column that raises log det of the picked ones' kernel most, by a Cholesky factor that grows row by
-    row; of equal ones the first.
+    Each step adds the column that raises log det of the picked columns' kernel most, or the first of equal ones. The
+    Cholesky factor grows row by row.
     """
     return greedy_volume(unit_columns(values), (), k, np.ones(values.shape[1]))
 
 
 def maxvol(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
-    """Swaps from the pivoted QR while one multiplies the volume √det(SᵀS) of the picked columns S by 1 %.
+    """Start from the pivoted QR, and swap columns while the volume √det(SᵀS) of the picked columns S grows by 1 %.
 
-    Without column i the others span a space; the volume is theirs times the distance of column i from it.
+    The volume is that of all columns but i times the distance of column i from their span.
     """
     picked = pivoted_qr(values, k)
     squares = np.einsum("dp,dp->p", values, values)
@@ -53,8 +53,8 @@ def maxvol(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
 
 
 def correlation_filter(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
-    """The common recipe: go through the columns, longest first, and drop what has a |cosine| above a threshold with one
-    that is kept. The threshold is the lowest that keeps k, by bisection; where ties keep more, the first k.
+    """The common recipe: visit the columns, longest first, and drop each whose |cosine| with a kept column exceeds a
+    threshold. Bisection finds the lowest threshold that keeps k columns; if ties keep more, the first k are returned.
     """
     unit, order = unit_columns(values), np.argsort(-np.linalg.norm(values, axis=0), kind="stable")
     low, high, kept = 0.0, 1.0, order[:k]
@@ -71,7 +71,7 @@ def correlation_filter(values: Array, k: int, clock: Clock = UNLIMITED) -> Indic
 
 
 def _filtered(unit: Array, threshold: float, k: int) -> Indices:
-    """The first k of the columns that the filter keeps."""
+    """The first k columns that the filter keeps."""
     open_to = np.ones(unit.shape[1], dtype=bool)
     kept: list[int] = []
     while len(kept) < k and open_to.any():
@@ -82,5 +82,5 @@ def _filtered(unit: Array, threshold: float, k: int) -> Indices:
 
 
 def random_draws(P: int, k: int, draws: int, rng: np.random.Generator) -> Indices:
-    """Subsets drawn at random, (draws, k), each sorted."""
+    """Random subsets (draws, k), each sorted."""
     return np.sort([rng.choice(P, k, replace=False) for _ in range(draws)], axis=1).astype(np.intp)

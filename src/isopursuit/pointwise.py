@@ -1,4 +1,4 @@
-"""A selection at each of many points, and how often each subset and each column is picked."""
+"""A separate selection at each of many points, and how often each subset and each column is picked."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from isopursuit._types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.clock import Clock
-from isopursuit.errors import InputError, printable
+from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.matrix import Matrix, as_points, in_unit
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
@@ -24,10 +24,10 @@ from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
 from isopursuit.search.exchange import exchange_search
 from isopursuit.search.greedy import greedy_search
-from isopursuit.select import two_stage, unknown
+from isopursuit.select import two_stage
 from isopursuit.threads import on_one_blas_thread
 
-SHOWN = 5  # subsets that the text lists at most (guess: a short list)
+SHOWN = 5  # most subsets in the text (guess: a short list)
 ROUND = 16  # points per worker between two calls of the callback (guess)
 _Picked = tuple[Search, Certificate | None, int]  # with the pursuit's certificate and the size of its support
 _Picker = Callable[[Matrix, float | None], _Picked]
@@ -35,7 +35,7 @@ _Picker = Callable[[Matrix, float | None], _Picked]
 
 @dataclass(frozen=True)
 class Frequency:
-    """A subset and at how many points it is the one picked."""
+    """A subset, and the number of points at which it is picked."""
 
     indices: tuple[int, ...]
     labels: Labels
@@ -44,20 +44,21 @@ class Frequency:
 
 @dataclass(frozen=True)
 class PointwiseSelection:
-    """What was picked at each point, each with its proof, and how often.
+    """The selection and its proof at each point, and the frequencies of subsets and columns.
 
     Attributes
     ----------
     searches : tuple of Search
-        One for each point, in order. For "two-stage" its proof is over what the pursuit left at that point.
+        One for each point, in order. For "two-stage", the proof holds among the columns that the pursuit keeps at that
+        point.
     certificates : tuple of Certificate
-        The pursuits' (two-stage only).
+        The certificates of the pursuits (two-stage only).
     supports : ndarray of int
-        How many columns have weight in each point's pursuit (two-stage only).
+        The number of columns with positive weight in the pursuit at each point (two-stage only).
     columns : int
-        How many candidates there are.
+        The number of candidates.
     unreached : int
-        How many points, the last ones, nothing was picked at: the time was over, or the search was stopped.
+        The number of points, at the end, without a selection, because the time was over or the search was stopped.
     """
 
     searches: tuple[Search, ...]
@@ -82,12 +83,12 @@ class PointwiseSelection:
 
     @cached_property
     def lower_bounds(self) -> Array:
-        """What each point's search proves: no subset that it looked at has a lower loss."""
+        """The lower bound that is proved at each point."""
         return np.array([search.lower_bound for search in self.searches])
 
     @cached_property
     def gaps(self) -> Array:
-        """The pursuits' relative gaps."""
+        """The relative gaps of the pursuits."""
         return np.array([certificate.gap for certificate in self.certificates])
 
     @cached_property
@@ -109,7 +110,7 @@ class PointwiseSelection:
     def verdict(self) -> str:
         """What is proved, in words."""
         proved = sum(search.optimal for search in self.searches)
-        among = " among what the pursuit left" if self.certificates else ""
+        among = " among the candidates the pursuit left" if self.certificates else ""
         missing = f"; {self.unreached} more were not reached" if self.unreached else ""
         return f"proved optimal{among} at {proved} of {len(self.searches)} points{missing}"
 
@@ -146,7 +147,7 @@ class PointwiseSelection:
             for one in self.subsets[:SHOWN]
         ]
         if len(self.subsets) > SHOWN:
-            lines.append(f"  and {len(self.subsets) - SHOWN} subsets more")
+            lines.append(f"  and {len(self.subsets) - SHOWN} more subsets")
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
@@ -164,22 +165,24 @@ def select_pointwise(
     time_limit: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
 ) -> PointwiseSelection:
-    """Pick columns at each point by itself, where `select` picks the same ones for all of them.
+    """Pick columns separately at each point. (`select` picks the same columns for all points.)
 
     Parameters
     ----------
     X : array_like (n, D, P), or a list of matrices (D, P)
         For example the differentials of P functions at n points of a manifold.
     c, method, unit, labels, normalization
-        As in `select`; "median" is one number for all points. Nothing is explained here, so that thousands of points
-        take seconds.
+        As in `select`; "median" is one number for all points. No prices are computed, so thousands of points take
+        seconds.
     workers : int
-        Number of threads. The kernels release the interpreter's lock.
+        Number of threads. The kernels release the global interpreter lock.
     time_limit : float, optional
-        Seconds for all points together. When they are over, searches under way end with their best subset and its
-        bound, and the points not begun are counted as `unreached`; the first point is always searched.
+        Seconds for all points together. Default: None, no limit. When the time is over, running searches return their
+        best subset and its bound, and the remaining points are counted as `unreached`. The first point is always
+        searched.
     callback : callable, optional
-        Called with how many points are done and how many there are; return True to stop with those. Ctrl-C does too.
+        Called with the number of finished points and the number of all points. Return True to stop with the finished
+        points; Ctrl-C does the same.
 
     Returns
     -------
@@ -215,7 +218,7 @@ def select_pointwise(
 def _picked(
     points: list[Matrix], pick: _Picker, clock: Clock, workers: int, callback: Callable[[int, int], bool | None] | None
 ) -> list[_Picked]:
-    """What is picked at each point, up to the first that was not reached."""
+    """The selections at the points, up to the first point that was not reached."""
 
     def at(numbered: tuple[int, Matrix]) -> _Picked | None:
         number, matrix = numbered
@@ -244,7 +247,7 @@ def _picked(
 
 
 def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
-    """The function that picks at one point in so many seconds."""
+    """The function that picks columns at one point within a time limit."""
     exact = partial(exact_search, workers=1)
 
     def pursued(matrix: Matrix, limit: float | None) -> _Picked:
@@ -255,5 +258,5 @@ def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
         return pursued
     searches = {"exact": exact, "exchange": exchange_search, "greedy": greedy_search, "brute": brute_search}
     if method not in searches:
-        raise unknown(method, SearchMethod)
+        raise unknown_option("method", method, get_args(SearchMethod))
     return lambda matrix, limit: (searches[method](matrix, c, time_limit=limit), None, 0)

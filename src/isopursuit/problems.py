@@ -1,7 +1,7 @@
-"""What `select` was given, with the columns to include and to exclude as numbers.
+"""The problem of `select`: validated data, and the numbers of columns to include and to exclude.
 
-`MatrixProblem` holds validated matrices in memory, `SourceProblem` columns that are streamed. Both offer the same
-steps: pursue, keep the tied columns, replace each picked column.
+`MatrixProblem` has validated matrices in memory, and `SourceProblem` has streamed columns. Both offer the same steps:
+pursue, keep the tied columns, find replacements of picked columns.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from isopursuit.search.inputs import as_array_pool, as_column_numbers
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.sources.columns import Columns, as_candidates, as_source, refuse_labels
 
-MOST_TIED = 5000  # columns of a source that the second stage loads; beyond, those with weight alone (guess)
+MOST_TIED = 5000  # if more columns of a source are tied, the second stage loads only those with weight (guess)
 
 
 @dataclass(frozen=True)
 class MatrixProblem:
     """Validated matrices of one shape that share one selection of k columns.
 
-    `many` says whether the caller passed a list or a stack of them. With space="leading" the points are coordinates in
-    the leading k dimensions, and `vectors` the columns that the caller passed.
+    `many` says whether the caller passed a list or a stack. With space="leading" the points have coordinates in the
+    leading k dimensions, and `vectors` has the caller's columns.
     """
 
     points: list[Matrix]
@@ -68,7 +68,7 @@ class MatrixProblem:
         labels: Sequence[Label] | None,
         unit: Unit = None,
     ) -> MatrixProblem:
-        """Validate what the caller passed; labels become numbers here."""
+        """Validate the caller's data, and convert labels to numbers."""
         points, many = as_points(X, labels, wide=k is None)
         check_count(k, points[0].values.shape)
         D = len(points[0].values)
@@ -86,33 +86,33 @@ class MatrixProblem:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Points, how many columns to pick, and columns."""
+        """Numbers of points, of columns to pick, and of columns."""
         return len(self.points), self.k, self.points[0].values.shape[1]
 
     @property
     def rows(self) -> int:
-        """Rows of the columns as they are compared."""
+        """The number of rows of the compared columns."""
         return len(self.points[0].values)
 
     @property
     def labels(self) -> Labels | None:
-        """The columns' names."""
+        """The names of the columns."""
         return self.points[0].labels
 
     @property
     def searched(self) -> list[Matrix]:
-        """What a search over all columns takes."""
+        """The argument of a search over all columns."""
         return self.points
 
     def checked(self) -> MatrixProblem:
-        """The problem itself. Raises an error where no subset can be picked, or all are dependent."""
+        """The problem itself; raises an error if no subset can be picked or all subsets are dependent."""
         first = as_array_pool(self.points, 1.0, self.include, self.exclude, k=self.k).matrix
         return replace(self, points=[first, *self.points[1:]])
 
     def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
-        """Isometry pursuit of the columns that may be picked; the others take part as zero columns.
+        """Isometry pursuit of the columns that can be picked; the others are replaced by zero columns.
 
-        A column that is zero at one point may not be picked, because every subset with it is dependent at that point.
+        A column that is zero at a point cannot be picked, because every subset with it is dependent at that point.
         """
         points = self.points
         if self.many or self.exclude:
@@ -128,7 +128,7 @@ class MatrixProblem:
         return numbers, [one.take(numbers) for one in self.points]
 
     def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
-        """The numbers of columns that are numbers or labels, sorted and without repeats."""
+        """The sorted numbers of columns given by number or label, without repetitions."""
         return np.array(as_indices(columns, self.points[0], what), dtype=np.intp)
 
     def taken(self, indices: Indices) -> tuple[Array, list[Array | None]]:
@@ -137,13 +137,13 @@ class MatrixProblem:
         return np.stack([one.values[:, indices] for one in self.points]), rounding
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
-        """The picked columns (n, rows, k), and what could replace each."""
+        """The picked columns (n, rows, k), and replacements for each."""
         values, _ = self.taken(search.indices)
         points = [with_fewer_rows(one) for one in self.points]
         return values, replacements_in_memory(points, search, c, self.exclude, clock)
 
     def loss_of_vectors(self, search: Search, c: float) -> float | None:
-        """The log-loss of the caller's own columns, where they were compared in the leading space."""
+        """The log-loss of the caller's columns; None unless they were compared in the leading space."""
         if self.vectors is None:
             return None
         losses = log_spectral_loss(spectrum(np.stack([one.values[:, search.indices] for one in self.vectors])), c)
@@ -152,7 +152,7 @@ class MatrixProblem:
 
 @dataclass(frozen=True)
 class SourceProblem:
-    """The columns of a source, of which k are to be picked; `projected` on the leading k dimensions or not."""
+    """The columns of a source to pick k from; `projected` says whether onto the leading k dimensions."""
 
     columns: Columns
     k: int
@@ -174,7 +174,7 @@ class SourceProblem:
         labels: Sequence[Label] | None,
         unit: Unit = None,
     ) -> SourceProblem:
-        """Validate what the caller passed; a source has no labels, and its entries are checked by the first pass."""
+        """Validate the caller's data. A source has no labels, and the first pass checks its entries."""
         refuse_labels(labels)
         median = as_unit(unit) == "median"
         first = None if median else unit
@@ -188,21 +188,21 @@ class SourceProblem:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Points, how many columns to pick, and columns."""
+        """Numbers of points, of columns to pick, and of columns."""
         return 1, self.k, self.columns.shape[1]
 
     @property
     def rows(self) -> int:
-        """Rows of the columns as they are compared."""
+        """The number of rows of the compared columns."""
         return self.columns.shape[0]
 
     @property
     def searched(self) -> Columns:
-        """What a search over all columns takes."""
+        """The argument of a search over all columns."""
         return self.columns
 
     def checked(self) -> SourceProblem:
-        """The problem itself. Raises an error where columns are both included and excluded."""
+        """The problem itself; raises an error if a column is both included and excluded."""
         both = np.intersect1d(self.include, self.exclude)
         if len(both):
             raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
@@ -217,20 +217,20 @@ class SourceProblem:
         """The numbers of the tied columns and of those to include, and the matrix of these columns alone."""
         tied, notes = pursuit.tied, pursuit.notes
         if len(tied) > MOST_TIED:
-            notes += (f"{len(tied)} columns are tied, too many to search: those with weight were.",)
+            notes += (f"{len(tied)} columns are tied, too many to search; only those with weight were searched.",)
             tied = pursuit.support
         both = np.intersect1d(self.exclude, tied)
         if len(both):
             raise ParameterError(
-                f"exclude names columns that the pursuit keeps: {name_columns(both.tolist(), None)}. Over a source it "
-                "cannot leave them out; the methods 'exact', 'exchange' and 'greedy' can."
+                f"exclude names columns that the pursuit keeps: {name_columns(both.tolist(), None)}. It cannot "
+                "exclude columns of a source; the methods 'exact', 'exchange' and 'greedy' can."
             )
         numbers = np.union1d(tied, self.include)
         values, rounding = load(self.columns, numbers)
         return numbers, [Matrix(values, None, notes, rounding, validated=True, unit_length=self.columns.unit_length)]
 
     def numbers_of(self, columns: Iterable[Any], what: str) -> Indices:
-        """Column numbers, sorted and without repeats."""
+        """Sorted column numbers, without repetitions."""
         return as_column_numbers(columns, self.size[2], what)
 
     def taken(self, indices: Indices) -> tuple[Array, list[Array | None]]:
@@ -239,11 +239,11 @@ class SourceProblem:
         return values[None], [rounding]
 
     def replacements(self, search: Search, c: float, clock: Clock) -> tuple[Array, ReplacementLists]:
-        """The picked columns (1, rows, k), and what could replace each."""
+        """The picked columns (1, rows, k), and replacements for each."""
         return replacements_in_source(self.columns, search, c, self.exclude, clock)
 
     def loss_of_vectors(self, search: Search, c: float) -> float | None:
-        """The log-loss of the columns themselves, where they were compared in the leading space."""
+        """The log-loss of the columns as they are; None unless they were compared in the leading space."""
         if not self.projected:
             return None
         unprojected = replace(self.columns.transform, A=None).apply(self.columns.take(search.indices))
@@ -251,5 +251,5 @@ class SourceProblem:
 
 
 def leading_note(k: int, D: int) -> str:
-    """What lengths and losses are of where columns were compared in the leading space."""
+    """A note that columns were compared in the leading space."""
     return f"lengths and losses are those in the leading {k} of {D} dimensions (space='leading')."

@@ -1,9 +1,9 @@
-"""Lines that say how far a call is: `progress=True` in Python, and what the commands show on a terminal.
+"""Progress lines: `progress=True` in Python, and the live line of the commands.
 
-`SearchProgress.line` and `PursuitProgress.line` say what they contain; here is where and when they appear.
+`SearchProgress.line` and `PursuitProgress.line` make the text; this module decides where and when it appears.
 
-On a terminal one line is rewritten; in a notebook too, by carriage returns, without widgets. Elsewhere a line is
-written every few seconds. Short calls show nothing.
+In a terminal and in a notebook one line is updated in place (in a notebook by carriage returns, without widgets).
+Otherwise a new line appears every few seconds. Short calls show nothing.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import ParamSpec, TextIO
 
-QUIET_SECONDS = 0.5  # before the first line appears (chosen: who waits for less asks for nothing)
-LIVE_SECONDS = 0.1  # between two versions of a line that is rewritten (chosen: fast enough for the eye)
-PLAIN_SECONDS = 5.0  # between two lines where none can be rewritten, as in a log file (guess)
-SEARCHING = "searching"  # how the words for a stage begin that counts seconds of a time limit
+QUIET_SECONDS = 0.5  # before the first line appears (chosen: shorter calls need no progress)
+LIVE_SECONDS = 0.1  # between two updates in place (chosen: fast enough for the eye)
+PLAIN_SECONDS = 5.0  # between two lines that cannot be updated, as in a log file (guess)
+SEARCHING = "searching"  # first word of a stage whose progress is counted in seconds of the time limit
 
-Report = ParamSpec("Report")  # what a callback is given
+Report = ParamSpec("Report")  # arguments of a callback
 
 
 def stage_line(stage: str, done: int, total: int) -> str:
-    """One line about work in stages: how far the stage is, unless it is counted in seconds."""
+    """One line about a stage, with the share done unless the stage is counted in seconds."""
     return stage if total <= 1 or stage.startswith(SEARCHING) else f"{stage}: {done / total:.0%}"
 
 
 def seconds_text(seconds: float, time_limit: float | None = None) -> str:
-    """How long it has taken, of how long it may take.
+    """The seconds used, and the time limit if there is one.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def seconds_text(seconds: float, time_limit: float | None = None) -> str:
 
 
 class LiveLine:
-    """A line on the error stream that replaces itself, from `QUIET_SECONDS` after it was made.
+    """A line on the error stream that is updated in place; it first appears after `QUIET_SECONDS`.
 
-    `keep` says whether its last version stays. With `terminal_only` nothing is written where it cannot be rewritten.
+    `keep` says whether the last version remains visible. With `terminal_only` nothing is written outside a terminal.
     """
 
     def __init__(self, *, keep: bool = True, terminal_only: bool = False) -> None:
@@ -59,7 +59,7 @@ class LiveLine:
         self.line = self.on_screen = ""
 
     def show(self, line: str) -> None:
-        """Show this line in place of the last one, if it is time to."""
+        """Replace the last line by this one, unless the last update was very recent."""
         self.line = line
         seconds = time.perf_counter() - self.began
         pause = LIVE_SECONDS if self.terminal or self.notebook else PLAIN_SECONDS
@@ -68,7 +68,7 @@ class LiveLine:
             self._write(line)
 
     def end(self) -> None:
-        """The work is over: leave the last line, or erase it."""
+        """Keep or erase the last line after the work."""
         if not self.on_screen:
             return
         rewritten = self.terminal or self.notebook
@@ -95,7 +95,7 @@ class LiveLine:
         try:
             self.stream.write(text)
             self.stream.flush()
-        except (OSError, ValueError):  # nobody reads it any more: the work goes on
+        except (OSError, ValueError):  # the stream was closed; the work continues
             self.stream = None
 
 
@@ -103,7 +103,7 @@ class LiveLine:
 def shown(
     progress: bool, callback: Callable[Report, bool | None] | None, line: Callable[Report, str]
 ) -> Generator[Callable[Report, bool | None] | None]:
-    """The callback of a call; with `progress` one that also shows the line which `line` makes of each report."""
+    """The callback of a call; with `progress`, one that also shows the text that `line` makes of each report."""
     if not progress:
         yield callback
         return

@@ -59,29 +59,29 @@ def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -
         columns = values[:, first : first + block]
         if scale is not None:
             columns = columns * scale[first : first + block]
-        # SciPy's QR releases the interpreter's lock, NumPy's does not
+        # unlike NumPy's, SciPy's QR releases the global interpreter lock
         (R,) = qr(np.vstack([R, columns.T]), mode="r", overwrite_a=True, check_finite=False)
         R = np.asarray(R[:D], dtype=np.float64)
     return R
 
 
 def numerical_rank(s: Array, P: int, error: float = 0.0) -> int:
-    """How many singular values are above rounding: eps times the largest, or `error` where that is more."""
+    """The number of singular values above the rounding error: eps times the largest, or `error` if that is larger."""
     return int((s > max(len(s), P) * max(EPS * s[0], error)).sum()) if s[0] > 0 else 0
 
 
 def direction_rank(values: Array, rounding: Array | None = None) -> int:
-    """The rank of the columns, whatever their lengths.
+    """The rank of the columns, regardless of their lengths.
 
-    Every column is divided by its length, or by rounding / eps where that is larger: then each has an error of at most
-    eps, and directions that differ by less count as one.
+    Every column is divided by its length, or by rounding / eps if that is larger. Then each has an error of at most
+    eps, and directions that differ by less count as equal.
     """
     D, P = values.shape
-    if D > P:  # then R of X = Q R has the same inner products
+    if D > P:  # R of X = Q R has the same inner products
         (R,) = qr(values, mode="r", check_finite=False)
         D, values = P, np.asarray(R[:P], dtype=np.float64)
     if rounding is None:
-        # a few columns often show that the rank is full: σ_min of all is at least that of some, and σ_max at most √P
+        # a few columns often prove full rank: σ_min of all columns is at least that of a few, and σ_max is at most √P
         some = values[:, :: max(P // (SAMPLE * D), 1)]
         if D <= some.shape[1] < P and float(singular_values(unit_columns(some))[-1]) > 2 * P * math.sqrt(P) * EPS:
             return D
@@ -91,20 +91,20 @@ def direction_rank(values: Array, rounding: Array | None = None) -> int:
 
 
 def centring_rounding(values: Array, shift: Any) -> Array | None:
-    """A bound on the rounding of each column after centring, as in `Matrix`; `shift` is the length of what was taken
-    off, None where nothing was.
+    """A bound on the rounding error of each column after centring, as in `Matrix`; `shift` is the length of the
+    subtracted mean, or None if nothing was subtracted.
     """
     return None if shift is None else EPS * (np.linalg.norm(values, axis=0) + 2 * shift)
 
 
 def unit_columns(values: Array) -> Array:
-    """Columns of length 1, zero ones left zero: what rank depends on, whatever the lengths."""
+    """Columns scaled to length 1; zero columns remain zero."""
     lengths = np.linalg.norm(values, axis=0)
     return values / np.where(lengths > 0, lengths, 1.0)
 
 
 def side_by_side(values: Array, block: int = 256) -> Array:
-    """The columns as rows, (P, D), copied block by block, so that each block stays in cache."""
+    """The columns as rows, (P, D), copied in blocks that fit in cache."""
     x = np.empty(values.shape[::-1])
     for first in range(0, len(x), block):
         x[first : first + block] = values[:, first : first + block].T
@@ -112,7 +112,7 @@ def side_by_side(values: Array, block: int = 256) -> Array:
 
 
 def fix_signs(vectors: Array) -> Array:
-    """Vectors (…, D, k) whose largest entries are positive, so that no answer depends on the signs LAPACK chose."""
+    """Flip vectors (…, D, k) so that their largest entries are positive, independently of the signs from LAPACK."""
     top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=-2, keepdims=True), axis=-2)
     return vectors * np.where(top < 0, -1.0, 1.0)
 
@@ -120,16 +120,16 @@ def fix_signs(vectors: Array) -> Array:
 def row_space(values: Array, k: int, without: Sequence[int] = ()) -> Array:
     """The columns' coordinates in the leading k-dimensional row space: U_kᵀ X, where X = U S Vᵀ.
 
-    Columns named in `without` do not take part in finding that space.
+    Columns with numbers in `without` do not contribute to that space.
     """
     return leading_directions(values, k, without)[0].T @ values
 
 
 def leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[Array, float]:
-    """U_k, and how far the space it spans may be off, as a sine: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE.
+    """U_k, and the sine of the angle by which rounding may turn its span: eps σ_1 / (σ_k − σ_(k+1)), at most LOOSE.
 
-    Of X with more rows than columns the space is that of X V_k, where X = Q R and R = U S Vᵀ: nothing here is larger
-    than X itself.
+    If X has more rows than columns, the span is that of X V_k, where X = Q R and R = U S Vᵀ, so that no array is larger
+    than X.
     """
     kept = np.delete(values, without, axis=1) if without else values
     if kept.shape[0] > kept.shape[1]:

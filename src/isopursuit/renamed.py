@@ -1,4 +1,4 @@
-"""Former names of keywords and attributes: they still work, and a FutureWarning names the new one."""
+"""Former names of keywords and attributes still work; a FutureWarning gives the new name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ R = TypeVar("R")
 
 
 def warn_renamed(owner: str, old: str, new: str) -> None:
-    """Warn that `old` of `owner` is called `new` now, in the line that calls the function that calls this one."""
-    text = f"{owner}: {old} is called {new} now. Use {new}; {old} will be removed in a later version."
+    """Warn that `old` of `owner` is now called `new`; the warning points to the caller of the calling function."""
+    text = f"{owner}: {old} is now called {new}. Use {new}; {old} will be removed in a later version."
     warnings.warn(text, FutureWarning, stacklevel=3)
 
 
 def renamed_keywords(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for functions whose keyword `old` became `new`, given as ``old="new"``."""
+    """A decorator for functions whose keywords were renamed, given as ``old="new"``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)

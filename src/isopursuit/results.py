@@ -1,4 +1,4 @@
-"""The answers of pursuits and searches: frozen objects that carry their proof and show themselves as text."""
+"""The answers of pursuits and searches: frozen objects with their proof, and with text and HTML representations."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from isopursuit.parameters import is_whole
 from isopursuit.renamed import warn_renamed
 from isopursuit.scale import AS_GIVEN, UnitLength
 
-FEASIBLE = 1e-6  # a relative residual; coefficients that miss the constraint by more are no solution (guess)
-PRUNED = 10.0  # times fewer subsets that a pursuit must leave to be of use to a search (guess)
-PROVED = 1e-9  # a relative gap; up to this an answer is called proved optimal, as in the exact search
-USEFUL = 0.5  # a relative gap; beyond it the best loss may be less than half of the one known (guess)
+FEASIBLE = 1e-6  # largest relative residual of a solution (guess)
+PRUNED = 10.0  # a pursuit helps a search if it divides the number of subsets at least by this (guess)
+PROVED = 1e-9  # largest relative gap of an answer that is called proved optimal, as in the exact search
+USEFUL = (
+    0.5  # largest relative gap worth showing: beyond it the best loss may be less than half of the incumbent's (guess)
+)
 NO_BOUND = "no useful bound yet"
-LARGEST_EXPONENT = 709  # of e, that float64 holds (derived: log 1.8e308 = 709.8)
-LARGE = 1e6  # a loss; larger ones are shown as powers of e, for their digits mean nothing to a reader (guess)
+LARGEST_EXPONENT = 709  # largest power of e that float64 holds (derived: log 1.8e308 = 709.8)
+LARGE = 1e6  # losses above this are shown as powers of e, since their digits mean nothing to a reader (guess)
 
 
 def name_of(labels: Labels | None, index: int) -> Label:
-    """A column's label, or its number where there are none."""
+    """A column's label, or its number if there are no labels."""
     return index if labels is None else labels[index]
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: finite numbers, text, None."""
+    """The value as JSON can hold it: a finite number, text or None."""
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     if is_whole(value):
@@ -41,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """(primal − dual) / primal, 0 where rounding puts the dual value above: the gap of every solver and certificate."""
+    """The gap of every solver and certificate: (primal − dual) / primal, or 0 if rounding makes the dual larger."""
     return max(primal - dual, 0.0) / primal if primal > 0 else 0.0
 
 
@@ -58,11 +60,11 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        The objective of the coefficients, with what it costs to remove their residual: the optimum is at most this.
+        The objective of the coefficients, plus the cost of removing their residual. An upper bound on the optimum.
     dual : float
-        The value of a feasible dual point: no coefficients can do better than this.
+        The value of a feasible dual point. A lower bound on the optimum.
     residual : float
-        ‖X B − Y‖ / ‖Y‖, how exactly the coefficients satisfy the constraint (0 with a penalty, which has none).
+        ‖X B − Y‖ / ‖Y‖: how exactly the coefficients satisfy the constraint. 0 for the lasso, which has no constraint.
     """
 
     primal: float
@@ -71,13 +73,13 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(primal − dual) / primal; infinite where the constraint is not met, for then nothing is proved."""
+        """(primal − dual) / primal; infinite if the constraint is not met, since nothing is proved then."""
         if not (self.residual <= FEASIBLE and np.isfinite(self.primal)):
             return float("inf")
         return relative_gap(self.primal, self.dual)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is not finite becomes None."""
+        """For JSON; values that are not finite become None."""
         return {name: plain(getattr(self, name)) for name in ("primal", "dual", "gap", "residual")}
 
     def __str__(self) -> str:
@@ -86,7 +88,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Effort:
-    """What a pursuit over a source took: passes over all its columns, bytes read by them, seconds of each."""
+    """The cost of a pursuit over a source: passes over all columns, bytes read, and the seconds of each pass."""
 
     passes: int
     bytes: int
@@ -111,29 +113,29 @@ class Pursuit:
     support : ndarray of int
         The columns with weight, ascending.
     tied : ndarray of int
-        Every column that some optimal solution may use: the others are proved to be in none of them. For a target that
-        does not span all rows, the others carry at most 1e-6 of the objective in any of them.
+        Every column that some optimal solution may use; the others are proved to be in no optimal solution. For a
+        target that does not span all rows, the others carry at most 1e-6 of the objective in any optimal solution.
     unique : bool
-        Whether the optimal coefficients are known to be the only ones.
+        Whether the optimal coefficients are known to be unique.
     solution : str
-        Which of the optimal solutions this is where they are many: "minimum-norm", "vertex" or "interior".
+        Which optimal solution this is if there are many: "minimum-norm", "vertex" or "interior".
     certificate : Certificate
         Primal, dual and gap.
     dual : ndarray, shape (D, r) or (n, D, r)
-        ν with ‖νᵀ x_p‖ ≤ 1 for every column. Where `k` is given, the dual value is the sum of its k smallest singular
-        values (r is the lesser of the numbers of rows and columns).
+        ν with ‖νᵀ x_p‖ ≤ 1 for every column. If `k` is given, the dual value is the sum of its k smallest singular
+        values, and r is the smaller of the numbers of rows and columns.
     penalty : float
         λ of the multitask lasso; 0 for basis pursuit.
     status : {"optimal", "stalled", "stopped"}
-        "optimal": the gap asked for was reached by `coefficients` and `dual` as they are returned. "stalled": rounding
-        does not allow it. "stopped": by the callback or a time limit.
+        "optimal": the returned `coefficients` and `dual` reach the requested gap. "stalled": rounding does not allow
+        that gap. "stopped": the callback or the time limit ended the pursuit.
     effort : Effort or None
-        For a source: how many passes it took.
+        For a source: the number and cost of the passes.
     k : int or None
-        How many columns the pursuit is for, where that is fewer than the rows. X B is then a symmetric matrix P with
-        eigenvalues from 0 to 1 and trace k, and the residual is the nuclear norm of what X B differs from such a
-        matrix. The optimal P need not be unique; `unique` is about the weights, hence about B and P = X B, and is True
-        only where equations alone determine them.
+        How many columns the pursuit is for, if fewer than the rows. X B is then a symmetric matrix P with eigenvalues
+        from 0 to 1 and trace k, and the residual is the nuclear norm of the difference between X B and the nearest
+        such matrix. The optimal P need not be unique. `unique` refers to the weights, hence to B and P = X B; it is
+        True only if the equations alone determine them.
     """
 
     weights: Array
@@ -171,20 +173,20 @@ class Pursuit:
 
     @property
     def objective(self) -> float:
-        """The certified objective value (the primal one)."""
+        """The certified objective value, which is the primal value."""
         return self.certificate.primal
 
     @property
     def prunes(self) -> bool:
-        """Whether the tied columns have at most a tenth as many subsets of the size to pick as all columns have.
+        """Whether the pursuit leaves at most a tenth of all subsets of the size to pick.
 
-        Where they have more, a search among the tied columns alone is hardly easier than one among all.
+        Otherwise a search among the tied columns is hardly easier than one among all columns.
         """
         k = self.dual.shape[-2] if self.k is None else self.k
         tied, all_columns = len(self.tied), len(self.weights)
         if tied < k or tied == all_columns:
             return tied < all_columns
-        # the logarithm of the quotient of two binomial coefficients
+        # logarithm of the ratio of two binomial coefficients
         kept = sum(math.log(tied - i) - math.log(all_columns - i) for i in range(k))
         return kept <= -math.log(PRUNED)
 
@@ -244,7 +246,7 @@ class Pursuit:
 
 @dataclass(frozen=True)
 class Search:
-    """A subset of columns, its loss, and how far from the best it can be.
+    """A subset of columns, its loss, and a lower bound on the loss of every subset.
 
     Attributes
     ----------
@@ -253,17 +255,17 @@ class Search:
     loss : float
         The objective of the picked columns.
     log_loss : float
-        Its logarithm, finite where the loss itself is beyond float64 (NaN for objectives that may be negative).
+        Its logarithm, which is finite even if the loss overflows float64. NaN for objectives that can be negative.
     lower_bound : float
         No subset has a lower loss than this.
     evaluations : int
         How many subsets were evaluated.
     status : {"optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"}
-        "optimal": proved. "gap": proved within the gap asked for. The others say why the search ended before that, and
-        the bound says how far from the best the subset can be. "time", "nodes", "interrupted": a limit or the caller
-        stopped it. "memory": too many columns of a source could not be excluded. "precision": the subsets in question
-        are so badly conditioned that float64 cannot distinguish their losses. "heuristic": a method that proves
-        nothing; the bound is the trivial one.
+        "optimal": proved. "gap": proved within the requested gap. The others say why the search ended earlier; the
+        lower bound says how far from the best the subset can be. "time", "nodes", "interrupted": a limit or the caller
+        stopped the search. "memory": too many columns of a source could not be excluded. "precision": the remaining
+        subsets are so badly conditioned that float64 cannot distinguish their losses. "heuristic": the method proves
+        nothing, and the bound is the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
     seconds : float
@@ -271,9 +273,9 @@ class Search:
     unit : str
         The length that counts as 1, in words.
     aggregate : Aggregate
-        How the losses at many points became one.
+        How the losses at many points were combined.
     point_log_losses : ndarray, shape (n,), or None
-        The logarithm of the loss at each point, where there are many.
+        The logarithm of the loss at each point; None for one matrix.
     """
 
     indices: Indices
@@ -299,12 +301,12 @@ class Search:
 
     @property
     def per_point(self) -> LogLoss:
-        """The loss of a typical point: the mean of the losses, where `loss` is their sum."""
+        """The loss of a typical point: the mean of the losses if `loss` is their sum."""
         return LogLoss(self.aggregate.per_point(self.log_loss, self.points))
 
     @property
     def loss_words(self) -> str:
-        """The loss for reading: that of a typical point, where there are many."""
+        """The loss as text; at many points, the loss of a typical point."""
         if self.points == 1:
             return loss_text(self, 9)
         return f"{loss_text(self.per_point, 9)} a point ({self.aggregate.words(self.points)})"
@@ -321,7 +323,7 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """(loss − lower_bound) / loss, zero when proved optimal; infinite where no bound is known."""
+        """(loss − lower_bound) / loss; zero if proved optimal, infinite if no bound is known."""
         if self.optimal or self.loss == self.lower_bound:
             return 0.0
         if not (np.isfinite(self.loss) and np.isfinite(self.lower_bound)):
@@ -335,11 +337,11 @@ class Search:
             return "proved optimal"
         if self.status == "heuristic":
             return f"{within(self.gap)}, not proved optimal" if self.gap <= USEFUL else "no proof"
-        asked = self.status == "gap"  # then the caller finds the gap useful, however large
+        asked = self.status == "gap"  # then the caller asked for this gap, however large
         return f"{within(self.gap, most=np.inf if asked else USEFUL)} ({self.status})"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is not finite becomes None."""
+        """For JSON; values that are not finite become None."""
         names = ("loss", "log_loss", "lower_bound", "gap", "status", "verdict", "method", "objective", "nodes")
         return {
             "indices": self.indices.tolist(),
@@ -370,22 +372,22 @@ class Search:
 
 
 class LogLoss(NamedTuple):
-    """A loss by its logarithm."""
+    """A loss given by its logarithm."""
 
     log_loss: float
 
     @property
     def loss(self) -> float:
-        """The loss, infinite beyond float64."""
+        """The loss; infinite if it overflows float64."""
         return math.exp(self.log_loss) if self.log_loss < LARGEST_EXPONENT else math.inf
 
 
 class Valued(Protocol):
-    """What has a loss: a search, a selection."""
+    """An object with a loss, such as a search or a selection."""
 
     @property
     def loss(self) -> float:
-        """The loss, infinite beyond float64."""
+        """The loss; infinite if it overflows float64."""
         ...
 
     @property
@@ -395,9 +397,9 @@ class Valued(Protocol):
 
 
 def loss_text(answer: Valued | float, digits: int = 6) -> str:
-    """A loss for reading, given as a number or as what has one: above `LARGE` a power of e, known to 1 %.
+    """A loss as text; `answer` is a number or an object with a loss. Above `LARGE`, a power of e with 1 % precision.
 
-    Every loss and every bound on losses that people read is formatted here.
+    Every loss and every bound shown to people is formatted here.
 
     Examples
     --------
@@ -412,7 +414,7 @@ def loss_text(answer: Valued | float, digits: int = 6) -> str:
 
 
 def within(gap: float, most: float = USEFUL) -> str:
-    """How far from optimal an answer can be, in words; a gap above `most` says nothing that helps.
+    """How far from optimal an answer can be, in words; a gap above `most` is not useful.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The length that counts as 1: as the columns are, a number, the median length, or the length of each column.
+"""The length that counts as 1: a number, the median length, the length of each column, or lengths as they are.
 
-Length 1 is what the loss prefers, so a change of unit changes what is picked. Every function that takes `unit` resolves
-it here, and every answer says which unit was used.
+The loss of a column is least at length 1, so the unit changes which columns are picked. Every function that takes
+`unit` resolves it here, and every answer says which unit was used.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, Literal
 import numpy as np
 
 from isopursuit._types import Array, Indices, Unit
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.parameters import is_number
 
-HALF = 1e-12  # relative rounding of half the sum of the weights (guess: sums of up to about 1e4 weights)
-# the largest length that may count as 1, and the inverse of the smallest: as the largest entry in `matrix` (derived)
+HALF = 1e-12  # relative rounding error of half the sum of the weights (guess: sums of up to about 1e4 weights)
+# largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)
 LARGEST_UNIT = 1e140
 
 
 @dataclass(frozen=True)
 class UnitLength:
-    """What lengths were divided by: `length` for all columns, or with how="each" each column's own length."""
+    """The divisor of the lengths: `length` for all columns, or the length of each column if how="each"."""
 
     how: Literal["given", "number", "median", "each"] = "given"
     length: float = 1.0
 
     @classmethod
     def of(cls, unit: Unit, lengths: Array, weights: Array | None = None) -> UnitLength:
-        """The unit for columns of these lengths, of which the zero ones do not count in the median.
+        """The unit for columns of these lengths. Zero lengths do not count in the median.
 
-        With weights, of the same shape as the lengths, a length counts as often as its weight says.
+        `weights` has the shape of `lengths` and makes the median a weighted one.
         """
         unit = as_unit(unit)
         if unit is None:
@@ -46,7 +46,7 @@ class UnitLength:
         return cls("number", unit) if unit != 1 else AS_GIVEN
 
     def factors(self, lengths: Array) -> Array:
-        """What columns of these lengths are multiplied by; 1 for zero columns, which stay zero."""
+        """The factors that rescale columns of these lengths; 1 for zero columns, which remain zero."""
         if self.how == "each":
             return 1 / np.where(lengths > 0, lengths, 1.0)
         return np.full(lengths.shape, 1 / self.length)
@@ -61,9 +61,11 @@ AS_GIVEN = UnitLength()
 
 
 def as_unit(unit: Any) -> Unit:
-    """A unit as the caller passes it: a positive length, "median", "each", or None for lengths as they are."""
+    """Check a unit: a positive length, "median", "each", or None for lengths as they are."""
     if unit is None or (isinstance(unit, str) and unit in ("median", "each")):
         return unit
+    if isinstance(unit, str):
+        raise unknown_option("unit", unit, ("median", "each"), "a positive length, or None for lengths as they are")
     if not is_number(unit) or not 1 / LARGEST_UNIT < unit < LARGEST_UNIT:
         raise ParameterError(
             f"unit={unit!r} is not a positive length. Pass a number, 'median', 'each', or None for lengths as they are."
@@ -72,17 +74,17 @@ def as_unit(unit: Any) -> Unit:
 
 
 def _median(lengths: Array, weights: Array | None) -> float:
-    """The median of the lengths, each counted as its weight says."""
+    """The weighted median of the lengths."""
     if weights is None or not weights.any():
         return float(np.median(lengths))
     order = np.argsort(lengths)
     total = np.cumsum(weights[order])
     half = total[-1] / 2
-    # two lengths where the weights below and above are equal, as between the middle two of an even number
+    # the mean of two lengths if the weights below and above are equal, as for an even number of lengths
     middle = np.searchsorted(total, [half * (1 - HALF), half * (1 + HALF)])
     return float(lengths[order[middle]].mean())
 
 
 def without(lengths: Array, excluded: Sequence[int] | Indices) -> Array:
-    """The lengths (…, P) of the columns that are not excluded, which are numbers."""
+    """The lengths (…, P) without those of the excluded columns, given by number."""
     return np.delete(lengths, excluded, axis=-1) if len(excluded) else lengths

@@ -1,11 +1,11 @@
-"""The main function: normalize → pursue → search, and an answer that explains itself.
+"""The main function: normalize, pursue, search, and return an answer that explains itself.
 
-The method "auto" is in `_auto`: a proof over all columns says more than one over what the pursuit left, so that comes
-first, for a short time; then the paper's two stages, if they leave the best subset known; then exchange search. Where
-many columns are picked proofs are rare, and exchange search comes first.
+`_auto` implements method="auto". It tries a proof over all columns first, for a short time, because such a proof says
+more than one among the columns that the pursuit keeps. Then it tries the paper's two stages, if the pursuit keeps the
+best subset known, and then exchange search. If X is large, exchange search runs at once.
 
-One rule shares the time limit: the prices at the end are left what they are estimated to take, at most a quarter of the
-time; of the rest the pursuit may take `PURSUIT_SHARE`, and the search takes whatever the pursuit did not use.
+The time limit is shared as follows. A quarter of it at most is reserved for the prices at the end, by an estimate of
+what they take. The pursuit may take `PURSUIT_SHARE` of the rest, and the search gets the time that remains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from isopursuit._types import AggregateOption, Indices, Label, Method, Space, Unit
 from isopursuit.aggregate import Aggregate, as_aggregate
 from isopursuit.clock import Clock
-from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.errors import RangeError, RankError, unknown_option
 from isopursuit.explain import Outcome, before_explaining, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.matrix import ColumnNumbers, Matrix
@@ -43,22 +43,22 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 
 Problem = MatrixProblem | SourceProblem
 
-PURSUIT_SHARE = 0.6  # of the time before the prices, the most that the first of two stages may take (guess)
+PURSUIT_SHARE = 0.6  # largest share of the time before the prices for the first of two stages (guess)
 
-# "auto": n P D² beyond which no proof is tried, if at most MANY_COLUMNS columns are picked, and if more are (guess)
+# "auto" tries no proof if n P D² exceeds the first, or the second if more than MANY_COLUMNS are picked (guess)
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
-# seconds, and share of the time, of the exact search that "auto" begins with (guess)
+# "auto" begins with an exact search for at most this many seconds and this share of the time (guess)
 FIRST_SECONDS, FIRST_SHARE = 10.0, 0.3
-FIRST_NODES, CLOSED_SHARE = 1000, 0.05  # it ends after so many nodes if no larger share of them is closed (guess),
-MANY_SECONDS = 1.0  # or after so many seconds, where more than MANY_COLUMNS are picked (guess)
+FIRST_NODES, CLOSED_SHARE = 1000, 0.05  # it gives up after this many nodes if at most this share is closed (guess),
+MANY_SECONDS = 1.0  # or after this many seconds if more than MANY_COLUMNS are picked (guess)
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
-TIED_SHARE = 0.5  # of the rest, for the pursuit and the search among the tied columns (guess)
+TIED_SHARE = 0.5  # share of the remaining time for the pursuit and the search among the tied columns (guess)
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
-# why "exact" is the answer of "auto", by its status
+# why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "precision": "a search of all columns ended where float64 cannot decide",
-    "interrupted": "it was interrupted in a search of all columns",
+    "interrupted": "the search of all columns was interrupted",
 }
 
 
@@ -96,6 +96,8 @@ def select(
 ) -> Selection:
     """Pick the k columns of X that are as orthonormal as possible.
 
+    The answer is the subset of least loss l_c that was found, with a lower bound or a proof that no subset is better.
+
     Parameters
     ----------
     X : array_like (D, P), data frame, a list (or stack) of such matrices of one shape, or a source
@@ -103,54 +105,72 @@ def select(
         functions at many points of a manifold, share one selection (`aggregate`). For files, tensors and Dask arrays
         see `as_source`.
     k : int, optional
-        How many columns to pick: D if not given.
+        How many columns to pick. Default: D, which makes them a basis.
     c : float
-        The paper's exponent.
+        The paper's exponent: a larger one penalizes lengths and angles more strongly. Default: 1, as in the paper.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
-        "auto" chooses: "exact" if that proves the best of all columns within ten seconds (it is given up earlier where
-        its tree only grows); else "two-stage" if that ends with a proof and the pursuit leaves the best subset known;
-        else, or where X is large, "exchange", with the bound that is known (at many points "exact" goes on). The answer
-        says which ran (`Selection.method`) and why (`Selection.reason`).
-        "two-stage" is the paper's: isometry pursuit prunes, and the best subset of what it leaves (the tied set) is
-        found and proved. Orthonormal columns present in X are always in that set, and returned if the search finishes.
-        Where the pursuit can hardly prune (k far below D, columns of one length) exchange search answers.
-        "exact" proves the best of all columns. The others are comparisons.
+        How to search. "auto" (the default) looks for a proof where one can be expected within seconds and for a good
+        subset elsewhere; the notes below say how it chooses. "two-stage" is the paper's method: isometry pursuit prunes
+        the columns, and an exact search proves the best subset of the columns that it keeps (the tied set). Orthonormal
+        columns of X are always in that set, and are returned if the search finishes. If the pursuit hardly prunes (k
+        far below D, columns of equal length), exchange search runs instead. "exact" proves the best subset of all
+        columns. "exchange" improves subsets by swaps and reports a lower bound. "greedy" and "brute" are for
+        comparison.
     space : {"vectors", "leading"}
-        Where columns are compared if k < D. "vectors": as they are, by the loss of the D × k matrix. "leading": by
-        their coordinates in the leading k-dimensional row space of X (at many points, of each of them); the answer has
-        the loss of the vectors beside it.
+        How columns are compared if k < D. "vectors" (the default): as they are, by the loss of the D × k matrix.
+        "leading": by their coordinates in the leading k-dimensional row space of X, separately at each point; the
+        answer also reports the loss of the vectors.
     unit : number, "median", "each" or None
-        The length that counts as 1. A number: lengths are divided by it. "median": by the median length of the columns
-        that may be picked, one number for all points, so that lengths at different points stay comparable; with
-        space="leading" it is the median of the lengths there. "each": every column has length 1, at every point, so
-        that angles alone decide. None: lengths are as they are, which is the paper's choice. Zero columns stay zero.
+        The length that counts as 1. None (the default) keeps lengths as they are, as in the paper. A number divides
+        all lengths by it. "median" divides them by the median length of the columns that may be picked: one number for
+        all points, so lengths at different points remain comparable. With space="leading" it is the median of the
+        lengths in that space. "each" scales every column to length 1 at every point, so only angles matter. Zero
+        columns remain zero.
     aggregate : {"sum", "geometric", "trimmed"} or number
-        How the losses at many points become one number, which is then minimized, and proved least. "sum": the paper's;
-        one point whose columns are nearly dependent can decide it. "geometric": their geometric mean, which counts the
-        logarithm of each loss. "trimmed": the mean of the 90 % of the points with the lowest losses; a number is
-        another share than 0.9. A column that is zero at any point cannot be picked, and at every point k columns must
-        be independent, also where that point would be left out.
+        How the losses at many points are combined into the number to minimize. "sum" (the default) is the paper's
+        choice; a single point whose columns are nearly dependent can dominate it. "geometric" is the geometric mean.
+        "trimmed" is the mean over the 90 % of the points with the lowest losses; a number sets another share. A
+        column that is zero at any point cannot be picked, and the k columns must be independent at every point, even
+        at points that the trimmed mean ignores.
     include, exclude : iterables of column numbers or labels
-        Columns that must or must not be picked; of a source numbers.
+        Columns that must or must not be picked. A source has numbers only.
+    labels : sequence, optional
+        Names of the columns. Default: the column names of a frame, otherwise none.
     normalization : {"symmetric", "logarithmic"} or callable
-        For the pursuit; see `symmetric_normalize`.
+        The normalization for the pursuit; see `symmetric_normalize`.
     time_limit : float, optional
-        Seconds for everything, one minute if not given; None for no limit. When they are over the best subset so far is
-        returned with its bound, and a note says that time ended the search; prices that there was no time for are NaN.
-        Most calls with method="auto" end sooner, by themselves. "exact" goes on until it has a proof.
+        Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best subset so far is
+        returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
+        method="auto" finish earlier; "exact" continues until it has a proof.
     gap : float
-        Stop as soon as the subset is proved to be within this relative distance of the best.
+        Stop as soon as the subset is proved to be within this relative distance of the best. Default: 0, which asks
+        for a full proof; 0.01 accepts a subset whose loss is within 1 % of the lower bound.
     callback : callable, optional
-        Called with a `SearchProgress` about ten times a second, and whenever the loss has fallen, by all methods but
-        "greedy"; return True to stop with what there is.
+        Called with a `SearchProgress` about ten times a second and whenever the loss falls, by all methods except
+        "greedy". Return True to stop with the best subset so far.
     progress : bool
-        Whether to show a line about the running search on the error stream: method, loss, bound, gap and seconds. In a
-        terminal and in a notebook the line replaces itself; elsewhere there is one every few seconds. Calls of less
-        than half a second show nothing.
+        Whether to show the state of the search on the error stream: method, seconds, loss, bound and gap. In a
+        terminal and in a notebook one line is updated in place; otherwise, for instance in a log file, a new line
+        appears every five seconds. Calls shorter than half a second show nothing.
 
     Returns
     -------
     Selection
+
+    Notes
+    -----
+    method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
+    `Selection.reason` says why.
+
+    1. "exact", for at most 10 s and 30 % of the time limit. It gives up earlier if its search tree only grows: after
+       1,000 nodes, or after one second if k > 12. If n P D² > 1e8 for n points (1e7 if k > 12), "exchange" runs at
+       once.
+    2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
+       time.
+    3. "exchange", with the best lower bound known. At many points "exact" continues instead.
+
+    The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
+    unit="median" unless a length of 1 has a meaning in your data.
 
     Examples
     --------
@@ -162,7 +182,7 @@ def select(
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
     if method not in get_args(Method):
-        raise unknown(method, Method)
+        raise unknown_option("method", method, get_args(Method))
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
     if space == "vectors" and method != "brute":
         streamed = streamed or searched_as_source(X, k, labels)
@@ -185,7 +205,7 @@ def select(
 
 
 def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
-    """Everything before the prices."""
+    """Run the method; prices are computed afterwards."""
     if options.method == "auto":
         return _auto(problem, options, clock)
     if options.method != "two-stage":
@@ -199,31 +219,33 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
         return Outcome(_search_tied(problem, pursuit, options, clock), pursuit)
     except (RankError, RangeError):
         n = problem.size[0]
-        if n == 1:  # the tied columns span all dimensions, so that dependence is not the reason
+        if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
             raise
         note = (
-            f"no subset of the {len(pursuit.tied)} columns that the pursuit left is independent at all {n} points, so "
+            f"no subset of the {len(pursuit.tied)} columns that the pursuit keeps is independent at all {n} points, so "
             "all columns were searched."
         )
         return Outcome(_search(problem, replace(options, method="exact"), clock), notes=(note,))
 
 
 def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
-    """The method by size: a proof where it can be had, else the best subset that can be found, with its bound."""
+    """Choose the method: a proof if one can be expected soon, otherwise the best subset found, with its bound."""
     n, k, P = problem.size
     pool = _pool(problem, options, clock)
     if n * P * problem.rows**2 > (PROOF_WORK if k <= MANY_COLUMNS else MANY_PROOF_WORK):
         reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
         return _exchanged(pool, options, clock, None, reason)
     if not SMALLEST_EXPONENT <= options.c <= LARGEST_EXPONENT:
-        return _exchanged(pool, options, clock, None, f"bounds are not known for c={options.c:g}")
+        return _exchanged(pool, options, clock, None, f"no lower bounds are known for c={options.c:g}")
     short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
     report = _GivingUp(_reporting(options, "exact"), n, FIRST_SECONDS if k <= MANY_COLUMNS else MANY_SECONDS)
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=report)
     try:
         first = exact(pool, settings, short)
     except RangeError:
-        return _exchanged(pool, options, clock, None, "losses this large leave the range in which bounds are computed")
+        return _exchanged(
+            pool, options, clock, None, "losses this large are outside the range in which bounds can be computed"
+        )
     if report.gave_up:
         first = replace(first, status="time")
     if first.status not in UNDECIDED:
@@ -233,14 +255,14 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     if isinstance(pruned, Outcome):
         return pruned
     why, best = pruned
-    if n > 1:  # at many points an exact search also finds more than kicks do
+    if n > 1:  # at many points an exact search also finds better subsets than kicks do
         found = exact(pool, replace(settings, callback=report.callback, start=best.indices), clock)
-        return Outcome(found, method="exact", reason=f"a search of all columns went on, since {why}")
+        return Outcome(found, method="exact", reason=f"the search of all columns continued, since {why}")
     return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
 
 
 class _GivingUp:
-    """The callback, which also ends a search in whose tree hardly any node is closed: its proof would take long."""
+    """The caller's callback; it also stops a search whose tree has hardly any closed nodes: a proof would take long."""
 
     def __init__(self, callback: Callback | None, points: int, seconds: float) -> None:
         self.callback, self.points, self.seconds = callback, points, seconds
@@ -249,7 +271,7 @@ class _GivingUp:
     def __call__(self, now: SearchProgress) -> bool | None:
         if self.callback is not None and self.callback(now):
             return True
-        # a node that is not closed leaves two, so the open ones are 1 − 2 × share of the bounded ones
+        # a node that is not closed has two children, so a share 1 − 2 × (share closed) of the bounded nodes is open
         enough = now.nodes >= FIRST_NODES or now.seconds >= self.seconds
         hopeless = enough and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
         self.gave_up = self.gave_up or (hopeless and self.points == 1)
@@ -257,8 +279,8 @@ class _GivingUp:
 
 
 def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Search) -> Outcome | tuple[str, Search]:
-    """The two-stage answer, if the pursuit leaves the best subset known and the search among what it leaves ends by
-    proof; if not, why, and the best subset known then, with the bound of `first` over all columns.
+    """The two-stage answer, if the pursuit keeps the best subset known and the search among the kept columns ends with
+    a proof; otherwise the reason, and the best subset known, with the bound of `first` over all columns.
     """
     if len(problem.exclude) and isinstance(problem, SourceProblem):
         return "the pursuit cannot prune here", first
@@ -277,8 +299,8 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
         better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
         best = better if found.log_loss < first.log_loss else first
-        return f"none among the {len(pursuit.tied)} columns that the pursuit leaves", best
-    reason = "no proof for all columns within a few seconds, but one among those that the pursuit leaves"
+        return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best
+    reason = "no proof for all columns within a few seconds, but one among those that the pursuit keeps"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
 
@@ -290,7 +312,7 @@ def _too_many_tied(problem: Problem, pursuit: Pursuit) -> str:
 def _exchanged(
     pool: ArrayPool | SourcePool, options: _Options, clock: Clock, first: Search | None, reason: str
 ) -> Outcome:
-    """Exchange search of all columns from the subset `first`, with the better of the two bounds, and why it ran."""
+    """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
     start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
     effort = default_effort(pool, start, _reporting(options, "exchange", bound))
     if first is not None:  # a proof was tried
@@ -299,28 +321,28 @@ def _exchanged(
     if found.status == "heuristic":
         known = found.lower_bound if bound is None else max(bound, found.lower_bound)
         found = replace(found, status="time" if clock.expired else "heuristic", lower_bound=known)
-    note = f"exchange search answered: {reason}."
+    note = f"the answer is from exchange search: {reason}."
     if first is not None:
-        note += " method='exact' searches for a proof until the time limit."
+        note += " method='exact' looks for a proof until the time limit."
     return Outcome(found, method="exchange", notes=(note,), reason=reason)
 
 
 def _time_note(search: Search, time_limit: float | None) -> tuple[str, ...]:
-    """What to do where the time limit ended the search."""
+    """What to do if the time limit ended the search."""
     if search.status != "time" or time_limit is None:
         return ()
-    return (f"the time limit of {time_limit:g} s ended the search: a longer time_limit= may improve it or prove it.",)
+    return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)
 
 
 def _reporting(options: _Options, method: str, bound: float | None = None) -> Callback | None:
-    """The callback, which receives the method that runs, and a bound over all columns if that of the search is not."""
+    """The caller's callback; it receives the method that runs, and a bound over all columns."""
     given = options.callback
     if given is None:
         return None
 
     def report(now: SearchProgress) -> bool | None:
         known = now.lower_bound
-        if bound is not None:  # the bound of a two-stage search is one among the tied columns
+        if bound is not None:  # the bound of a two-stage search holds among the tied columns only
             known = bound if method == "two-stage" else min(max(bound, known), now.incumbent)
         gap = (now.incumbent - known) / now.incumbent if np.isfinite(now.incumbent) else np.inf
         return given(replace(now, method=method, lower_bound=known, gap=max(gap, 0.0)))
@@ -329,7 +351,7 @@ def _reporting(options: _Options, method: str, bound: float | None = None) -> Ca
 
 
 def _pool(problem: Problem, options: _Options, clock: Clock) -> ArrayPool | SourcePool:
-    """All columns."""
+    """All columns to search."""
     pool = as_pool(problem.searched, options.c, problem.include, problem.exclude, None, clock, problem.k)
     return pool.with_aggregate(options.aggregate)
 
@@ -374,18 +396,13 @@ def two_stage(
     *,
     many: bool = False,
 ) -> tuple[Pursuit, Search]:
-    """The paper's method on validated matrices: isometry pursuit prunes, and a second search takes the best of what it
-    leaves (the tied set).
+    """The paper's method on validated matrices: isometry pursuit prunes, and a second search finds the best subset of
+    the columns that it keeps (the tied set).
 
-    `second` is a search, called with the matrices, c and the rest of the time limit.
+    `second` is a search; it is called with the matrices, c and the remaining time.
     """
     clock, problem = Clock.of(time_limit), MatrixProblem(points, len(points[0].values), many)
     pursuit = problem.pursue(c, normalization, clock.part(PURSUIT_SHARE))
     numbers, kept = problem.kept(pursuit)
     found = second(kept, c, time_limit=clock.remaining_limit)
     return pursuit, replace(found, indices=numbers[found.indices], labels=problem.labels)
-
-
-def unknown(method: object, known: Any) -> ParameterError:
-    """The error for an unknown method; `known` is the type of those that there are."""
-    return ParameterError(f"method={method!r} is not known. Use {', '.join(map(repr, get_args(known)))}.")

@@ -1,4 +1,4 @@
-"""What `select` answers: which columns, how good, how sure, and what each is worth."""
+"""The answer of `select`: the columns, their loss, what is proved about it, and the price of each column."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from isopursuit.errors import printable
 from isopursuit.results import LARGE, LogLoss, Pursuit, Search, loss_text, plain
 from isopursuit.scale import UnitLength
 
-IMPROVES = 1e-9  # a difference of log-losses; lower by this is better, not equal but for rounding (as "optimal")
-LISTED = 3  # alternatives of each kind that the text of a selection lists
+IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
+LISTED = 3  # alternatives of each kind in the text of a selection
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One picked column: why it is in, and what would replace it.
+    """One picked column: its length, its price, and its best replacement.
 
     `price` is how much the loss rises if the column is replaced by its best substitute, whose label is `replacement`.
-    Where no column can replace it, because the columns would be dependent with any other, the price is infinite and the
-    replacement None; where there was no time to compute the price it is NaN. `log_loss` is the logarithm of the loss
-    with the replacement: it is finite also where the price overflows float64. At many points `length` is the mean.
+    If no column can replace it, because any other would make the columns dependent, the price is infinite and the
+    replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the logarithm of the loss
+    with the replacement; it is finite even if the price overflows float64. At many points `length` is the mean length.
     """
 
     index: int
@@ -36,7 +36,7 @@ class Choice:
     log_loss: float = float("inf")
 
     def price_text(self, digits: int = 3) -> str:
-        """The price for reading, as a power of e where it is large: `loss_text`."""
+        """The price as text; a large one is written as a power of e, as in `loss_text`."""
         if np.isnan(self.price):
             return "unknown"
         if np.isfinite(self.price):
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def replacement_text(self) -> str:
-        """The replacement for reading."""
+        """The replacement as text."""
         if np.isnan(self.price):
             return "not computed"
         return "none" if self.replacement is None else str(self.replacement)
@@ -56,9 +56,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A column that was not picked: the least loss with it in, by one swap, and the label that it would displace.
+    """A column that was not picked: the lowest loss after swapping it in, and the label of the column it displaces.
 
-    `loss` is above the selection's for a close loser, and below it for an improving swap.
+    `loss` is above the selection's loss for a close loser, and below it for an improving swap.
     """
 
     index: int
@@ -71,21 +71,21 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Selection:
-    """The answer of `select`: which columns, how good, how sure, and why.
+    """The answer of `select`: the picked columns, their loss, what is proved about it, and the price of each column.
 
     Attributes
     ----------
     indices : ndarray of int
         The picked columns, ascending.
     labels : tuple
-        Their labels, or their indices where there are none.
+        Their labels, or their indices if there are no labels.
     loss : float
-        Their loss l_c. At many points it is the aggregate of the points' losses: their sum (the ideal is k for each),
-        their geometric mean or trimmed mean (the ideal is k). `loss_per_point` is comparable between them.
+        Their loss l_c. At many points it is the aggregate of the points' losses: their sum (the ideal is k for each
+        point), or their geometric or trimmed mean (the ideal is k). `loss_per_point` has the same scale for all three.
     space : {"vectors", "leading"}
         Whether the columns were compared as they are, or in the leading k-dimensional row space.
     log_loss_of_vectors : float or None
-        With space="leading" the logarithm of the loss of the columns as they are.
+        With space="leading", the logarithm of the loss of the columns as they are.
     unit : str
         The length that counts as 1, in words: "as given", "median length 3.21 = 1", "each column has length 1", ...
     pursuit : Pursuit or None
@@ -95,13 +95,13 @@ class Selection:
     matrix : ndarray, shape (D, k), or (n, D, k) for many points
         The picked columns as they were compared, in that unit: (k, k) with space="leading".
     choices : tuple of Choice
-        For each picked column its length, its price and its best replacement.
+        The length, price and best replacement of each picked column.
     alternatives : tuple of Alternative
-        Columns that single swaps put in, lowest loss first: `improving_swaps`, then `close_losers`.
+        Columns that a single swap would bring in, lowest loss first: `improving_swaps`, then `close_losers`.
     reason : str
-        Why `method` ran, where method="auto" chose it; empty otherwise.
+        Why method="auto" chose `method`; empty for other methods.
     excluded : tuple of int
-        The columns that could not be picked. With space="leading" they take no part in that space.
+        The excluded columns. With space="leading" they do not contribute to that space.
     """
 
     indices: Indices
@@ -143,26 +143,26 @@ class Selection:
 
     @property
     def aggregate(self) -> Aggregate:
-        """How the losses at many points became one."""
+        """How the losses at many points were combined."""
         return self.search.aggregate
 
     @property
     def ideal(self) -> int:
-        """The loss of orthonormal columns: k at each point, summed where the losses are."""
+        """The loss of orthonormal columns: k, times the number of points if losses are summed."""
         return round(self.aggregate.ideal(self.k, self.points))
 
     @property
     def loss_per_point(self) -> float:
-        """The loss of a typical point, whose ideal is k: the mean of the losses, where `loss` is their sum."""
+        """The loss of a typical point, whose ideal is k: the mean of the losses if `loss` is their sum."""
         return self.search.per_point.loss
 
     @property
     def point_log_losses(self) -> Array | None:
-        """The logarithm of the loss at each point, where there are many."""
+        """The logarithm of the loss at each point; None for one matrix."""
         return self.search.point_log_losses
 
     def worst_points(self, count: int = LISTED) -> list[tuple[int, LogLoss]]:
-        """The points of the highest losses, the highest first: their numbers and losses."""
+        """The numbers and losses of the points with the highest losses, highest first."""
         losses = self.point_log_losses
         if losses is None:
             return []
@@ -170,25 +170,27 @@ class Selection:
 
     @property
     def gram(self) -> Array:
-        """The inner products of the picked columns, (k, k): the mean over the points where there are many."""
+        """The inner products of the picked columns, (k, k); at many points, their mean."""
         products = np.swapaxes(self.matrix, -1, -2) @ self.matrix
         return products if products.ndim == 2 else products.mean(axis=0)
 
     @property
     def improving_swaps(self) -> tuple[Alternative, ...]:
-        """The alternatives whose loss is below that of the picked columns, lowest first: each of them, put in place of
-        the column that it displaces, improves the answer. There are none if the answer is proved optimal of all.
+        """The alternatives whose loss is below that of the picked columns, lowest first.
+
+        Swapping any one of them for the column that it displaces improves the answer. There are none if the answer is
+        proved optimal among all columns.
         """
         return tuple(one for one in self.alternatives if one.log_loss < self.log_loss - IMPROVES)
 
     @property
     def close_losers(self) -> tuple[Alternative, ...]:
-        """The alternatives that would do no better than the picked columns, lowest loss first."""
+        """The alternatives that do not improve on the picked columns, lowest loss first."""
         return self.alternatives[len(self.improving_swaps) :]
 
     @property
     def swap_lines(self) -> list[str]:
-        """The best alternatives for reading: improving swaps on one line, close losers on another."""
+        """The best alternatives as text: improving swaps on one line, close losers on another."""
         better = [f"{one.label} for {one.displaces} ({loss_text(one)})" for one in self.improving_swaps[:LISTED]]
         near = [f"{one.label} ({loss_text(one)})" for one in self.close_losers[:LISTED]]
         return [
@@ -207,7 +209,7 @@ class Selection:
 
     @property
     def _space(self) -> str:
-        """What the loss is of, where it is not that of the columns as they are."""
+        """The space of the loss as text; empty if the columns were compared as they are."""
         if self.log_loss_of_vectors is None:
             return ""
         log_loss = self.log_loss_of_vectors
@@ -215,13 +217,13 @@ class Selection:
         return f" in the leading {self.k} dimensions ({beside} of the vectors)"
 
     def take(self, X: Any) -> Any:
-        """The picked columns of X itself, a pandas or polars frame or an array."""
+        """The picked columns of X, which is a pandas or polars frame or an array."""
         if hasattr(X, "columns"):
             return X[[X.columns[i] for i in self.indices.tolist()]]
         return np.asarray(X)[..., self.indices]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: the search's answer, each column's price, the alternatives, the pursuit's certificate."""
+        """For JSON: the answer of the search, the price of each column, alternatives, the pursuit's certificate."""
         return {
             **self.search.as_dict(),
             "method": self.method,
@@ -240,14 +242,14 @@ class Selection:
 
     @property
     def _loss_words(self) -> str:
-        """The loss and its ideal for reading; at many points those of a typical one."""
+        """The loss and its ideal as text; at many points, those of a typical point."""
         if self.points == 1:
             return f"{loss_text(self, 6)}{self._space} (ideal {self.ideal})"
         loss = loss_text(self.search.per_point, 6)
         return f"{loss} a point{self._space} (ideal {self.k}, {self.aggregate.words(self.points)})"
 
     def per_point(self) -> Selection:
-        """The same with loss, bound, prices and alternatives in the unit of `loss_per_point`: means instead of sums."""
+        """The same selection with loss, bound, prices and alternatives as means over the points instead of sums."""
         shift = self.search.per_point.log_loss - self.log_loss
         if not shift < 0:
             return self
@@ -266,7 +268,7 @@ class Selection:
 
     @property
     def point_line(self) -> str:
-        """The worst points for reading; empty for one matrix."""
+        """The points with the highest losses as text; empty for one matrix."""
         worst = ", ".join(f"{i} ({loss_text(loss, 4)})" for i, loss in self.worst_points())
         return f"highest losses: at point {worst}" if worst else ""
 

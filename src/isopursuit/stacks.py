@@ -1,4 +1,4 @@
-"""How a stack of problems is solved, on CPU threads or by PyTorch, and what the weights found prove."""
+"""Solve a stack of problems, on CPU threads or with PyTorch, and compute the bounds that the weights prove."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from isopursuit.rank import EPS
 from isopursuit.results import relative_gaps
 
 BLOCK = 256  # problems that a thread takes at a time (guess)
-ENTRIES = 200_000  # of all problems of a block together, so that a block takes well below a second (guess)
-# the least eigenvalue of M, relative to the largest, above which rounding of M⁻¹ does not show in a certificate (guess)
+ENTRIES = 200_000  # entries of all problems of a block, so that a block takes well below a second (guess)
+# least eigenvalue of M, relative to the largest, for which rounding of M⁻¹ does not affect a certificate (guess)
 REGULAR = 1e-9
-ROUNDING = 2 * EPS  # of a product of two numbers, relative (derived)
+ROUNDING = 2 * EPS  # relative rounding error of a product of two numbers (derived)
 
 
 class Engine(Protocol):
-    """A solver of blocks of problems: how many problems at a time, on how many threads, and where."""
+    """A solver of blocks of `size` problems on `workers` threads."""
 
     size: int
     workers: int
 
     def take(self, part: Any) -> Any:
-        """The block in float64, where this engine computes."""
+        """The block in float64, on the device of this engine."""
         ...
 
     def solve(self, columns: Any, goal: float, stopped: bool) -> Any:
@@ -39,11 +39,11 @@ class Engine(Protocol):
         ...
 
     def judge(self, columns: Any, weights: Any) -> Judged:
-        """What these weights prove."""
+        """The bounds that these weights prove."""
         ...
 
     def bring(self, found: Any) -> Any:
-        """An answer as an array of the caller's kind."""
+        """An answer as an array of the caller's type."""
         ...
 
 
@@ -78,7 +78,7 @@ class ThreadEngine:
 
 
 class TorchEngine:
-    """The interior point of stacked.py, on a device of PyTorch's; its own threads do the work."""
+    """The interior-point method of stacked.py on a PyTorch device, with PyTorch's threads."""
 
     def __init__(self, X: Any, device: str | None) -> None:
         torch = optional("torch", "torch", f"device={device!r}")
@@ -92,7 +92,7 @@ class TorchEngine:
             reason = str(error).partition("\n")[0]
             raise ParameterError(f"PyTorch cannot use device={device!r}: {reason} Try 'cpu'.") from None
         if self.device.type not in stacked.UNROLLED:
-            raise ParameterError(f"device={str(self.device)!r} is not one to solve on. Use 'cpu' or 'cuda'.")
+            raise ParameterError(f"device={str(self.device)!r} is not supported. Use 'cpu' or 'cuda'.")
         self.size = stacked.capacity(X.shape[1], X.shape[2], self.device)
         self.workers = 1
         self.from_array = isinstance(X, np.ndarray)
@@ -100,7 +100,7 @@ class TorchEngine:
     def take(self, part: Any) -> Any:
         """See `Engine`."""
         if self.from_array:
-            part = np.require(part, requirements="W")  # PyTorch warns of memory it must not write to
+            part = np.require(part, requirements="W")  # PyTorch warns about read-only memory
         return self.torch.as_tensor(part, dtype=self.torch.float64, device=self.device)
 
     def solve(self, columns: Any, goal: float, stopped: bool) -> Any:
@@ -131,7 +131,7 @@ class Judged:
     regular: Any
 
     def replaced(self, other: Judged, tol: float) -> Judged:
-        """The other's answer for each problem that it solves."""
+        """The answer of `other` for each problem that it solves."""
         xp = namespace(self.weights)
         better = other.regular & (relative_gaps(other.primal, other.dual) <= tol)
         pairs = [(getattr(other, one.name), getattr(self, one.name)) for one in fields(Judged)]
@@ -139,16 +139,16 @@ class Judged:
 
 
 def _side_by_side(columns: Array) -> Array:
-    """Columns (m, D, P) as the kernels need them, (m, P, D)."""
+    """Columns (m, D, P) in the layout of the kernels, (m, P, D)."""
     return np.ascontiguousarray(columns.transpose(0, 2, 1))
 
 
 def judge(columns: Any, weights: Any) -> Judged:
-    """Both bounds of every problem from its weights alone (pursuit/design.py has the formulas)."""
+    """Both bounds of every problem, computed from its weights (pursuit/design.py has the formulas)."""
     xp = namespace(columns)
     D = columns.shape[1]
     eye = xp.eye(D) if xp is np else xp.eye(D, dtype=columns.dtype, device=columns.device)
-    weights = xp.where((weights.sum(1) < LARGEST)[:, None], weights, 0.0)  # lengths near underflow leave them infinite
+    weights = xp.where((weights.sum(1) < LARGEST)[:, None], weights, 0.0)  # lengths near underflow make them infinite
     spread = xp.linalg.eigvalsh(columns @ columns.mT)
     M = (columns * weights[:, None]) @ columns.mT
     sizes = xp.linalg.eigvalsh(M)
@@ -160,7 +160,7 @@ def judge(columns: Any, weights: Any) -> Judged:
     off = (columns * weights[:, None]) @ v.mT - eye
     missed = xp.sqrt((off * off).sum((1, 2)))
     regular &= missed <= REFINED_RESIDUAL
-    # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
+    # rounding error of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and the cost of removing the residual
     lengths = xp.sqrt((columns * columns).sum(1))
     error = ROUNDING * D * xp.amax(lengths, 1) * xp.sqrt((inverse * inverse).sum((1, 2)))
     largest = xp.where(regular, xp.sqrt(xp.amax(q, 1)) + error, 1.0)

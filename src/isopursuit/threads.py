@@ -1,14 +1,14 @@
-"""One BLAS thread while this library computes: its matrices are small, and it runs threads of its own.
+"""Limit BLAS to one thread while this library computes: its matrices are small, and it starts its own threads.
 
-A BLAS that splits a product of a few thousand numbers over all processors makes them wait for each other. On an idle
-machine that costs CPU time; beside a busy process, which holds a processor that the others wait for, it can cost a
-thousand times the time of the product.
+If a BLAS splits a product of a few thousand numbers over all processors, the threads mostly wait for each other. On an
+idle machine that wastes CPU time. If another process keeps a processor busy, the product can take a thousand times
+longer.
 
-NumPy and SciPy may each have a BLAS of their own, and both are limited. OpenBLAS has one number of threads for the
-process: while a function of this library runs, products that other threads of the process start take one thread too.
-They give the same results. The number is restored when the last call that is under way returns or raises, unless
-someone else has changed it in the meantime; then theirs stays. MKL, and OpenBLAS built on OpenMP, have a number for
-each thread, and only threads that compute for this library are limited. Apple's Accelerate cannot be limited.
+NumPy and SciPy may each load a separate BLAS, and both are limited. OpenBLAS has one number of threads for the whole
+process: while a function of this library runs, products in other threads of the process use one thread too, with the
+same results. The number is restored when the last running call returns or raises, unless other code has changed it in
+the meantime. MKL, and OpenBLAS built on OpenMP, have a number for each thread, so only threads that compute for this
+library are limited. Apple's Accelerate cannot be limited.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ R = TypeVar("R")
 
 
 class Library:
-    """A BLAS that is loaded: its number of threads.
+    """Gets and sets the number of threads of a loaded BLAS.
 
-    For OpenBLAS these are its own functions. threadpoolctl's take ten times as long, and let one thread at a time set
-    a number for the process, and ignore the others; calls here are counted, so that any thread may be the first or the
-    last.
+    For OpenBLAS this calls the functions of the library directly: those of threadpoolctl take ten times as long.
     """
 
     def __init__(self, found: Any) -> None:
@@ -47,7 +45,7 @@ Numbers = list[tuple[Library, int]]
 
 
 def _limited(libraries: list[Library]) -> Numbers:
-    """Limit these to one thread; returns which had more."""
+    """Limit these libraries to one thread; returns those that had more, with their numbers."""
     more = [(one, count) for one in libraries if (count := one.get()) is not None and count > 1]
     for one, _ in more:
         one.set(1)
@@ -61,7 +59,7 @@ def _restore(before: Numbers) -> None:
 
 
 class _Limit:
-    """How many calls are under way, and the numbers of threads to restore after the last."""
+    """Counts running calls, and restores the numbers of threads after the last."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -71,7 +69,7 @@ class _Limit:
         self.before: Numbers = []
 
     def enter(self) -> Numbers:
-        """Limit on the first call; returns what the calling thread alone has to restore."""
+        """Limit on the first call; returns the numbers that the calling thread has to restore."""
         with self.lock:
             if self.shared is None:
                 self.shared = self._find()
@@ -89,8 +87,8 @@ class _Limit:
                 _restore(self.before)
 
     def _find(self) -> list[Library]:
-        """The libraries with a number for the whole process. It takes milliseconds, and is done once: NumPy and SciPy
-        load theirs when they are imported, which they are by now.
+        """The libraries with one number for the whole process. This takes milliseconds and is done once, because NumPy
+        and SciPy have loaded their libraries by now.
         """
         from threadpoolctl import ThreadpoolController
 
@@ -104,9 +102,9 @@ _limit = _Limit()
 
 
 def _new_lock() -> None:
-    """For a child process: the lock may have been taken by a thread that the child does not have.
+    """Make a new lock in a child process, since a thread that the child does not have may hold the old one.
 
-    Where such a thread was in a call, that call never returns in the child, which keeps one BLAS thread.
+    If such a thread was in a call, that call never returns in the child, which keeps one BLAS thread.
     """
     _limit.lock = Lock()
 
@@ -116,7 +114,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def on_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with BLAS limited to one thread while it runs; from several threads at once too."""
+    """Decorate a function to limit BLAS to one thread while it runs; it may run in several threads at once."""
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -136,7 +134,7 @@ def processors() -> int:
 
 
 def worker_count(workers: int | None) -> int:
-    """How many threads work: what the caller asked for, or one for each processor."""
+    """The number of threads: the caller's, or one for each processor."""
     if workers is None:
         return processors()
     if not isinstance(workers, int) or workers < 1:

@@ -1,4 +1,4 @@
-"""Pieces of HTML for notebooks and reports: escaped, and coloured so that they read on light and dark alike."""
+"""HTML for notebooks and reports: escaped, and legible on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from isopursuit._types import Array
 
-ROWS = 20  # rows of a notebook's table that are shown (a guess)
-NUMBERED = 13  # columns: the cells of a larger Gram matrix are colours without numbers (as many as fit a notebook)
-DRAWN = 40  # columns: a larger Gram matrix is left to `plots.plot_gram` (a guess)
+ROWS = 20  # most rows of a table in a notebook (guess)
+NUMBERED = 13  # most columns of a Gram matrix whose cells have numbers (as many as fit in a notebook)
+DRAWN = 40  # most columns of a Gram matrix in a notebook; `plots.plot_gram` draws larger ones (guess)
 CELL = "padding:2px 8px;text-align:left"
 
 
 def escape(value: object) -> str:
-    """Text that is safe anywhere in HTML, also inside a quoted attribute.
+    """Text that is safe everywhere in HTML, including quoted attributes.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def escape(value: object) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number for reading: true minus sign, ∞, no −0.
+    """A number as text, with a true minus sign, ∞, and no −0.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def signed(text: str) -> str:
-    """A number that is text already: true minus sign, ∞, a dash for what is not a number.
+    """Improve the text of a number: true minus sign, ∞, and a dash for NaN.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def signed(text: str) -> str:
 
 
 def percent(gap: float) -> str:
-    """A relative gap, as a reader would say it.
+    """A relative gap in percent.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def percent(gap: float) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], shown: int = ROWS) -> str:
-    """A small table with inline styles, as notebooks keep them; rows beyond `shown` are counted, not listed."""
+    """A small table with inline styles, which notebooks keep; further rows than `shown` are counted, not listed."""
     rows = list(rows)
     parts = [f'<th style="{CELL}">{escape(cell)}</th>' for cell in head]
     lines = [f"<thead><tr>{''.join(parts)}</tr></thead>"] if head else []
@@ -72,7 +72,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], shown: int = RO
 
 
 def shade(value: float, extent: float) -> str:
-    """A background for a signed number: orange above 0, blue below, translucent so that either theme's text reads.
+    """A background for a signed number: orange above 0, blue below, translucent to keep text legible in both themes.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def shade(value: float, extent: float) -> str:
 
 
 def gram_table(gram: Array, labels: Sequence[object]) -> str:
-    """A Gram matrix as a little coloured table; each cell's title says which pair it is, and its value."""
+    """A Gram matrix as a small coloured table; the title of each cell gives the pair and its value."""
     if len(gram) > DRAWN:
         return f"<p>The {len(gram)} × {len(gram)} Gram matrix is too large to show here.</p>"
     names = [escape(label) for label in labels]
@@ -105,7 +105,7 @@ def gram_table(gram: Array, labels: Sequence[object]) -> str:
 
 
 def fixed(value: float) -> str:
-    """Two decimals where they fit, true minus sign, no −0.00.
+    """A number with two decimals if they fit, a true minus sign, and no −0.00.
 
     Examples
     --------
@@ -117,6 +117,6 @@ def fixed(value: float) -> str:
 
 
 def result(title: str, verdict: str, *parts: str, notes: Sequence[str] = ()) -> str:
-    """One result: what it is, the verdict, its tables, its notes."""
+    """One result: title, verdict, tables and notes."""
     remarks = "".join(f"<p><em>note:</em> {escape(note)}</p>" for note in notes)
     return f"<div><p><strong>{escape(title)}</strong>: {escape(verdict)}</p>{''.join(parts)}{remarks}</div>"

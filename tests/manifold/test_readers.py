@@ -99,7 +99,7 @@ def test_a_universe_and_its_groups_are_read_and_left_at_their_frame(mda, peptide
     np.testing.assert_array_equal(as_trajectory(made, stride=7).positions, read.positions[::7])
     with pytest.raises(ParameterError, match="leaves 3 atoms; a torsion needs 4"):
         as_trajectory(made.atoms[:3])
-    with pytest.raises(ParameterError, match="has an atom twice"):
+    with pytest.raises(ParameterError, match="contains an atom twice"):
         as_trajectory(made.atoms[[0, 1, 2, 3, 3]])
     # numbers are those of the atoms that were given, serials those of the file
     assert as_trajectory(made.select_atoms("resname ALA"), atoms=[0, 2, 4, 8]).serials.tolist() == [6, 8, 10, 14]
@@ -183,7 +183,7 @@ def test_files_of_simulations_are_read_with_their_topology(mda, peptide, tmp_pat
     if kind == "pdb":
         np.testing.assert_array_equal(load_trajectory(path).positions, read.positions)
     else:
-        with pytest.raises(FileError, match=r"holds positions but not which atoms.*topology="):
+        with pytest.raises(FileError, match=r"contains positions but no atoms.*topology="):
             load_trajectory(path)
 
 
@@ -206,7 +206,7 @@ def test_files_that_do_not_fit_are_refused_in_plain_words(mda, peptide, tmp_path
     with pytest.raises(FileError, match="There is no file"):
         load_trajectory(tmp_path / "broken.dcd", tmp_path / "absent.pdb")
     np.savez(tmp_path / "p.npz", R=peptide.positions, z=[SYMBOLS.index(s) for s in peptide.symbols])
-    with pytest.raises(FileError, match="leave the topology"):
+    with pytest.raises(FileError, match="Leave out the topology"):
         load_trajectory(tmp_path / "p.npz", peptide.pdb)
     (tmp_path / "few.pdb").write_text("".join(peptide.pdb.read_text().splitlines(keepends=True)[:10]))
     path = tmp_path / "p.dcd"

@@ -128,7 +128,7 @@ def test_dictionaries_by_name():
     one_each = torsion_matrices(few, [0], neighbours=20, torsions="rotatable").torsions
     assert [tuple(row[1:3]) for row in one_each.tolist()] == [(0, 1), (0, 2)]
     assert len(torsion_matrices(few, [0], neighbours=20, torsions="all").labels) == 756
-    with pytest.raises(ParameterError, match="Use 'bonds', 'rotatable', 'all'"):
+    with pytest.raises(ParameterError, match="Use 'bonds', 'rotatable' or 'all'"):
         torsion_matrices(few, [0], torsions="some")
     water = Trajectory(ethanol.positions[:30, [2, 0, 8]], [8, 6, 1])
     with pytest.raises(ParameterError, match="no torsion of the kind 'bonds'"):

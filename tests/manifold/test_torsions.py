@@ -124,7 +124,10 @@ def test_torsions_along_a_triple_bond_are_left_out():
 
 def test_what_is_no_dictionary_is_refused():
     ethanol = load_ethanol()
-    with pytest.raises(ParameterError, match=r"torsions='bond' is not known\. Use 'bonds', 'rotatable', 'all'"):
+    with pytest.raises(
+        ParameterError,
+        match=r"torsions='bond' is not recognized\. Did you mean 'bonds'\? Use 'bonds', 'rotatable' or 'all'",
+    ):
         torsion_rows(ethanol, "bond")
     for rows in ([[0, 1, 2]], [0, 1, 2, 3], [[0.0, 1.0, 2.0, 3.0]], np.empty((0, 4), dtype=int)):
         with pytest.raises(ShapeError, match="torsions must be whole numbers"):

@@ -44,13 +44,13 @@ def test_wrong_files_are_refused_in_plain_words(tmp_path):
     with pytest.raises(FileError, match="There is no file"):
         load_trajectory(tmp_path / "absent.xyz")
     np.savez(tmp_path / "other.npz", X=WATER, y=[1])
-    with pytest.raises(FileError, match=r"holds X, y. A trajectory has the arrays R, z or coords"):
+    with pytest.raises(FileError, match=r"contains X, y. A trajectory has the arrays R, z or coords"):
         load_trajectory(tmp_path / "other.npz")
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(FileError, match="not a readable"):
         load_trajectory(tmp_path / "text.npz")
     (tmp_path / "text.xyz").write_text("hello\nworld\n")
-    with pytest.raises(FileError, match="no trajectory that ASE can read"):
+    with pytest.raises(FileError, match="not a trajectory that ASE can read"):
         load_trajectory(tmp_path / "text.xyz")
     (tmp_path / "empty.xyz").write_text("")
     with pytest.raises(FileError, match=r"empty\.xyz"):
@@ -114,7 +114,7 @@ def test_frames_are_taken_by_numbers_masks_and_slices():
         assert taken.names == named().names
         assert taken.bonds == named().bonds
         assert taken.serials.tolist() == list(range(9))
-    with pytest.raises(ParameterError, match="no frame is left"):
+    with pytest.raises(ParameterError, match="no frame is selected"):
         named().take(slice(5, None))
     with pytest.raises(ParameterError, match="from 0 to 4"):
         named().take([5])
@@ -144,7 +144,7 @@ def test_names_and_bonds_that_do_not_fit_are_refused(fields, error, match):
         ([0, 1, 2, 2], "names an atom twice"),
         ([0, 1, 2, 9], "from 0 to 8"),
         ([0.0, 1.0, 2.0, 3.0], "whole numbers"),
-        ("protein", r"atoms='protein' is not known here.*Selections in words"),
+        ("protein", r"atoms='protein' is not recognized.*take selections in words"),
     ],
 )
 def test_selections_that_make_no_molecule_are_refused(atoms, match):
@@ -158,9 +158,9 @@ def test_bonds_are_found_in_moving_molecules():
     assert find_bonds(named(bonds=[(1, 0)])) == ((0, 1),)  # the topology's
     assert find_bonds(named(bonds=[(1, 0)]), how="distances") == ETHANOL_BONDS
     assert find_bonds(named(bonds=[])) == ETHANOL_BONDS
-    with pytest.raises(ParameterError, match="came without bonds"):
+    with pytest.raises(ParameterError, match="has no bonds"):
         find_bonds(load_ethanol(), how="topology")
-    with pytest.raises(ParameterError, match="how='guess' is not known"):
+    with pytest.raises(ParameterError, match="how='guess' is not recognized"):
         find_bonds(load_ethanol(), how="guess")
 
 

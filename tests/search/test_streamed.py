@@ -265,7 +265,7 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
     source = ip.as_source(X)
     with pytest.raises(ParameterError, match="Brute force needs a matrix in memory"):
         ip.select(source, method="brute")
-    with pytest.raises(ParameterError, match="not known"):
+    with pytest.raises(ParameterError, match="not recognized"):
         ip.select(source, method="best")
     with pytest.raises(ParameterError, match="one start"):
         ip.greedy_search(source, starts=3)

@@ -261,7 +261,7 @@ def test_a_file_that_goes_away_in_the_middle_is_told_of(tmp_path):
     with pytest.raises(FileError, match="ends in the middle"):
         ip.isometry_pursuit(source)
     path.unlink()
-    with pytest.raises(FileError, match="cannot be read any more"):
+    with pytest.raises(FileError, match="can no longer be read"):
         ip.isometry_pursuit(source)
 
 

@@ -1,7 +1,7 @@
-"""The command line (extra `cli`): `isopursuit select FILE` and its neighbours.
+"""The command line (extra `cli`): `isopursuit select FILE` and the other commands.
 
-`app` declares the commands and their options, `commands` does the work, `inputs` reads what a command is given,
-`progress` shows how far it is, and `output` prints, saves and ends it.
+`app` declares the commands and their options, `commands` does the work, `inputs` reads the files, `progress` shows the
+progress, and `output` prints and saves answers.
 """
 
 import sys

@@ -1,16 +1,17 @@
-"""The commands and their options. A command imports what it needs when it runs, so that `--help` is quick."""
+"""The commands and their options. Each command imports its modules when it runs, to keep `--help` fast."""
 
 from __future__ import annotations
 
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from isopursuit._types import Method
 from isopursuit.cli.output import exit_status, say
+from isopursuit.errors import unknown_option
 from isopursuit_command import interrupts
 
 app = typer.Typer(
@@ -22,6 +23,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def one_of(kinds: Any) -> dict[str, Any]:
+    """Settings of an option (or argument) that takes one word of a `Literal` and suggests the nearest to any other."""
+    known = get_args(kinds)
+
+    def check(word: str) -> str:
+        if word not in known:
+            raise typer.BadParameter(str(unknown_option("", word, known)))
+        return word
+
+    return {"parser": check, "autocompletion": lambda: list(known)}
+
+
+Dictionary = Literal["bonds", "rotatable", "all"]
+Data = Literal["iris", "wine", "ethanol", "words", "all"]
+
 File = Annotated[
     Path,
     typer.Argument(
@@ -30,35 +47,53 @@ File = Annotated[
     ),
 ]
 Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, or columns.")]
-Size = Annotated[int | None, typer.Option("-k", "--size", help="How many to pick; if not given, one a dimension.")]
-Exponent = Annotated[float, typer.Option("-c", "--exponent", help="The loss's exponent c; larger is stricter.")]
+Size = Annotated[
+    int | None, typer.Option("-k", "--size", help="How many to pick. Default for rows: as many as there are columns.")
+]
+Exponent = Annotated[float, typer.Option("-c", "--exponent", help="Exponent c of the loss; a larger one is stricter.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
-DropColumns = Annotated[str, typer.Option("--drop-columns", help="Columns to leave out, separated by commas.")]
+DropColumns = Annotated[str, typer.Option("--drop-columns", help="Columns to ignore, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
-Standardize = Annotated[bool, typer.Option("--standardize", help="Mean 0 and variance 1 for every column.")]
+Standardize = Annotated[bool, typer.Option("--standardize", help="Scale every column to mean 0 and variance 1.")]
 UnitText = Annotated[
     str | None,
     typer.Option(
         "--unit",
-        metavar="[median|each|none|NUMBER]",
-        help="The length that counts as 1; 'none': as in the file. If not given, 'median' for rows, and for columns "
-        "'each', which also centres them.",
+        metavar="LENGTH",
+        help="The length that counts as 1: a number, median, each (scale every candidate to length 1) or none (keep "
+        "the lengths of the file). Default: median for rows; for columns each, which also centres them.",
         show_default=False,
     ),
 ]
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing cells.")]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Ignore rows with missing cells.")]
 Header = Annotated[
     bool | None,
-    typer.Option("--header/--no-header", help="Whether a text file's first line has names; if not given, found out."),
+    typer.Option("--header/--no-header", help="Whether the first line of a text file has names. Default: detect it."),
 ]
 Included = Annotated[
     list[str] | None,
-    typer.Option(help="A label, or the number of a row without one, that must be picked (repeatable)."),
+    typer.Option(help="Label of a candidate that must be picked, or the number of an unnamed row (repeatable)."),
 ]
-Excluded = Annotated[list[str] | None, typer.Option(help="The same, that must not be picked.")]
-TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds the search may take.")]
-Scheduler = Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler; its workers read the files.")]
-State = Annotated[Path | None, typer.Option("--state", help="Keep the weights of a streamed run here, to continue.")]
+Excluded = Annotated[
+    list[str] | None, typer.Option(help="Label or number of a candidate that must not be picked (repeatable).")
+]
+MethodName = Annotated[
+    Method,
+    typer.Option(
+        metavar="NAME",
+        help="auto, two-stage, exact, exchange, greedy or brute. auto looks for a proof over all columns for up to ten "
+        "seconds, then among the columns that isometry pursuit keeps, and otherwise returns the best subset of an "
+        "exchange search with a bound.",
+        **one_of(Method),
+    ),
+]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", help="Seconds for the search; then the best subset so far is the answer.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
+]
+State = Annotated[Path | None, typer.Option("--state", help="File for the weights of a streamed run, to resume it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the answer to this .json file.")]
 
@@ -81,7 +116,7 @@ def select(
     samples: Samples = True,
     k: Size = None,
     c: Exponent = 1.0,
-    method: Annotated[Method, typer.Option(help="How to search; 'auto' chooses by size.")] = "auto",
+    method: MethodName = "auto",
     columns: Columns = None,
     drop_columns: DropColumns = "",
     label: LabelColumn = None,
@@ -92,15 +127,17 @@ def select(
     must_include: Included = None,
     must_exclude: Excluded = None,
     time_limit: TimeLimit = 60.0,
-    gap: Annotated[float, typer.Option(help="Stop within this relative distance of the best.")] = 0.0,
+    gap: Annotated[
+        float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
+    ] = 0.0,
     as_json: AsJson = False,
     output: Output = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     noun: Annotated[str | None, typer.Option(help="What the report calls a candidate, such as 'patient'.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .svg, .pdf).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Save a plot (.png, .svg, .pdf).")] = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Pick rows (or columns) and say how good they are, how sure that is, and why."""
+    """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
@@ -130,7 +167,7 @@ def pursue(
     scheduler: Scheduler = None,
     state: State = None,
 ) -> None:
-    """Solve the convex program alone: what it keeps, with the certificate."""
+    """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
@@ -145,11 +182,11 @@ def pursue(
 def audit(
     file: File,
     columns: Annotated[
-        str, typer.Option("--columns", help="What to judge, separated by commas: labels, or numbers from 0.")
+        str, typer.Option("--columns", help="Candidates to judge, separated by commas: labels, or numbers from 0.")
     ],
     samples: Annotated[
         bool | None,
-        typer.Option("--samples/--features", help="Judge rows, or columns; if not given, what the names are."),
+        typer.Option("--samples/--features", help="Judge rows, or columns. Default: whichever the names match."),
     ] = None,
     c: Exponent = 1.0,
     use: Annotated[str | None, typer.Option("--use", help="Columns of the table to use, separated by commas.")] = None,
@@ -167,7 +204,7 @@ def audit(
     scheduler: Scheduler = None,
     drop_columns: DropColumns = "",
 ) -> None:
-    """Judge given rows (or columns): loss, a proved bound, the best swap, the best subset found."""
+    """Judge rows (or columns) that you name: their loss, a proved bound, the best swap and the best subset found."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
@@ -205,7 +242,7 @@ def compare(
     time_limit: TimeLimit = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Our methods beside others: loss, largest and mean |cosine|, time, proof."""
+    """Compare our methods with others: loss, largest and mean |cosine|, time, proof."""
     with exit_status():
         from isopursuit.cli import commands
         from isopursuit.cli.inputs import Input
@@ -223,55 +260,62 @@ def coordinates(
         typer.Argument(help="A trajectory: .xyz, .extxyz, .npz, .pdb, .dcd, .xtc.", show_default=False),
     ],
     dimension: Annotated[
-        int | None, typer.Option("-D", "--dimension", help="How many torsions to pick; if not given, estimated.")
+        int | None, typer.Option("-D", "--dimension", help="How many torsions to pick. Default: estimate it.")
     ] = None,
     topology: Annotated[
-        Path | None, typer.Option(help="The file with the atoms, where the trajectory has positions only.")
+        Path | None, typer.Option(help="File that lists the atoms, if the trajectory has positions only.")
     ] = None,
     atoms: Annotated[
         str,
         typer.Option(
             "--select",
-            metavar="[heavy|all|NUMBERS|WORDS]",
-            help="Atoms: numbers from 0 such as 0,4:9, or words of MDAnalysis such as 'protein'.",
+            metavar="ATOMS",
+            help="heavy, all, numbers from 0 such as 0,4:9, or an MDAnalysis selection such as 'protein'.",
         ),
     ] = "heavy",
     dictionary: Annotated[
-        Literal["bonds", "rotatable", "all"],
-        typer.Option(help="Torsions along three bonds, one for each rotatable bond, or of every four atoms."),
+        Dictionary,
+        typer.Option(
+            metavar="NAME",
+            help="Candidate torsions: bonds (along three bonds), rotatable (one for each rotatable bond) or all (of "
+            "every four atoms).",
+            **one_of(Dictionary),
+        ),
     ] = "bonds",
     frames: Annotated[
-        str, typer.Option(metavar="[COUNT|NUMBERS]", help="How many frames to draw, or which, such as 0:5000:50.")
+        str, typer.Option(metavar="FRAMES", help="How many frames to draw, or which ones, such as 0:5000:50.")
     ] = "100",
     neighbours: Annotated[
-        int | None, typer.Option(help="How many frames make a tangent space; if not given, by their number.")
+        int | None, typer.Option(help="How many frames make a tangent space. Default: depends on their number.")
     ] = None,
     aggregate: Annotated[
         str | None,
         typer.Option(
-            metavar="[sum|geometric|trimmed|SHARE]",
-            help="How losses at many frames become one number.",
+            metavar="NAME",
+            help="How losses at many frames become one number: sum, geometric, trimmed (the default), or the share of "
+            "the frames that a trimmed mean keeps.",
             show_default=False,
         ),
     ] = None,
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Leave out frames whose tangent space is not determined.")
+        bool, typer.Option("--leave-out", help="Ignore frames whose tangent space is not determined.")
     ] = False,
     unit: Annotated[
         str | None,
         typer.Option(
-            metavar="[median|each|none|NUMBER]",
-            help="The length of a gradient that counts as 1; if not given, each torsion has a unit of its own.",
+            metavar="LENGTH",
+            help="The length of a gradient that counts as 1: a number, median, each or none. Default: a separate unit "
+            "for each torsion.",
             show_default=False,
         ),
     ] = None,
     c: Exponent = 1.0,
-    method: Annotated[Method, typer.Option(help="How to search; 'auto' chooses by size.")] = "auto",
-    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for everything.")] = 60.0,
-    seed: Annotated[int, typer.Option(help="For the draw of frames.", min=0)] = 0,
-    plumed: Annotated[Path | None, typer.Option(help="Write an input file of PLUMED with the torsions.")] = None,
+    method: MethodName = "auto",
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for the whole command.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the random draw of frames.", min=0)] = 0,
+    plumed: Annotated[Path | None, typer.Option(help="Write a PLUMED input file with the torsions.")] = None,
     table: Annotated[
-        Path | None, typer.Option(help="Write the torsions along all frames (.csv, .parquet), in radians.")
+        Path | None, typer.Option(help="Write the torsions at all frames (.csv, .parquet), in radians.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     as_json: AsJson = False,
@@ -293,7 +337,7 @@ def datasets(
     name: Annotated[str | None, typer.Argument(help="The data set to write.", show_default=False)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .csv file to write it to.")] = None,
 ) -> None:
-    """List the data sets that travel with the package, or write one as a CSV file."""
+    """List the data sets that come with the package, or write one as a CSV file."""
     with exit_status():
         from isopursuit.cli import commands
 
@@ -305,18 +349,24 @@ def datasets(
 
 @app.command()
 def reproduce(
-    name: Annotated[Literal["iris", "wine", "ethanol", "words", "all"], typer.Argument(help="Which data.")] = "all",
-    replicates: Annotated[int | None, typer.Option(help="How many; the paper's number if not given.", min=1)] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; one a processor if not given.", min=1)] = None,
-    out: Annotated[Path, typer.Option(help="The folder for the store, the account and its figures.")] = Path(),
-    data: Annotated[Path | None, typer.Option(help="Ethanol's trajectory: MD17's or rMD17's .npz, or .xyz.")] = None,
-    report: Annotated[bool, typer.Option("--report", help="Run nothing: write the account of what is stored.")] = False,
+    name: Annotated[
+        Data, typer.Argument(help="Which data: iris, wine, ethanol, words or all.", **one_of(Data))
+    ] = "all",
+    replicates: Annotated[
+        int | None, typer.Option(help="How many replicates. Default: as in the paper.", min=1)
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="How many processes. Default: one per processor.", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results, the account and its figures.")] = Path(),
+    data: Annotated[Path | None, typer.Option(help="Ethanol's trajectory: .npz of MD17 or rMD17, or .xyz.")] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Run no experiments; write the account of the stored results.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", hidden=True, min=1)] = None,
 ) -> None:
-    """Rerun the paper's experiments beside the proved optimum.
+    """Repeat the paper's experiments and compare them with the proved optimum.
 
-    Each result is saved in OUT/reproduction.sqlite as it comes: a run that was stopped goes on where it was. The
-    account is OUT/reproduction.md.
+    Each result is saved in OUT/reproduction.sqlite as soon as it is known, so a run that was stopped resumes where it
+    ended. The account is written to OUT/reproduction.md.
     """
     with exit_status():
         from isopursuit.cli.reproduce import reproduce as run
@@ -327,7 +377,7 @@ def reproduce(
 
 
 def main() -> None:
-    """Run a command. What a redirected output's encoding lacks (≤ on Windows) is replaced, not fatal."""
+    """Run a command. Characters that the output's encoding lacks (≤ on Windows) are replaced."""
     interrupts.start()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -1,4 +1,4 @@
-"""What the commands do: read, compute with the library, give the answer."""
+"""The work of the commands: read the file, call the library, print and save the answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.clock import as_time_limit
 from isopursuit.compare import HEADS, OURS, of_selection, other_methods
 from isopursuit.datasets import DATASETS
-from isopursuit.errors import ParameterError, printable
+from isopursuit.errors import ParameterError, did_you_mean, printable
 from isopursuit.loss.lengths import table_notes
 from isopursuit.matrix import as_points, in_unit
 from isopursuit.outputs import check_writable
@@ -32,7 +32,7 @@ DRAWS = 100  # random subsets of a comparison
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search, as the options of the same names say."""
+    """How to search; the fields are the options of the same names."""
 
     c: float
     method: Method
@@ -44,7 +44,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where the answer goes: to the terminal, as a table or as JSON, and to files."""
+    """Where the answer goes: to the terminal (as a table or as JSON) and to files."""
 
     as_json: bool = False
     output: Path | None = None
@@ -57,8 +57,8 @@ class Outputs:
 
 
 def select(table: Input, search: SearchOptions, outputs: Outputs) -> None:
-    """Pick rows or columns of a table in memory, or rows of files that are streamed."""
-    as_time_limit(search.time_limit)  # refused before any file is read
+    """Pick rows or columns of a table in memory, or rows of streamed files."""
+    as_time_limit(search.time_limit)  # check it before any file is read
     check_outputs(table.file, output=outputs.output, report=outputs.report, plot=outputs.plot)
     streamed = table.is_streamed() or (table.is_large() and outputs.report is None)
     (_select_streamed if streamed else _select_in_memory)(table, search, outputs)
@@ -130,13 +130,13 @@ def _give_selection(
 
 
 def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
-    """The table of picked columns, the verdict, improving swaps and close losers."""
+    """Print the picked columns, the verdict, improving swaps and close losers."""
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     title = f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}"
     show_table(["picked", "length", "price", "best replacement"], rows, title)
     say(f"unit: {answer['unit']}")
     if picked.pursuit is not None:
-        say(f"the convex stage's own objective: {picked.pursuit.certificate}")
+        say(f"objective of the convex stage: {picked.pursuit.certificate}")
     for line in picked.swap_lines:
         say(line)
     show_notes(answer["notes"])
@@ -194,7 +194,7 @@ def _report(
 
 
 def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None:
-    """Solve the convex program alone, over a table in memory or over files that are streamed."""
+    """Solve only the convex program, for a table in memory or for streamed files."""
     check_outputs(table.file, output=outputs.output, state=state)
     if table.is_streamed() or state is not None:
         with replace(table, k=None).stream() as source, interrupts.polled(), PursuitWatch() as watch:
@@ -213,7 +213,7 @@ def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None
 
 
 def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any]) -> None:
-    """The columns with weight and the certificate."""
+    """Print the columns with positive weight, and the certificate."""
     kind = "row" if answer["picks"] == "samples" else "column"
     rows = [[str(row["label"]), f"{row['weight']:.4f}"] for row in answer["columns"]]
     show_table([kind, "weight"], rows, f"{len(rows)} of {len(found.weights)} {kind}s; {found.certificate}")
@@ -227,12 +227,12 @@ def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any]) -> None:
 
 
 def audit(table: Input, columns: str, search: SearchOptions, outputs: Outputs, *, guess: bool = False) -> None:
-    """Judge rows or columns of a table in memory, or rows of files that are streamed; `guess` which of the two."""
-    as_time_limit(search.time_limit)  # refused before any file is read
+    """Judge rows or columns of a table in memory, or rows of streamed files; `guess`: infer from the names which."""
+    as_time_limit(search.time_limit)  # check it before any file is read
     check_outputs(table.file, output=outputs.output, report=outputs.report)
     names = [name for line in csv.reader([columns], skipinitialspace=True) for name in line if name]
     if not names:
-        raise ParameterError("--columns names nothing. Name what to judge, separated by commas.")
+        raise ParameterError("--columns is empty. Name the candidates to judge, separated by commas.")
     (_audit_streamed if table.is_streamed() else partial(_audit_in_memory, guess=guess))(table, names, search, outputs)
 
 
@@ -271,13 +271,18 @@ def _audit_in_memory(
 
 
 def _named_candidates(table: Input, names: list[str], guess: bool) -> Candidates:
-    """The table's columns, if they are asked for or a name is that of a column; else its rows."""
-    if not table.samples or (guess and not all(name.isdecimal() for name in names)):
-        columns = replace(table, samples=False, k=1).read()
-        if not table.samples or set(names) & set(map(str, columns.matrix.labels or ())):
-            return replace(columns, input=replace(columns.input, k=len(names)))
-    rows = table.read()
-    return replace(rows, input=replace(rows.input, k=len(names)))
+    """The table's columns, if the caller asks for them or names one; else its rows.
+
+    A misspelled column counts as a column, unless another name is that of a row.
+    """
+    if table.samples and (not guess or all(name.isdecimal() for name in names)):
+        found = table.read()
+    else:
+        found = replace(table, samples=False, k=1).read()
+        if table.samples and not found.names.intersection(names):
+            rows, misspelled = table.read(), any(did_you_mean(name, found.names) for name in names)
+            found = found if misspelled and not rows.names.intersection(names) else rows
+    return replace(found, input=replace(found.input, k=len(names)))
 
 
 def _give_audit(
@@ -292,7 +297,7 @@ def _give_audit(
 
 
 def _show_audit(found: ip.Audit, unit: str, notes: list[str]) -> None:
-    """The table of given columns, the verdict, the best swap and the best subset found."""
+    """Print the given columns, the verdict, the best swap and the best subset found."""
     given = found.given.choices
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in given]
     title = f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}"
@@ -309,8 +314,8 @@ def _show_audit(found: ip.Audit, unit: str, notes: list[str]) -> None:
 
 
 def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
-    """Our methods but brute force, and others, on the same table, one after the other."""
-    as_time_limit(time_limit)  # refused before any file is read
+    """Run our methods (except brute force) and others on the same table, one after the other."""
+    as_time_limit(time_limit)  # check it before any file is read
     candidates = table.read()
     given = in_unit([replace(candidates.matrix, notes=())], table.unit)[0]
     rows: list[ip.Compared] = []
@@ -341,13 +346,13 @@ def _show_comparison(found: ip.Comparison, unit: str, notes: list[str]) -> None:
 
 
 def _listed(rows: list[ip.Compared]) -> str:
-    """What is known of the methods that have ended."""
+    """The answers of the methods that have finished."""
     done = [f"{one.method}: loss {loss_text(one)}, {one.proof}: {', '.join(map(str, one.labels))}" for one in rows]
     return printable("; ".join(done))
 
 
 def _known(rows: list[ip.Compared], method: str, watch: SearchWatch) -> str:
-    """What an interrupted comparison knows."""
+    """The answers known when a comparison is interrupted."""
     return printable("; ".join([*([_listed(rows)] if rows else []), f"{method}: {watch.known()}"]))
 
 
@@ -355,7 +360,7 @@ def _known(rows: list[ip.Compared], method: str, watch: SearchWatch) -> str:
 
 
 def list_datasets() -> None:
-    """Name the data sets that travel with the package."""
+    """List the data sets that come with the package."""
     for load in DATASETS.values():
         data = load()
         say(f"{data.name}: {len(data.values)} samples, {len(data.features)} features")
@@ -365,6 +370,7 @@ def list_datasets() -> None:
 def write_dataset(name: str, target: Path) -> None:
     """Write a data set as a CSV file."""
     if name not in DATASETS:
-        raise ParameterError(f"There is no data set {name!r}. Use one of {', '.join(DATASETS)}.")
+        hint = did_you_mean(name, DATASETS) or f"Use {' or '.join(map(repr, DATASETS))}."
+        raise ParameterError(f"There is no data set {name!r}. {hint}")
     check_writable(target, "--output")
     save({target: DATASETS[name]().as_csv})

@@ -1,4 +1,4 @@
-"""`isopursuit coordinates`: from a trajectory file to torsions that are coordinates, with files for what comes next."""
+"""`isopursuit coordinates`: find torsions that are coordinates of a trajectory, and write files for further work."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from isopursuit._types import AggregateOption, Method, Unit
+from isopursuit._types import AggregateName, AggregateOption, Method, Unit
 from isopursuit.cli.inputs import as_unit_option
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
 from isopursuit.cli.progress import StageWatch
 from isopursuit.cli.words import of_coordinates
 from isopursuit.clock import as_time_limit
-from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError
+from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
 from isopursuit.manifold.coordinates import find_coordinates
 from isopursuit.manifold.coordinates_options import AGGREGATE
 from isopursuit.manifold.coordinates_result import Coordinates
@@ -26,7 +26,7 @@ from isopursuit.manifold.tables import as_table_path
 
 @dataclass(frozen=True)
 class Wanted:
-    """The trajectory and what to make of it, as the options of the same names say."""
+    """The trajectory and the options of the same names."""
 
     file: Path
     topology: Path | None
@@ -46,7 +46,7 @@ class Wanted:
 
     @property
     def aggregate(self) -> AggregateOption:
-        """How losses become one number: a name, or a share of the frames."""
+        """How losses are combined: a name, or a share of the frames."""
         text = self.aggregate_text
         if text is None:
             return AGGREGATE
@@ -57,22 +57,20 @@ class Wanted:
         except ValueError:
             share = 0.0
         if not 0 < share <= 1:
-            raise ParameterError(
-                f"--aggregate {text} is not known. Use sum, geometric, trimmed, or the share of the frames that a "
-                "trimmed mean keeps, such as 0.8."
-            )
+            kept = "the share of the frames that a trimmed mean keeps, such as 0.8"
+            raise unknown_option("--aggregate", text, get_args(AggregateName), kept)
         return share
 
     @property
     def atoms(self) -> Any:
-        """Which atoms: numbers, or words such as heavy, all or a selection of MDAnalysis."""
+        """Which atoms: numbers, or words such as heavy, all or an MDAnalysis selection."""
         if any(character not in "0123456789,: " for character in self.select):
             return self.select
         return numbers(self.select, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
 
     @property
     def chosen_frames(self) -> Any:
-        """How many frames, or which."""
+        """How many frames, or which ones."""
         text = self.frames.strip()
         if text.isdecimal():
             return int(text)
@@ -81,7 +79,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search, as the options of the same names say."""
+    """How to search; the fields are the options of the same names."""
 
     c: float
     method: Method
@@ -91,7 +89,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where the answer goes: to the terminal, as text or as JSON, and to files."""
+    """Where the answer goes: to the terminal (as text or as JSON) and to files."""
 
     as_json: bool = False
     output: Path | None = None
@@ -101,7 +99,7 @@ class Outputs:
 
 
 def numbers(text: str, option: str, expected: str) -> list[int]:
-    """Numbers separated by commas; first:end and first:end:step as in Python.
+    """Numbers separated by commas; first:end and first:end:step are ranges as in Python.
 
     Examples
     --------
@@ -122,7 +120,7 @@ def numbers(text: str, option: str, expected: str) -> list[int]:
 
 def coordinates(wanted: Wanted, search: SearchOptions, outputs: Outputs) -> None:
     """Read the trajectory, find coordinates, print them and write the files."""
-    as_time_limit(search.time_limit)  # refused before any file is read
+    as_time_limit(search.time_limit)  # check it before any file is read
     unit, aggregate, atoms, frames = wanted.unit, wanted.aggregate, wanted.atoms, wanted.chosen_frames
     if outputs.table is not None:
         as_table_path(outputs.table, "--table")
@@ -152,17 +150,17 @@ def coordinates(wanted: Wanted, search: SearchOptions, outputs: Outputs) -> None
 
 @contextmanager
 def _options_in_errors() -> Generator[None]:
-    """Errors of the library name the options of this command."""
+    """Replace keywords of the library by options of this command in error messages."""
     try:
         yield
-    except RangeError as error:  # of another type: there is no --standardize here
+    except RangeError as error:  # another type, since this command has no --standardize
         raise InputError(of_coordinates(str(error))) from None
     except IsoPursuitError as error:
         raise type(error)(of_coordinates(str(error))) from None
 
 
 def _files(found: Coordinates, answer: dict[str, Any], outputs: Outputs) -> dict[Path, Callable[[], str | bytes]]:
-    """What makes the content of each file that was asked for."""
+    """A function for the content of each requested file."""
     files: dict[Path, Callable[[], str | bytes]] = {}
     if outputs.output is not None:
         files[outputs.output] = partial(json_text, answer)
@@ -176,7 +174,7 @@ def _files(found: Coordinates, answer: dict[str, Any], outputs: Outputs) -> dict
 
 
 def _show(found: Coordinates, notes: list[str]) -> None:
-    """The picked torsions, then one line each about the loss, the worst frames, the dimension and the unit."""
+    """Print the picked torsions, then one line each about the loss, the worst frames, the dimension and the unit."""
     show_table(["picked", "best replacement (loss with it)"], found.rows, found.title)
     for line in found.summary:
         say(of_coordinates(line))

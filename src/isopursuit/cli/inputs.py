@@ -1,4 +1,4 @@
-"""What a command reads: a table in memory or files that are streamed, and the labels of what must be picked."""
+"""The input of a command: a table in memory or streamed files, and the labels of candidates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.errors import LabelError, ParameterError, RangeError, RankError, ShapeError, did_you_mean, optional
+from isopursuit.errors import (
+    LabelError,
+    ParameterError,
+    RangeError,
+    RankError,
+    ShapeError,
+    did_you_mean,
+    optional,
+    unknown_option,
+)
 from isopursuit.files import read_table
 from isopursuit.files.paths import is_there, one_line
 from isopursuit.matrix import with_fewer_rows
@@ -22,27 +31,24 @@ if TYPE_CHECKING:
     from isopursuit.matrix import Matrix
     from isopursuit.sources.columns import Columns
 
-LARGE_FILE = 2**26  # bytes of a .npy file from which on it is streamed (guess: reading it takes longer than a search)
+LARGE_FILE = 2**26  # bytes; larger .npy files are streamed (guess: reading them takes longer than a search)
 
 
 def as_unit_option(text: str) -> Unit:
-    """The length that counts as 1, as --unit gives it."""
+    """The unit that --unit describes."""
     if text in ("median", "each"):
         return text
     if text == "none":
         return None
     try:
         return as_unit(float(text))
-    except (ValueError, ParameterError):
-        raise ParameterError(
-            f"--unit {text} is not a positive length. Pass a number, median, each, or none for lengths as they are in "
-            "the file."
-        ) from None
+    except ValueError:
+        raise unknown_option("--unit", text, ("median", "each", "none"), "a positive length") from None
 
 
 @dataclass(frozen=True)
 class Input:
-    """The file and how to read it, as the options of the same names say."""
+    """The file and how to read it; the fields are the options of the same names."""
 
     file: Path
     samples: bool = True
@@ -58,21 +64,21 @@ class Input:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What every answer begins with: the file, and whether rows or columns are picked."""
+        """The first entries of every answer: the file, and whether rows or columns are picked."""
         return {"file": str(self.file), "picks": "samples" if self.samples else "features"}
 
     @property
     def unit(self) -> Unit:
-        """The length that counts as 1: if not given the median row, and for columns each one's own length."""
+        """The length that counts as 1. Default: the median length of rows; for columns, the length of each column."""
         return as_unit_option(self.unit_text or ("median" if self.samples else "each"))
 
     def is_streamed(self) -> bool:
-        """Whether files are streamed over: a pattern that is not the name of a file, or files for a cluster."""
+        """Whether files are streamed: the name is a pattern and not a file, or a cluster reads the files."""
         pattern = any(sign in str(self.file) for sign in "*?[")
         return self.scheduler is not None or (pattern and not is_there(self.file))
 
     def is_large(self) -> bool:
-        """Whether a file of rows is better streamed: a large .npy without options that need the table in memory."""
+        """Whether to stream a file of rows: a large .npy file, and no option that needs the table in memory."""
         plain = self.samples and not (self.columns or self.label or self.drop_missing or self.drop_columns)
         large = self.file.suffix.lower() == ".npy" and self.header is None
         return plain and large and self.file.is_file() and self.file.stat().st_size >= LARGE_FILE
@@ -80,7 +86,7 @@ class Input:
     def read(self) -> Candidates:
         """The file's rows or columns as candidates.
 
-        Columns are compared by correlation if each has length 1: they are centred then, as --standardize does.
+        With unit "each", columns are also centred, as with --standardize, so they are compared by correlation.
         """
         raw = read_table(
             self.file,
@@ -104,14 +110,14 @@ class Input:
         return Candidates(self, matrix, places, raw)
 
     def _check_size(self, n: int, P: int) -> None:
-        """Refuse, before any work, to pick more of n rows, or of P columns, than there are or can be independent."""
+        """Raise an error, before any work, if more are to be picked than there are or than can be independent."""
         if self.k is None and not self.samples:
-            raise ParameterError(f"Say with -k how many of the {P} columns to pick.")
+            raise ParameterError(f"Pass -k: how many of the {P} columns to pick.")
         turned = "" if self.is_streamed() else f" Did you mean {'--features' if self.samples else '--samples'}?"
         if self.k is None and n < P:
             raise ShapeError(
-                f"The table has {n} rows and {P} numeric columns, and without -k as many rows are picked as there are "
-                f"columns.{turned} Otherwise say with -k how many rows to pick."
+                f"The table has {n} rows and {P} numeric columns; without -k as many rows as columns are picked."
+                f"{turned} Otherwise pass -k: how many rows to pick."
             )
         if self.k is None or 1 <= self.k <= min(n, P):
             return
@@ -124,7 +130,7 @@ class Input:
     def stream(self, **also: object) -> Generator[Columns]:
         """The files' rows as a source of columns, read here or by the workers of a Dask cluster.
 
-        Options that need the whole table in memory are refused, and those of `also` that are given.
+        Options that need the whole table in memory raise an error, as do the options in `also`.
         """
         self._refuse_whole_table_options(also)
         columns = open_source(self.file, "rows")
@@ -155,22 +161,22 @@ class Input:
         for option, value in given.items():
             if value:
                 raise ParameterError(
-                    f"{option} is not available for files that are streamed. Name one file without --scheduler."
+                    f"{option} is not available for streamed files. Pass a single file without --scheduler."
                 )
 
 
 def row_numbers(given: Sequence[str], option: str) -> list[int]:
-    """Rows of streamed files have numbers, from 0, and no labels."""
+    """The numbers of rows of streamed files, which have no labels."""
     wrong = next((one for one in given if not one.isdecimal()), None)
     if wrong is not None:
-        raise ParameterError(f"{option} {wrong}: rows of files that are streamed are named by their numbers, from 0.")
+        raise ParameterError(f"{option} {wrong}: rows of streamed files have no labels. Pass their numbers, from 0.")
     return [int(one) for one in given]
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The rows or columns of a table in memory to pick from; `places` are their numbers in the file, from 0, and
-    `table` is the table before standardization.
+    """The rows or columns of a table in memory. `places` are their numbers in the file, from 0, and `table` is the
+    table before standardization.
     """
 
     input: Input
@@ -180,33 +186,38 @@ class Candidates:
 
     @property
     def kind(self) -> str:
-        """What a candidate is called in messages."""
+        """The word for a candidate in messages."""
         return "row" if self.input.samples else "column"
 
+    @property
+    def names(self) -> set[str]:
+        """The labels as text."""
+        return set(map(str, self.matrix.labels or ()))
+
     def labels(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[list[Label], list[Label]]:
-        """The labels of what must and must not be picked; a candidate without a name is named by its number."""
+        """The labels of candidates that must and must not be picked; unnamed candidates are given by number."""
         labels, kind = self.matrix.labels or (), self.kind
         included, excluded = self._numbers(include, "--must-include"), self._numbers(exclude, "--must-exclude")
         k = len(self.matrix.values) if self.input.k is None else self.input.k
         both = [str(labels[i]) for i in included if i in excluded]
         if both:
             raise ParameterError(
-                f"--must-include and --must-exclude both name {', '.join(both)}. Leave out one of the two."
+                f"--must-include and --must-exclude both name {', '.join(both)}. Remove one of the two."
             )
         if len(included) > k:
             raise ParameterError(f"--must-include names {len(included)} {kind}s, but only {k} are picked.")
         if len(labels) - len(excluded) < k:
             left = f"{len(labels) - len(excluded)} of {len(labels)} {kind}s"
-            raise ParameterError(f"--must-exclude leaves {left}, but {k} are to be picked. Pass a smaller -k.")
+            raise ParameterError(f"--must-exclude leaves {left}, but -k is {k}. Pass a smaller -k.")
         zero = next((str(labels[i]) for i in included if not self.matrix.nonzero[i]), None)
         if zero is not None:
             raise ParameterError(f"--must-include names a {kind} that is zero and cannot be picked: {zero}.")
         return [labels[i] for i in included], [labels[i] for i in excluded]
 
     def judged(self, names: Sequence[str]) -> list[Label]:
-        """The labels of what --columns names, by label or by its number in the file."""
+        """The labels of the candidates that --columns names, by label or by number in the file."""
         labels = self.matrix.labels or ()
-        known, places = set(map(str, labels)), {str(place): i for i, place in enumerate(self.places)}
+        known, places = self.names, {str(place): i for i, place in enumerate(self.places)}
         names = [name if name in known or name not in places else str(labels[places[name]]) for name in names]
         numbers = self._numbers(names, "--columns")
         if len(numbers) < len(names):
@@ -226,7 +237,7 @@ class Candidates:
 
     @contextmanager
     def rows_in_errors(self) -> Generator[None]:
-        """Where candidates are rows, say so in the library's errors, which speak of the columns of X."""
+        """If candidates are rows, say so in the library's errors, which refer to the columns of X."""
         try:
             yield
         except (ParameterError, RangeError, RankError, ShapeError) as error:
@@ -235,7 +246,7 @@ class Candidates:
             raise type(error)(f"{error} (Here the columns of X are the table's rows.)") from None
 
     def answer(self, result: dict[str, Any]) -> dict[str, Any]:
-        """A result with where it comes from, the file's notes before its own, and numbers as they are in the file."""
+        """A result with its origin, the file's notes before its own, and numbers as in the file."""
         notes = [on_command_line(note) for note in result["notes"]]
         if self.input.samples:
             notes = [of_rows(note) for note in notes]

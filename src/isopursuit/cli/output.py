@@ -1,4 +1,4 @@
-"""How every command prints, saves and ends."""
+"""Printing, saving and exit status, for all commands."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optio
 from isopursuit.outputs import check_writable, discard_drafts, write_whole
 from isopursuit_command import interrupts
 
-SLOW_FILES = (".html", ".htm", ".png", ".svg", ".pdf")  # which an interrupted command has no time for
+SLOW_FILES = (".html", ".htm", ".png", ".svg", ".pdf")  # an interrupted command has no time to write these
 
-Contents = Mapping[Path, Callable[[], str | bytes]]  # what makes the content of each file to write
+Contents = Mapping[Path, Callable[[], str | bytes]]  # a function for the content of each file
 
 
 @contextmanager
 def exit_status() -> Generator[None]:
-    """What is wrong with an input ends in one line on stderr and exit status 1; an interrupted command says what is
-    known and ends with the signal's status.
+    """Report an error in one line on stderr with exit status 1. An interrupted command prints what is known and exits
+    with the signal's status.
     """
     interrupts.last = [discard_drafts]
     try:
@@ -41,7 +41,7 @@ def exit_status() -> Generator[None]:
 
 def _message(error: IsoPursuitError | OSError) -> str:
     if isinstance(error, RangeError):
-        return f"{on_command_line(str(error))} On the command line also --standardize."
+        return f"{on_command_line(str(error))} On the command line, --standardize may also help."
     if isinstance(error, IsoPursuitError):
         return str(error)
     where = "" if error.filename is None else f"{error.filename}: "
@@ -52,18 +52,18 @@ def _message(error: IsoPursuitError | OSError) -> str:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """One line on the terminal; control characters, as names in a file may hold, are shown and not sent."""
+    """Print one line; control characters, as names in a file can contain, are escaped."""
     typer.echo(printable(text), err=err)
 
 
 def show_notes(notes: Sequence[str]) -> None:
-    """Remarks go to stderr, out of the way of pipes."""
+    """Print notes on stderr, so that stdout can be piped."""
     for note in notes:
         say(f"note: {note}", err=True)
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    """A rich table; labels are shown as they are, never as markup or as commands to the terminal."""
+    """Print a table; labels are never interpreted as markup or terminal commands."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -84,7 +84,7 @@ def json_text(answer: object) -> str:
 
 
 def give(answer: object, show: Callable[[], None], files: Contents, *, as_json: bool) -> None:
-    """Print the answer, then write the files: a file that cannot be written does not take the answer along."""
+    """Print the answer before writing files, so that it is not lost if a file cannot be written."""
     with interrupts.polled():
         if as_json:
             typer.echo(json_text(answer), nl=False)
@@ -97,13 +97,13 @@ def give(answer: object, show: Callable[[], None], files: Contents, *, as_json: 
 
 
 def check_outputs(source: Path | None, **outputs: Path | None) -> None:
-    """Refuse before any work what could not be written at the end; `outputs` are options by name."""
+    """Raise an error, before any work, if a file cannot be written; `outputs` maps options to files."""
     seen = [] if source is None else [source]
     for name, path in outputs.items():
         if path is None:
             continue
         if name == "output" and path.suffix.lower() != ".json":
-            raise ParameterError(f"--output writes JSON; name the file {path.with_suffix('.json')}.")
+            raise ParameterError(f"--output writes JSON. Name the file {path.with_suffix('.json')}.")
         if name == "report":
             optional("jinja2", "report", "--report")
         if name == "plot":
@@ -112,12 +112,12 @@ def check_outputs(source: Path | None, **outputs: Path | None) -> None:
                 raise ParameterError(f"--plot cannot draw {path}. Use a name that ends in .png, .svg or .pdf.")
         check_writable(path, f"--{name}")
         if any(path.resolve() == other.resolve() for other in seen):
-            raise ParameterError(f"--{name} {path} is named for something else already. Name another file.")
+            raise ParameterError(f"--{name} {path} is the file of another option or of the input. Name another file.")
         seen.append(path)
 
 
 def save(files: Contents, done: str = "", *, quiet: bool = False) -> None:
-    """Write the files that were asked for, after what is `done`; no pictures if the command was interrupted."""
+    """Write the requested files; `done` says what is finished. An interrupted command writes no pictures."""
     left = list(files)
 
     def known() -> str:

@@ -1,4 +1,4 @@
-"""While a command runs: how far it is, a draft of the answer, and what is known if it is interrupted."""
+"""Progress of a running command: a live line, a draft of the answer, and what is known if it is interrupted."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from isopursuit.experiments.plan import Task
     from isopursuit.experiments.store import Record, Store
 
-SAVE_SECONDS = 1.0  # between two drafts of the answer of an unfinished search (a guess)
+SAVE_SECONDS = 1.0  # between two drafts of the answer of an unfinished search (guess)
 
 
 class Draft:
-    """Keeps the best subset so far in the output file, so that a killed search leaves a valid answer behind."""
+    """Saves the best subset so far in the output file, so that a killed search leaves a valid answer."""
 
     def __init__(self, path: Path, candidates: Candidates) -> None:
         self.path, self.candidates = path, candidates
         self.saved = 0.0
-        self.now: SearchProgress | None = None  # what is not in the file yet
+        self.now: SearchProgress | None = None  # state that is not in the file yet
         interrupts.last.insert(0, self.leave)
 
     def __call__(self, now: SearchProgress) -> None:
@@ -41,12 +41,12 @@ class Draft:
             self._save(now, "running")
 
     def leave(self) -> None:
-        """Save the last state of a search that ends at once."""
+        """Save the last state of a search that is interrupted."""
         if self.now is not None:
             self._save(self.now, "interrupted")
 
     def end(self) -> None:
-        """The answer is about to be written: no draft may replace it."""
+        """Write no more drafts, because the answer follows."""
         self.now = None
 
     def _save(self, now: SearchProgress, status: str) -> None:
@@ -66,8 +66,8 @@ class Draft:
 
 
 class SearchWatch:
-    """The callback of a search: a live line on a terminal, drafts of the answer, the history, and
-    what is known if the command is interrupted.
+    """The callback of a search. It shows a live line on a terminal, saves drafts, and records the history and what is
+    known if the command is interrupted. It never stops the search.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SearchWatch:
         self.live.end()
 
     def __call__(self, now: SearchProgress) -> None:
-        """Never stops the search."""
+        """Record and show the state of the search."""
         self.history.append(now)
         if self.save is not None:
             self.save(now)
@@ -94,16 +94,16 @@ class SearchWatch:
     def known(self) -> str:
         """The best subset so far, its loss and the bound."""
         if not self.history:
-            return "nothing was found yet"
+            return "nothing has been found yet"
         now = self.history[-1]
         names = [printable(i if self.labels is None else self.labels[i]) for i in now.indices.tolist()]
-        loss = f"loss {loss_text(now.incumbent)}, the lower bound of the search {loss_text(now.lower_bound)}"
-        return f"the best so far has {loss}: {', '.join(names)}"
+        loss = f"loss {loss_text(now.incumbent)}, lower bound {loss_text(now.lower_bound)}"
+        return f"best subset so far, with {loss}: {', '.join(names)}"
 
 
 class StageWatch:
-    """The callback of work in stages: a live line on a terminal, and what is known if the command is
-    interrupted. Never stops the work.
+    """The callback of work in stages. It shows a live line on a terminal, and records what is known if the command is
+    interrupted. It never stops the work.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class StageWatch:
         self.live = LiveLine(keep=False, terminal_only=True)
 
     def picked(self, labels: Sequence[object]) -> None:
-        """Keep the best functions so far."""
+        """Record the best functions so far."""
         self.best = [printable(label) for label in labels]
 
     def __enter__(self) -> StageWatch:
@@ -124,20 +124,20 @@ class StageWatch:
         self.live.end()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show how far the stage is."""
+        """Show the progress of the stage."""
         self.line = stage_line(stage, done, total)
         limit = total if stage.startswith(SEARCHING) and total else None
         self.live.show(f"{self.line}  {seconds_text(self.clock.seconds, limit)}")
 
     def known(self) -> str:
-        """The best functions so far, or how far the work is."""
+        """The best functions so far, or the progress."""
         if self.best:
             return f"{self.line.removeprefix(SEARCHING).lstrip(', ')}; the best so far: {', '.join(self.best)}"
-        return f"no coordinates yet ({self.line})" if self.line else "nothing was found yet"
+        return f"no coordinates yet ({self.line})" if self.line else "nothing has been found yet"
 
 
 class PursuitWatch:
-    """The callback of a pursuit, which stops it when the command is interrupted; a live line on a terminal."""
+    """The callback of a pursuit. It shows a live line on a terminal, and stops the pursuit on an interrupt."""
 
     def __init__(self) -> None:
         self.now: PursuitProgress | None = None
@@ -151,7 +151,7 @@ class PursuitWatch:
         self.live.end()
 
     def __call__(self, now: PursuitProgress) -> bool:
-        """Whether to stop."""
+        """Show the state; True to stop."""
         self.now = now
         self.live.show(now.line())
         return interrupts.status != 0
@@ -159,13 +159,13 @@ class PursuitWatch:
     def known(self) -> str:
         """The gap of the pursuit so far."""
         if self.now is None:
-            return "nothing was found yet"
+            return "nothing has been found yet"
         over = f"over {self.now.columns} columns, after {self.now.passes} passes over all"
         return f"the pursuit had a relative gap of {self.now.gap:.1e} {over}"
 
 
 class Countdown:
-    """Progress of many tasks: how many rows are stored, and the time left by what the finished ones cost."""
+    """Progress of many tasks: how many rows are stored, and the remaining time estimated from finished tasks."""
 
     def __init__(self, tasks: Sequence[Task], store: Store) -> None:
         from rich.console import Console
@@ -205,7 +205,7 @@ class Countdown:
         return f"{self.saved} of {len(self.tasks)} rows are saved"
 
     def __call__(self, task: Task, record: Record) -> None:
-        """After each saved row."""
+        """Update the bar after each saved row."""
         self.saved += 1
         now = f"{task.study}, {task.data} {task.D} × {task.P}, {task.method}"
         self.bar.update(self.line, advance=self.cost(task), saved=self.saved, now=now)

@@ -19,16 +19,16 @@ from isopursuit.outputs import check_writable
 def reproduce(
     name: Name, replicates: int | None, out: Path, data: Path | None, workers: int | None, *, only_report: bool
 ) -> None:
-    """Run what the store in the folder `out` lacks, unless only the account is asked for, then write the account."""
+    """Run the experiments that the store in the folder `out` lacks, unless `only_report`, and write the account."""
     file, written = out / "reproduction.sqlite", out / "reproduction.md"
     if only_report and not file.exists():
         raise StoreError(f"There is no store {file}. Run without --report first, or pass its folder with --out.")
     if out.exists() and not out.is_dir():
-        raise StoreError(f"{out} is a file; --out names the folder for all that is written.")
+        raise StoreError(f"{out} is a file. --out must be a folder.")
     out.mkdir(parents=True, exist_ok=True)
     check_writable(written, "--out: the account")
     if data is not None and name not in ("ethanol", "all"):
-        raise StoreError(f"--data is ethanol's trajectory; 'reproduce {name}' has no use for it.")
+        raise StoreError(f"--data is ethanol's trajectory; 'reproduce {name}' does not use it. Leave it out.")
     ethanol = "ethanol" if data is None else ethanol_of(data)
     processes = workers or os.cpu_count() or 1
     with Store(file, processes, create=not only_report) as store:

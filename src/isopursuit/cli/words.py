@@ -1,4 +1,4 @@
-"""The library's messages in the words of a command: its options, and rows where those are the candidates."""
+"""Translate the library's messages for the command line: options for keywords, and rows if rows are candidates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def on_command_line(message: str) -> str:
-    """A message of the library, with its keywords unit='…', method='…' and time_limit= as the command's options.
+    """A message of the library with the keywords unit='…', method='…' and time_limit= replaced by options.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def on_command_line(message: str) -> str:
 
 
 def of_rows(note: str) -> str:
-    """A note of the library, which speaks of columns, where those are the table's rows; labels follow a colon.
+    """A note of the library with "row" for "column", for rows as candidates; labels after a colon are not changed.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def of_rows(note: str) -> str:
     return words.replace("column", "row") + colon + labels
 
 
-# keywords of `find_coordinates` and the options that stand for them
+# keywords of `find_coordinates` and the corresponding options
 COORDINATE_OPTIONS = {"atoms": "--select", "D": "--dimension", "torsions": "--dictionary"}
 KEYWORD = re.compile(
     r"\b(atoms|D|torsions|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
@@ -38,7 +38,7 @@ KEYWORD = re.compile(
 
 
 def of_coordinates(message: str) -> str:
-    """A message about coordinates, with the keywords of `find_coordinates` as the command's options.
+    """A message about coordinates with the keywords of `find_coordinates` replaced by options.
 
     Examples
     --------

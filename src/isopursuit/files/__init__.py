@@ -1,6 +1,6 @@
-"""Tables from files: CSV, TSV, Parquet, Arrow, .npy and .npz become numbers with names, or a one-line error.
+"""Read tables of named numbers from CSV, TSV, Parquet, Arrow, .npy and .npz files; errors take one line.
 
-CSV, Parquet and Arrow are read by polars (extra `files`). Arrays are never unpickled.
+polars reads CSV, Parquet and Arrow (extra `files`). Arrays are never unpickled.
 """
 
 from isopursuit.errors import FileError as FileError

@@ -1,4 +1,4 @@
-"""Arrays from .npy and .npz files, which are checked before they are read and never unpickled."""
+"""Read arrays from .npy and .npz files. Files are checked before they are read, and never unpickled."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from isopursuit.files.paths import check_file, one_line
 
 
 def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether in Fortran order, type and the offset of the data of a .npy file that is as long as it says."""
+    """Shape, Fortran order, type and data offset of a .npy file, after a check of the file's size."""
     check_file(path)
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
             if version not in ((1, 0), (2, 0), (3, 0)):
-                raise FileError(f"its version is {version[0]}.{version[1]}, and those known are 1.0, 2.0 and 3.0")
-            # version 3 differs from 2 in the names of fields alone
+                raise FileError(
+                    f"its format version is {version[0]}.{version[1]}, but only 1.0, 2.0 and 3.0 are supported"
+                )
+            # version 3 differs from 2 only in the names of fields
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, stored = read(file)
             offset, size = file.tell(), path.stat().st_size
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a header becomes one line
-        raise FileError(f"{path.name} is not a .npy file that can be read: {one_line(error)}. Save it again.") from None
+    except Exception as error:  # noqa: BLE001 - any error about the header becomes one line
+        raise FileError(f"{path.name} is not a readable .npy file: {one_line(error)}. Save it again.") from None
     if stored.hasobject:
-        raise FileError(f"{path.name} holds Python objects, which are never unpickled. Save plain numbers.")
+        raise FileError(f"{path.name} contains Python objects, which are never unpickled. Save plain numbers.")
     if any(isinstance(length, bool) or length < 0 for length in shape):
-        raise FileError(f"{path.name} is not readable, it is damaged: its header says shape {shape}. Save it again.")
+        raise FileError(f"{path.name} is damaged: its header says shape {shape}. Save it again.")
     expected = offset + math.prod(shape) * stored.itemsize
     if size < expected:
         raise FileError(
-            f"{path.name} is not readable, it is cut off: {size} bytes, where its header says {expected}. "
-            "Save it again."
+            f"{path.name} is truncated: it has {size} bytes, but its header says {expected}. Save it again."
         )
     return shape, fortran, stored, offset
 
@@ -52,11 +53,11 @@ def load_array(path: Path) -> NDArray[Any]:
             matrices = [name for name in loaded.files if loaded[name].ndim == 2]
             if len(matrices) != 1:
                 found = ", ".join(loaded.files) or "none"
-                raise FileError(f"{path.name} must hold exactly one matrix; it holds the arrays {found}.")
+                raise FileError(f"{path.name} must contain exactly one matrix; it contains the arrays {found}.")
             return loaded[matrices[0]]
     except IsoPursuitError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
+    except Exception as error:  # noqa: BLE001 - any NumPy error about a broken file becomes one line
         pickled = "pickle" in str(error)
-        hint = " It holds Python objects, which are never unpickled; save plain numbers." if pickled else ""
+        hint = " It contains Python objects, which are never unpickled; save plain numbers." if pickled else ""
         raise FileError(f"{path.name} is not a readable {path.suffix} file: {one_line(error)}.{hint}") from None

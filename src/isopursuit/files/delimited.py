@@ -1,6 +1,6 @@
-"""Text tables as people have them: separator, decimal comma, header line and index column are detected.
+"""Read text tables; separator, decimal comma, header line and index column are detected.
 
-What cannot be known from the file is assumed, and a note names the assumption with the option that changes it.
+If the file leaves something open, a note states the assumption and the option that changes it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SEPARATORS = "\t;|,"
-LINES, CELLS = 50, 100_000  # how much of a file its layout is detected from (a guess)
+LINES, CELLS = 50, 100_000  # lines and cells from which the layout is detected (guess)
 
 
 def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
-    """The columns of a text table; `header` says whether the first line has their names, None to detect it."""
+    """The columns of a text table; `header` says whether the first line has their names (None: detect it)."""
     import polars as pl
 
     raw, notes = _decoded(raw, name)
@@ -47,7 +47,7 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
     options |= {"decimal_comma": decimal_comma, "encoding": "utf8-lossy"}
     try:
         frame = pl.read_csv(raw, infer_schema_length=None, **options)
-    except pl.exceptions.ComputeError:  # for example whole numbers of more digits than any integer type has
+    except pl.exceptions.ComputeError:  # for example integers with more digits than any integer type has
         frame = pl.read_csv(raw, infer_schema=False, **options)
     series = [_numbers(one, number) if one.dtype == pl.String else one for one in frame.get_columns()]
     if not named:
@@ -56,7 +56,7 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
 
 
 def as_number(cell: str, decimal_comma: bool = False) -> float | None:
-    """A cell as a number, NaN where it is missing, None where it is text."""
+    """A cell as a number; NaN if it is missing, None if it is text."""
     cell = cell.strip().strip('"').strip()
     if cell in MISSING:
         return math.nan
@@ -67,7 +67,7 @@ def as_number(cell: str, decimal_comma: bool = False) -> float | None:
 
 
 def _numbers(column: pl.Series, number: Number) -> pl.Series:
-    """A column that came as text because of spaces, quotes or plus signs as numbers, if all of its cells are."""
+    """Convert a text column to numbers if all of its cells are numbers with spaces, quotes or plus signs."""
     import polars as pl
 
     found: list[float] = []
@@ -80,13 +80,13 @@ def _numbers(column: pl.Series, number: Number) -> pl.Series:
 
 
 def _decoded(raw: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
-    """UTF-8 with line feeds."""
+    """The file as UTF-8 with line feeds."""
     notes: tuple[str, ...] = ()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raw = raw.decode("utf-16", "replace").encode()
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if b"\x00" in raw:
-        raise FileError(f"{name} is not a text file: it holds zero bytes. Name it after its format, or save it as CSV.")
+        raise FileError(f"{name} is not a text file: it contains zero bytes. Correct its extension, or save it as CSV.")
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -117,7 +117,7 @@ def _plain(raw: bytes, name: str) -> tuple[bytes, str, list[list[str]]]:
     if b"\n#" in raw or raw.startswith(b"#"):
         raw = _without_comments(raw, separator, Counter(_count(line, separator) for line in plain).most_common(1)[0][0])
     if not raw.strip():
-        raise FileError(f"{name} holds comments alone. Expected a header line and rows of numbers.")
+        raise FileError(f"{name} contains only comments. Expected a header line and rows of numbers.")
     try:
         cells = [[cell.strip() for cell in record] for record in _records(_lines(raw), separator)]
     except csv.Error as error:
@@ -126,7 +126,7 @@ def _plain(raw: bytes, name: str) -> tuple[bytes, str, list[list[str]]]:
 
 
 def _lines(raw: bytes) -> list[str]:
-    """The first few lines that are not blank, at least three."""
+    """The first lines that are not blank, at least three."""
     found: list[str] = []
     cells = start = 0
     while start < len(raw) and len(found) < LINES and (cells < CELLS or len(found) < 3):
@@ -144,12 +144,12 @@ def _records(lines: list[str], separator: str) -> Iterator[list[str]]:
 
 
 def _separator(lines: list[str]) -> str:
-    """The first that is equally often in every line below the first, or the most frequent one; else spaces."""
+    """The separator: the first that is equally frequent in all rows, else the most frequent, else spaces."""
     first, body = lines[0], [line.rstrip("\r\n") for line in lines[1:] or lines]
     counts = {separator: {line.count(separator) for line in body} for separator in SEPARATORS}
     regular = [separator for separator, found in counts.items() if len(found) == 1 and found != {0}]
     if regular == [","] and "," not in first and all(re.fullmatch(r"\s*[-+]?\d+,\d+\s*", line) for line in body):
-        # numbers with a decimal comma below one name, unless those before the comma count the rows
+        # numbers with a decimal comma below one name, unless the digits before the comma number the rows
         before = [int(line.partition(",")[0]) for line in body]
         if before not in (list(range(len(body))), list(range(1, len(body) + 1))):
             return ";"
@@ -162,15 +162,15 @@ def _separator(lines: list[str]) -> str:
 
 
 def _count(line: str, separator: str) -> int:
-    """How many cells a line has, a comment's sign aside."""
+    """How many cells a line has; a leading # is ignored."""
     line = re.sub(r'"[^"]*"', "quoted", line).strip("\r\n ").lstrip("#").strip(" ")
     return len(line.split()) if separator == " " else line.count(separator) + 1
 
 
 def _without_comments(raw: bytes, separator: str, usual: int) -> bytes:
-    """The lines but those that begin with # and do not have as many cells as the others.
+    """The lines without comments: lines that begin with # and have fewer or more cells than the others.
 
-    Of the lines with # at the top that do, the last may hold the names, if a row of numbers follows.
+    The last line with # at the top may contain the names, if it has as many cells and a row of numbers follows.
     """
     lines = raw.decode().splitlines(keepends=True)
     marked = [line.startswith("#") for line in lines]
@@ -192,7 +192,7 @@ def _without_comments(raw: bytes, separator: str, usual: int) -> bytes:
 
 
 def _length_of_first(raw: bytes, separator: str) -> int:
-    """The bytes of the first record, which may go over several lines where cells are quoted."""
+    """The bytes of the first record, which can span several lines if cells are quoted."""
     used = 0
 
     def lines() -> Iterator[str]:
@@ -207,7 +207,7 @@ def _length_of_first(raw: bytes, separator: str) -> int:
 
 
 def _decimal_comma(lines: list[list[str]], separator: str) -> bool:
-    """Whether more cells have a comma where a decimal point would be."""
+    """Whether more cells have a decimal comma than a decimal point."""
     if separator == ",":
         return False
     cells = [cell for line in lines for cell in line][:CELLS]

@@ -1,4 +1,4 @@
-"""The first line of a text table: whether it holds the columns' names, and which column holds the rows' labels."""
+"""The first line of a text table: whether it contains column names, and which column contains row labels."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 Number = Callable[[str], "float | None"]  # a cell as a number; None for text
 
-UNLIKELY = 0.1  # probability: below it a first line of whole numbers, judged by the rows below, is not data (a guess)
-SHOWN = 4  # cells of the first line that a note repeats
+UNLIKELY = 0.1  # a first line of integers is a header if the rows below make it less probable than this (guess)
+SHOWN = 4  # cells of the first line that a note quotes
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A file's columns: names, values, the rows' labels if there is an index column, and notes for the user.
+    """A file's columns: names, values, row labels if there is an index column, and notes for the user.
 
-    `index_note` is one more note, for where the index column does label the rows.
+    `index_note` is a further note, shown if the index column labels the rows.
     """
 
     names: list[str]
@@ -35,15 +35,15 @@ class Columns:
 
 
 def has_names(first: list[str], body: list[list[str]], number: Number) -> tuple[bool, str]:
-    """Whether the first line holds names, and a note where that cannot be known.
+    """Whether the first line contains names, and a note if that is uncertain.
 
-    Text above numbers is a name. Otherwise its numbers, above numbers, are names if they are 0, 1, … (as pandas
-    writes them), if they are whole and different while few numbers below are whole, or if they go up evenly, farther
-    from all numbers below than those are from one another (years above counts, wavelengths above absorbances).
+    Text above numbers is a name. Numbers above numbers are names if they are 0, 1, … (as pandas writes them), if they
+    are distinct integers while few numbers below are integers, or if they increase in equal steps and are farther from
+    all numbers below than those are from one another (years above counts, wavelengths above absorbances).
     """
     shape = Counter(map(len, body))
     if len(body) > 1 and set(shape) == {len(first) + 1} and all(row[-1] for row in body):
-        return True, ""  # R leaves out the name of the column of row names
+        return True, ""  # R writes no name for the column of row names
     cells = [number(cell) for cell in first]
     below = [[number(row[j]) for row in body if j < len(row)] for j in range(len(first))]
     numeric = [bool(column) and None not in column and not _all_missing(column) for column in below]
@@ -65,12 +65,10 @@ def has_names(first: list[str], body: list[list[str]], number: Number) -> tuple[
     shown = printable(", ".join(first[:SHOWN]) + (", …" if len(first) > SHOWN else ""))
     if names:
         return True, (
-            f"the first line ({shown}) was taken for the columns' names; pass header=False (--no-header) if it is a "
-            "row."
+            f"the first line ({shown}) was read as column names; pass header=False (--no-header) if it is a row."
         )
     return False, (
-        f"the first line ({shown}) was taken for a row, not for the columns' names; pass header=True (--header) if it "
-        "holds names."
+        f"the first line ({shown}) was read as a row; pass header=True (--header) if it contains column names."
     )
 
 
@@ -79,7 +77,7 @@ def _all_missing(column: list[float | None]) -> bool:
 
 
 def _are_names(H: list[float], rows: list[list[float]], beside_text: bool, unnamed: bool) -> bool:
-    """Whether numbers are the names of the columns of numbers below them, beside text or an index without a name."""
+    """Whether numbers are column names, given the numbers below; text or an unnamed index may be next to them."""
     n = len(H)
     different = len(set(H)) == n
     whole = different and all(value == int(value) for value in H if math.isfinite(value)) and all(map(math.isfinite, H))
@@ -103,7 +101,7 @@ def _are_names(H: list[float], rows: list[list[float]], beside_text: bool, unnam
 
 
 def with_names(names: list[str], series: list[Any], file: str, notes: tuple[str, ...]) -> Columns:
-    """The columns with their names; one that holds the rows' names is taken out."""
+    """The columns with their names; a column of row names becomes the index."""
     index: list[str] | None = None
     index_note = ""
     while names and names[-1] == "" and len(names) > len(series):
@@ -113,10 +111,10 @@ def with_names(names: list[str], series: list[Any], file: str, notes: tuple[str,
     extra = len(series) - len(names)
     if extra == 1 and len(series[0]) > 1 and series[-1].null_count() == 0 and series[0].n_unique() == len(series[0]):
         index, series = [str(value) for value in series[0]], series[1:]
-        index_note = "the first column, which the header does not name, was taken for the rows' labels."
+        index_note = "the first column has no name in the header and was read as row labels."
     elif extra:
         raise FileError(
-            f"{file} is irregular: its header names {len(names)} columns, and its rows have up to {len(series)} cells. "
+            f"{file} is irregular: its header names {len(names)} columns, but its rows have up to {len(series)} cells. "
             "Quote cells that contain the separator."
         )
     elif names[0] == "" or names[0] == "Unnamed: 0":
@@ -125,9 +123,7 @@ def with_names(names: list[str], series: list[Any], file: str, notes: tuple[str,
         if label and len(names) > 1 and series[0].null_count() == 0 and series[0].n_unique() == len(series[0]):
             index = [str(value) for value in series[0]]
             names, series = names[1:], series[1:]
-            index_note = (
-                "the first column, which has no name, was taken for the rows' labels; name it to use its numbers."
-            )
+            index_note = "the first column has no name and was read as row labels; give it a name to use its numbers."
     used = [j for j, name in enumerate(names) if name or series[j].null_count() < len(series[j])]
     shift = 1 if index is None else 2
     found: list[str] = []
@@ -142,5 +138,5 @@ def with_names(names: list[str], series: list[Any], file: str, notes: tuple[str,
         found.append(plain)
     if repeated:
         some = printable(", ".join(islice(repeated, SHOWN)))
-        notes += (f"names of several columns: {some}; the later ones have their column's number behind the name.",)
+        notes += (f"several columns have the same name: {some}; the column number was added to the later ones.",)
     return Columns(found, [series[j] for j in used], index, notes, index_note)

@@ -1,4 +1,4 @@
-"""Whether a file can be read, and the error if it cannot."""
+"""Checks that a file can be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from isopursuit.errors import FileError, IsoPursuitError, did_you_mean
 
 
 def check_file(path: Path) -> None:
-    """Raise an error for what is not a file."""
+    """Raise an error if the path is not a file."""
     try:
         if path.is_dir():
             raise FileError(f"{path} is a folder. Name a file in it.")
@@ -25,7 +25,7 @@ def check_file(path: Path) -> None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file or folder of this name can be seen."""
+    """Whether a file or folder of this name exists and is accessible."""
     try:
         return path.exists()
     except OSError:

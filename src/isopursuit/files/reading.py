@@ -1,4 +1,4 @@
-"""Reading a table: whatever the file's format, columns become numbers, and what is left out is noted."""
+"""Read a table from any supported format: columns become numbers, and notes name the columns that are left out."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from isopursuit.matrix import SHOWN, name_columns
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
-REMEDY = "leave out what only names rows with --drop-columns {names} (drop_columns=)"
-PANDAS_INDEX = "__index_level_0__"  # the name under which pandas writes an index that has none
+REMEDY = "leave out columns that only name rows, with --drop-columns {names} (drop_columns=)"
+PANDAS_INDEX = "__index_level_0__"  # the name that pandas gives to an unnamed index
 
 
 def read_table(
@@ -53,25 +53,25 @@ def read_table(
     path : path
         A .csv, .tsv, .txt, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma, comments, a missing
         header and an index column without a name, as pandas and R write it, are recognized.
-    columns : sequence of str, or str with commas between, optional
-        The columns to use; all numeric ones if not given (text columns are left out with a note).
+    columns : sequence of str, or str separated by commas, optional
+        The columns to use. Default: all numeric columns (a note names the text columns, which are left out).
     label : str, optional
-        The column that names the rows; if not given, an index column without a name does.
+        The column that names the rows. Default: an index column without a name, if there is one.
     drop_missing : bool
-        Leave out rows with missing cells instead of refusing them.
+        Leave out rows with missing cells. By default they raise an error.
     header : bool, optional
-        Whether the first line of a text file holds the columns' names. If not given it is found out, and where names
-        may be numbers a note says what was assumed.
-    drop_columns : sequence of str, or str with commas between
-        Columns to leave out. If `columns` is not given, a note names the columns that look like an identifier or a
-        counter (see `isopursuit.identifiers`).
+        Whether the first line of a text file contains column names. By default this is detected; if the names could
+        be numbers, a note says what was assumed.
+    drop_columns : sequence of str, or str separated by commas
+        Columns to leave out. If `columns` is not given, a note names the columns that look like identifiers or
+        counters (see `isopursuit.identifiers`).
 
     Raises
     ------
     FileError
-        The file is not there or not what its name says.
+        The file does not exist, or does not have the format that its name implies.
     NonFiniteError
-        Cells are missing; the message names the first few by row and column.
+        Cells are missing; the message gives the row and column of the first few.
     """
     if not isinstance(path, str | PathLike):
         raise ParameterError(f"path is {type(path).__name__}; expected the name of a file.")
@@ -101,13 +101,13 @@ def _listed(names: str) -> list[str]:
 
 
 def _without(read: Columns, dropped: Sequence[str], label: str | None) -> Columns:
-    """The file's columns but those to leave out; the one that names the rows is no column of numbers anyway."""
+    """The file's columns without the dropped ones; the label column is kept, since it only names the rows."""
     if not dropped:
         return read
     _check_known(dropped, read.names)
     kept = [j for j, name in enumerate(read.names) if name == label or name not in dropped]
     if not kept:
-        raise ParameterError("drop_columns= (--drop-columns) leaves no column. Name fewer.")
+        raise ParameterError("drop_columns= (--drop-columns) leaves no column. Drop fewer columns.")
     return replace(read, names=[read.names[j] for j in kept], series=[read.series[j] for j in kept if read.series])
 
 
@@ -123,23 +123,23 @@ def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
                 return Columns(names, series)
             j = names.index(PANDAS_INDEX)
             index = [str(value) for value in series[j]]
-            note = "the index that pandas saved without a name was taken for the rows' labels."
+            note = "the unnamed index saved by pandas was read as row labels."
             return Columns(names[:j] + names[j + 1 :], series[:j] + series[j + 1 :], index, (), note)
     except IsoPursuitError:
         raise
     except BaseException as error:
-        # whatever polars says of a broken file becomes one line; it panics outside of Exception
+        # any polars error about a broken file becomes one line; its panics do not derive from Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {one_line(error)}.") from None
-    raise FileError(f"{path.name}: {kind} files are not known. Use .csv, .tsv, .parquet, .arrow, .npy or .npz.")
+    raise FileError(f"{path.name}: {kind} files are not supported. Use .csv, .tsv, .parquet, .arrow, .npy or .npz.")
 
 
 def _from_array(array: NDArray[Any], path: Path) -> Table:
     if array.ndim != 2:
-        raise ShapeError(f"{path.name} holds an array of {array.ndim} dimensions {array.shape}; expected a table.")
+        raise ShapeError(f"{path.name} contains an array of {array.ndim} dimensions {array.shape}; expected a table.")
     if array.dtype.kind not in "biuf":
-        raise DataTypeError(f"{path.name} holds {array.dtype}, not real numbers.")
+        raise DataTypeError(f"{path.name} contains {array.dtype}, not real numbers.")
     if array.size == 0:
         raise ShapeError(f"{path.name} is empty: it has {array.shape[0]} rows and {array.shape[1]} columns.")
     columns = tuple(f"column {j}" for j in range(array.shape[1]))
@@ -162,13 +162,13 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     text = [name for name in used if name not in some]
     if columns is not None and text:
         example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing")
-        raise DataTypeError(f"Column {text[0]!r} is not numeric: it holds {example!r}. Choose other columns.")
+        raise DataTypeError(f"Column {text[0]!r} is not numeric: it contains {example!r}. Choose other columns.")
     if not numeric:
         shown = ", ".join(read.names[:SHOWN])
         example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing") if text else "nothing"
         raise DataTypeError(
-            f"No column is numeric; the columns are {shown}, and the first holds {example!r}. Check the file's "
-            "separator, and that numbers begin right below one line of names."
+            f"No column is numeric; the columns are {shown}, and the first contains {example!r}. Check the file's "
+            "separator, and that the numbers start directly below one line of names."
         )
     notes = read.notes + notes
     if text:
@@ -181,14 +181,14 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     if label is not None:
         rows = [str(value) for value in known[label]]
     if read.index is not None:
-        notes += (read.index_note if label is None else "left out, the index, which has no name.",)
+        notes += (read.index_note if label is None else "left out, the unnamed index.",)
     if len(set(rows)) < height:
         rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
     return Table(values, tuple(numeric), tuple(rows), notes)
 
 
 def _asked(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The columns to use, each once, and a note where one was named twice."""
+    """The columns to use without repetitions, and a note about repeated names."""
     if columns is None:
         return list(known), ()
     if len(columns) == 0:
@@ -214,7 +214,7 @@ def _chosen(table: Table, columns: Sequence[str] | None, dropped: Sequence[str])
     asked, notes = _asked(columns, table.columns)
     asked = [name for name in asked if name not in dropped]
     if not asked:
-        raise ParameterError("drop_columns= (--drop-columns) leaves no column. Name fewer.")
+        raise ParameterError("drop_columns= (--drop-columns) leaves no column. Drop fewer columns.")
     place = {name: j for j, name in enumerate(table.columns)}
     values = table.values[:, [place[name] for name in asked]]
     return replace(table, values=values, columns=tuple(asked), notes=table.notes + notes)
@@ -227,7 +227,9 @@ def _without_missing(table: Table, drop: bool) -> Table:
     if drop:
         whole = np.asarray(finite.all(axis=1))
         if not whole.any():
-            raise NonFiniteError("Every row has a missing cell, so dropping them leaves nothing. Choose other columns.")
+            raise NonFiniteError(
+                "Every row has a missing cell, so no row remains after dropping them. Choose other columns."
+            )
         numbers = tuple(np.flatnonzero(whole).tolist())
         note = f"left out, with missing cells: {name_columns(np.flatnonzero(~whole).tolist(), table.rows)}."
         rows = tuple(table.rows[i] for i in numbers)
@@ -238,5 +240,5 @@ def _without_missing(table: Table, drop: bool) -> Table:
     raise NonFiniteError(
         f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more} "
         "(the first row below the header is row 0). "
-        "Use --drop-missing (drop_missing=True) to leave those rows out, or choose other columns."
+        "Use --drop-missing (drop_missing=True) to leave out those rows, or choose other columns."
     )

@@ -1,4 +1,4 @@
-"""A table of numbers with names, and the matrices of candidates that it holds."""
+"""A table of named numbers, and its rows or columns as candidates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from isopursuit.rank import centring_rounding
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers with names: `values` (rows, columns), the columns' names, each row's label, notes for the user."""
+    """A table: `values` (rows, columns), the names of the columns, the labels of the rows, and notes for the user."""
 
     values: Array
     columns: tuple[str, ...]
     rows: Labels
     notes: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()  # of each row in the file, if some were left out
+    numbers: tuple[int, ...] = ()  # row numbers in the file, if some rows were left out
     shift: Array | None = None  # |mean| / spread of each column before standardization
 
     def standardized(self) -> Table:
-        """Columns with mean 0 and variance 1; constant ones are left out with a note."""
-        # a power of two brings each column's largest entry to size 1, where squares neither overflow nor underflow
+        """The table with columns of mean 0 and variance 1; constant columns are left out, with a note."""
+        # scale each column by a power of two to a largest entry near 1, so squares neither overflow nor underflow
         values = np.ldexp(self.values, -np.frexp(np.abs(self.values).max(axis=0))[1])
         constant = np.ptp(values, axis=0) == 0
         notes = self.notes
@@ -50,8 +50,8 @@ class Table:
     def features(self) -> Matrix:
         """Columns as candidates.
 
-        Their lengths are divided by √rows, so that a standardized column has length 1; where there are more rows than
-        columns, the rows are rotated into as many coordinates as there are columns, which changes no inner product.
+        Their lengths are divided by √rows, so a standardized column has length 1. If there are more rows than columns,
+        the rows are rotated into as many coordinates as there are columns, which does not change inner products.
         """
         scaled = self.values / np.sqrt(len(self.values))
         matrix = Matrix(scaled, self.columns, self.notes, centring_rounding(scaled, self.shift))

@@ -1,4 +1,4 @@
-"""Bonds by distance or by RDKit, and molecules that a periodic box has cut made whole again.
+"""Bonds by distance or by RDKit, and the repair of molecules that are cut by a periodic box.
 
 A cell is a 3 × 3 matrix whose rows are the box vectors, in Å. The vector of a bond is the shortest of its periodic
 images: d − round(d C⁻¹) C for a bond vector d and a cell C. Rounding gives the shortest image of every vector that is
@@ -20,12 +20,12 @@ from isopursuit.manifold.elements import COVALENT_RADII
 
 MIN_WIDTH = 4.0  # Å: a narrower box is a placeholder, such as the 1 × 1 × 1 of many PDB files (guess)
 LONGEST_BOND = 4.0  # Å: longer than any bond, shorter than what a cut molecule or a wrong topology shows (guess)
-STRETCH = 1.2  # bonds are at most so many times as long as the sum of the covalent radii (guess, used by many programs)
+STRETCH = 1.2  # longest bond, relative to the sum of the covalent radii (guess, used by many programs)
 BLOCK = 1 << 20  # bond vectors in memory at once: 24 MB (guess)
 
 
 def is_box(cell: Array) -> bool:
-    """Whether these three vectors span a box that a molecule fits into."""
+    """Whether these three vectors span a box that is large enough for a molecule."""
     volume = abs(float(np.linalg.det(cell))) if np.isfinite(cell).all() else 0.0
     if volume == 0:
         return False
@@ -34,11 +34,11 @@ def is_box(cell: Array) -> bool:
 
 
 def near_pairs(positions: Array, reach: float, cell: Array | None = None) -> Indices:
-    """Pairs of atoms nearer than `reach` (less than half the width of the box) in one frame, (m, 2), in order."""
+    """Sorted pairs of atoms closer than `reach` (less than half the width of the box) in one frame, (m, 2)."""
     if cell is None:
         pairs = cKDTree(positions).query_pairs(reach, output_type="ndarray")
     else:
-        # atoms near a face of the box are repeated at the opposite one
+        # repeat atoms near a face of the box at the opposite face
         fractions = positions @ np.linalg.inv(cell)
         fractions -= np.floor(fractions)
         shifts = np.array(np.meshgrid(*[(-1, 0, 1)] * 3, indexing="ij")).reshape(3, -1).T
@@ -54,7 +54,7 @@ def near_pairs(positions: Array, reach: float, cell: Array | None = None) -> Ind
 
 
 def bond_vectors(positions: Array, bonds: Indices, cells: Array | None) -> Array:
-    """From the first atom of each bond to the second, (n, bonds, 3); the shortest image where there is a box."""
+    """Vectors from the first atom of each bond to the second, (n, bonds, 3); the shortest image if there is a box."""
     vectors = positions[:, bonds[:, 1]] - positions[:, bonds[:, 0]]
     return vectors if cells is None else vectors - _shifts(vectors, cells)
 
@@ -106,12 +106,12 @@ def molecules_of(bonds: Indices, atoms: int) -> Indices:
 
 
 def make_whole(positions: Array, bonds: Indices, cells: Array) -> Array:
-    """Positions (n, atoms, 3) of which every bond is its shortest periodic image; molecules stay where they are whole.
+    """Positions (n, atoms, 3) in which every bond is its shortest periodic image; whole molecules are not moved.
 
     Raises
     ------
     GeometryError
-        Where bonds lead through the box back to the same atom, as in a crystal.
+        Bonds lead through the box back to the same atom, as in a crystal.
     """
     if not _shifts(positions[:, bonds[:, 1]] - positions[:, bonds[:, 0]], cells).any():
         return positions
@@ -128,14 +128,14 @@ def make_whole(positions: Array, bonds: Indices, cells: Array) -> Array:
     if broken.any():
         i, j = bonds[int(broken.argmax())].tolist()
         raise GeometryError(
-            f"Bonds lead from atom {i} through the periodic box back to it, by way of atom {j}: this is not one "
-            "molecule but a crystal or a wrong list of bonds. Select a molecule, or give its bonds."
+            f"Bonds lead from atom {i} through the periodic box back to it, via atom {j}: this is a crystal or a wrong "
+            "list of bonds. Select a molecule, or pass its bonds."
         )
     return whole
 
 
 def _shifts(vectors: Array, cells: Array) -> Array:
-    """What to subtract from each vector (n, m, 3) for its shortest image."""
+    """The vector to subtract from each vector (n, m, 3) for its shortest image."""
     return np.rint(vectors @ np.linalg.inv(cells)) @ cells
 
 

@@ -6,8 +6,8 @@ i turns towards direction j is
 
     λ_i λ_j / (n (λ_i − λ_j)²)
 
-to first order. A neighbourhood on a manifold is nearer to uniform than to normal, so that both are on the safe side;
-neighbours that follow each other in time are not independent, so that they are not on the safe side there.
+to first order. A neighbourhood on a manifold is closer to uniform than to normal, so both estimates are conservative.
+They are not conservative for neighbours that follow each other in time, which are not independent.
 
 Two more checks look at the functions: there may be a direction of the tangent space in which none of them changes, and
 even the best subset for that point alone may be far from isometric.
@@ -33,12 +33,12 @@ from isopursuit.search.greedy import greedy_search
 from isopursuit.threads import on_one_blas_thread
 
 CERTAIN = 2.0  # standard errors by which log λ_D must exceed log λ_{D+1} (the usual 95 %)
-TURNED = 0.5  # mean squared sine of the worst direction: half of it is expected to lie outside (45°; a choice)
-FAR = 3.0  # a factor; a subset that stretches or shrinks one direction by more is far from isometric (a choice)
-FEW_COLUMNS = 200  # up to so many functions a point's best subset is proved at once, in milliseconds (measured)
-SECONDS = 1.0  # time for the proof at one point where there are more functions (guess)
-SHOWN = 8  # points that the text names for each reason (guess)
-# what is wrong, in the order in which the text lists it
+TURNED = 0.5  # mean squared sine of the worst direction: expected to be off by 45° (chosen)
+FAR = 3.0  # a subset that stretches or shrinks one direction by a larger factor is far from isometric (chosen)
+FEW_COLUMNS = 200  # up to this many functions, the best subset at a point is proved in milliseconds (measured)
+SECONDS = 1.0  # time for the proof at one point with more functions (guess)
+SHOWN = 8  # most points in the text for each reason (guess)
+# the kinds of defects, in the order of the text
 FEW, NO_GAP, UNCERTAIN, FLAT, STRETCHED = (
     "too few neighbours",
     "no gap in the spectrum",
@@ -57,13 +57,13 @@ class PointChecks:
     kinds : mapping from str to ndarray of bool (n,)
         For each kind of defect, the points that have it.
     reasons : tuple of str
-        For each point what is wrong, in words; empty where nothing is.
+        The defects of each point in words; empty if there are none.
     gaps : ndarray (n,)
         log λ_D − log λ_{D+1}, in standard errors; infinite where there is no direction D + 1.
     angles : ndarray (n,)
-        By how many degrees the least certain direction is expected to be off, at most 90.
+        The expected error of the least certain direction, in degrees, at most 90.
     own_log_losses : ndarray (n,) or None
-        The logarithm of the loss of each point's own best subset, or of the best one known; None without matrices.
+        The logarithm of the loss of the best subset (or the best known one) at each point; None without matrices.
     at : ndarray of int (n,) or None
         The numbers of the points in the data.
     """
@@ -110,19 +110,19 @@ def check_points(
 
     A point is reported if it has fewer than 2 D + 1 neighbours; if the variances D and D + 1 of its neighbourhood are
     less than two standard errors apart; if sampling turns a direction of its tangent space by 45° or more; if there is
-    a direction along which no D functions of the dictionary change; or if even its own best subset is as far from
-    isometric as one that stretches or shrinks a direction threefold.
+    a direction along which no D functions of the dictionary change; or if even the best subset at this point is as far
+    from isometric as one that stretches or shrinks a direction threefold.
 
     Parameters
     ----------
     found : Differentials, TorsionMatrices, array_like (n, D, P) or TangentSpaces
-        The matrices at the points. With tangent spaces alone, only these are checked.
+        The matrices at the points. For tangent spaces, only the tangent spaces are checked.
     tangents : TangentSpaces, optional
-        Where `found` does not hold them.
+        The tangent spaces, if `found` does not contain them.
     c : float
         The exponent of the loss.
     callback : callable, optional
-        Called with how many points are done and how many there are.
+        Called with the number of finished points and the number of all points.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def check_points(
 
 
 def _spectral(spaces: TangentSpaces) -> tuple[Array, Array, dict[str, Mask], dict[str, list[str]]]:
-    """What the spectra say: gaps in standard errors, squared sines, who has which defect, and the words for it."""
+    """Checks of the spectra: gaps in standard errors, squared sines, the defects of points, and their descriptions."""
     D, counts, spectra = spaces.dimension, spaces.counts, spaces.spectra
     tiny = np.finfo(np.float64).tiny
     last = np.maximum(spectra[:, D - 1], tiny)
@@ -196,7 +196,7 @@ def _spectral(spaces: TangentSpaces) -> tuple[Array, Array, dict[str, Mask], dic
 def _squared_sines(spaces: TangentSpaces) -> Array:
     """The mean squared sine Σ_{j > D} λ_i λ_j / (n (λ_i − λ_j)²) of the worst direction i ≤ D, at most 1.
 
-    Variances beyond the known ones are together what is missing in the total; each is at most the last known one.
+    The unknown variances sum to the rest of the total, and each is at most the last known one.
     """
     D, spectra = spaces.dimension, spaces.spectra
     inside, outside = spectra[:, :D, None], spectra[:, None, D:]
@@ -211,13 +211,13 @@ def _squared_sines(spaces: TangentSpaces) -> Array:
 
 
 def _of_functions(matrices: Array, own: Array, c: float, kinds: dict[str, Mask], words: dict[str, list[str]]) -> None:
-    """Add what the functions say: a direction along which none changes, and own best subsets of large loss."""
+    """Add checks of the functions: directions along which none changes, and best subsets with a large loss."""
     D = matrices.shape[1]
     limit = _far(D, c)
     weakest, strongest = _along(matrices, -1), _along(matrices, 0)
-    # where all functions are too slow the unit is at fault, not the direction
+    # if all functions change too slowly, the reason is the unit and not the direction
     relative = weakest / np.clip(strongest, np.finfo(np.float64).tiny, 1.0)
-    # D columns have a singular value of at most `weakest`: their loss is at least that of it and of D − 1 ideal ones
+    # D columns have a singular value of at most `weakest`, so their loss is at least that of it and D − 1 ideal ones
     least = np.logaddexp(_log_ideal(D - 1), log_penalty(np.minimum(relative, 1.0), c))
     kinds[FLAT] = (least > limit) | ~(weakest > 0)
     kinds[STRETCHED] = (own > limit) & ~kinds[FLAT]
@@ -227,9 +227,9 @@ def _of_functions(matrices: Array, own: Array, c: float, kinds: dict[str, Mask],
 
 
 def _along(matrices: Array, direction: int) -> Array:
-    """How much D functions together change along one of each point's left singular vectors, at most: (n,).
+    """The largest change of D functions together along a left singular vector of each point, (n,).
 
-    Along the last one it bounds the least singular value of any D columns.
+    For the last singular vector it bounds the least singular value of any D columns.
     """
     U = np.linalg.svd(matrices, full_matrices=False)[0]
     changes = np.abs(np.einsum("nd,ndp->np", U[:, :, direction], matrices))
@@ -238,7 +238,7 @@ def _along(matrices: Array, direction: int) -> Array:
 
 
 def _far(D: int, c: float) -> float:
-    """The logarithm of the loss of D directions, of which one is stretched by `FAR` and the others are ideal."""
+    """The logarithm of the loss of D directions if one is stretched by `FAR` and the others are ideal."""
     return float(np.logaddexp(_log_ideal(D - 1), log_penalty(np.array([FAR]), c))[0])
 
 
@@ -248,11 +248,11 @@ def _log_ideal(D: int) -> float:
 
 
 def _own_log_loss(X: Array, c: float, limit: float) -> float:
-    """The logarithm of the loss of the best subset at one point; where functions are many and a greedy subset is not
-    far from isometric, that of the greedy one.
+    """The logarithm of the loss of the best subset at one point. If there are many functions and a greedy subset is
+    not far from isometric, the greedy subset is used.
     """
     try:
-        if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:  # what the exact search takes
+        if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:  # the range of the exact search
             return exchange_search(X, c, time_limit=SECONDS).log_loss
         if X.shape[1] > FEW_COLUMNS:
             greedy = greedy_search(X, c).log_loss

@@ -1,6 +1,6 @@
-"""One function from data to coordinates: read, estimate tangent spaces, project gradients, check, select.
+"""Find coordinates of data: read, estimate tangent spaces, project gradients, check, select.
 
-The steps can be used one by one: `as_trajectory`, `torsion_matrices` (or `tangent_spaces` and `differentials` for
+The steps can be used separately: `as_trajectory`, `torsion_matrices` (or `tangent_spaces` and `differentials` for
 functions of any kind), `check_points`, `select`.
 """
 
@@ -43,9 +43,9 @@ from isopursuit.rank import direction_rank
 from isopursuit.select import select
 from isopursuit.selection import Selection
 
-FAR = 10.0  # times the ideal loss: a direction is then stretched or shrunk more than threefold (derived: g(3.9) = 10)
-NAMED = 8  # points that a note names (guess)
-CHECK_SHARE = 0.3  # of the remaining time, that checks of the points may take (guess: a second or two is usual)
+FAR = 10.0  # times the ideal loss; a direction is then stretched or shrunk more than threefold (derived: g(3.9) = 10)
+NAMED = 8  # most points that a note names (guess)
+CHECK_SHARE = 0.3  # largest share of the remaining time for checks of the points (guess: usually a second or two)
 
 
 def find_coordinates(
@@ -72,46 +72,44 @@ def find_coordinates(
     Parameters
     ----------
     data : path, Trajectory, MDAnalysis Universe or AtomGroup, mdtraj Trajectory, or array_like (N, B)
-        A molecule in many frames, whose shapes are the manifold; or points, with `dictionary` a `Dictionary`.
+        A molecule in many frames, whose shapes are the manifold; or points, together with a `Dictionary`.
     D : int, optional
-        The dimension of the manifold: so many functions are picked. Estimated from the spectra of the tangent spaces
-        if not given: look at `Coordinates.dimension`, and give D once you have decided.
+        The dimension of the manifold, which is the number of functions to pick. By default it is estimated from the
+        spectra of the tangent spaces: look at `Coordinates.dimension`, and pass D once you have decided.
     topology : path, optional
-        The file with atoms and bonds, for trajectory files that have positions only (.dcd, .xtc).
+        The file with atoms and bonds, for trajectory files that have only positions (.dcd, .xtc).
     atoms : "heavy", "all", str or sequence of int
-        Which atoms make the shape and the torsions: all but hydrogen, all, a selection in the words of MDAnalysis or
-        mdtraj, or numbers from 0; see `as_trajectory`.
+        The atoms for the shape and the torsions: all except hydrogen (the default), all, a selection in the language of
+        MDAnalysis or mdtraj, or numbers from 0; see `as_trajectory`.
     dictionary : {"bonds", "rotatable", "all"}, array_like of int (P, 4), or Dictionary
-        The functions to pick from. "bonds": torsions along three bonds; "rotatable": one for each rotatable bond;
-        "all": every four atoms; rows of four atoms by position among the chosen ones. For an array of points a
-        `Dictionary` with gradients at all N points, or exactly at the points that `frames` lists.
+        The functions to pick from. "bonds" (the default): torsions along three bonds. "rotatable": one torsion for each
+        rotatable bond. "all": the torsions of every four atoms. An array: rows of four atoms, by their position among
+        the chosen atoms. For points: a `Dictionary` with gradients at all N points, or at the points in `frames`.
     frames : int or array_like of int
-        At how many frames, or points, tangent spaces are estimated: drawn at random with `seed`, without repeats; or
-        their numbers. All frames make the manifold.
+        The number of frames (or points) at which tangent spaces are estimated, drawn at random without replacement;
+        or their numbers. All frames belong to the manifold.
     neighbours : int, optional
-        How many frames make a tangent space, the frame's own included; `default_neighbours` if not given.
+        The number of frames for one tangent space, including the frame itself. Default: `default_neighbours`.
     aggregate : {"sum", "geometric", "trimmed"} or float
-        How the losses at the points become one number; see `select`.
+        How the losses at the points are combined; see `select`.
     leave_out : bool
-        Whether points whose tangent space is not determined are left out of the selection. They are reported in any
-        case.
+        Whether to leave out points whose tangent space is not determined. They are reported in any case.
     unit : "auto", number, "median", "each" or None
-        The length of a differential that counts as 1. "auto" is the default of `torsion_matrices`, where each torsion
-        has a unit of its own, in which it has mean square length 1, or that of `differentials` for a `Dictionary`. The
-        others are one unit for all functions, of gradients that are not normalized; see `select`.
+        The length of a differential that counts as 1. "auto" is the default of `torsion_matrices` (a separate unit for
+        each torsion, in which it has mean square length 1) or, for a `Dictionary`, of `differentials`. The others are
+        one unit for all functions, whose gradients are not normalized; see `select`.
     c, method
         As in `select`.
     time_limit : float, optional
-        Seconds for everything. When they are over, the best functions so far are returned with their bound; where
-        tangent spaces alone take longer, `StoppedError` says so.
+        Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best functions so far
+        are returned with their bound. If the tangent spaces alone take longer, `StoppedError` is raised.
     seed : int
-        For the draw of frames.
+        The seed of the random draw of frames.
     callback : callable, optional
-        Called with the stage in words, how much of it is done, and how much there is (for the search: seconds); return
-        True to stop. A search that is stopped returns its best functions so far; before that there are none, and
-        `StoppedError` is raised.
+        Called with the stage in words, the amount done, and the total amount (for the search: seconds). Return True to
+        stop: a search then returns its best functions so far; before the search, `StoppedError` is raised.
     progress : bool
-        Whether to show a line about the running stage; as in `select`.
+        Whether to show the running stage on the error stream, as in `select`.
 
     Returns
     -------
@@ -151,7 +149,7 @@ def _line(clock: Clock, stage: str, done: int, total: int) -> str:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What is selected from, and where."""
+    """The matrices to select from, and their points."""
 
     at: Indices
     matrices: TorsionMatrices | Differentials
@@ -160,18 +158,18 @@ class _Prepared:
 
 
 def _is_points(data: Any, dictionary: Any) -> bool:
-    """Whether the data are points with functions of any kind; an error where data and dictionary do not fit."""
+    """Whether the data are points with a dictionary; raises an error if data and dictionary do not match."""
     if isinstance(dictionary, Dictionary):
         if isinstance(data, str | Path | Trajectory):
             raise ParameterError(
-                "A Dictionary goes with an array of points (N, B). For a trajectory pass dictionary='bonds', "
+                "A Dictionary needs an array of points (N, B). For a trajectory pass dictionary='bonds', "
                 "'rotatable', 'all', or rows of four atoms."
             )
         return True
     if isinstance(data, np.ndarray):
         raise ParameterError(
-            "An array of points needs dictionary=, a Dictionary of functions with gradients there; `as_dictionary` "
-            "makes one from an array (N, B, P). A molecule's positions go into a Trajectory."
+            "An array of points needs dictionary=, a Dictionary of functions with gradients at these points; "
+            "`as_dictionary` makes one from an array (N, B, P). For the positions of a molecule pass a Trajectory."
         )
     return False
 
@@ -210,8 +208,8 @@ def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordin
     at = options.chosen(N, "point")
     if n not in (N, len(at)) or (n != N and is_whole(options.frames)):
         raise ShapeError(
-            f"The dictionary has gradients at {n} points; expected them at all {N} points, or at those whose numbers "
-            "frames= lists."
+            f"The dictionary has gradients at {n} points; expected gradients at all {N} points, or at the points in "
+            "frames=."
         )
     P = dictionary.gradients.shape[2]
     options.check_functions(P)
@@ -233,7 +231,7 @@ def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordin
 def _dimension(
     points: Array | Trajectory, at: Indices, options: CoordinateOptions, stages: Stages
 ) -> tuple[int, DimensionEvidence | None]:
-    """D as given; or as estimated, with what the spectra of neighbourhoods of several sizes say."""
+    """D as given; or as estimated from the spectra of neighbourhoods of several sizes, with this evidence."""
     if options.D is not None:
         return options.D, None
     evidence = dimension_evidence(points, at, callback=partial(stages, "estimating the dimension"))
@@ -241,11 +239,11 @@ def _dimension(
 
 
 def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> Coordinates:
-    """Check the points, leave out those that are to be, and select."""
+    """Check the points, leave out undetermined ones if requested, and select."""
     checks, notes = _check(prepared, options.c, stages)
     used, more = _used(prepared, checks, options.leave_out)
     matrices = _in_unit_of(prepared.matrices, used)
-    share = 1 / int(used.sum()) if as_aggregate(options.aggregate).name == "sum" else 1.0  # of a point in the loss
+    share = 1 / int(used.sum()) if as_aggregate(options.aggregate).name == "sum" else 1.0  # of one point in the loss
 
     selection = select(
         matrices.take(used),
@@ -269,7 +267,7 @@ def _select(prepared: _Prepared, options: CoordinateOptions, stages: Stages) -> 
 
 
 def _far_note(selection: Selection) -> tuple[str, ...]:
-    """What to say where the loss of a typical point is far from ideal."""
+    """A note if the loss of a typical point is far from ideal."""
     if not selection.loss_per_point > FAR * selection.k:
         return ()
     return (
@@ -279,7 +277,7 @@ def _far_note(selection: Selection) -> tuple[str, ...]:
 
 
 def _in_unit_of(matrices: TorsionMatrices | Differentials, used: Mask) -> TorsionMatrices | Differentials:
-    """All matrices, in the units of the points that count: those left out take no part in a mean square length."""
+    """All matrices, in units of the used points: mean square lengths do not include points that are left out."""
     if not isinstance(matrices, TorsionMatrices) or not matrices.overall:
         return matrices
     sizes = np.sqrt(np.einsum("idp,idp->p", matrices.matrices[used], matrices.matrices[used]) / int(used.sum()))
@@ -287,7 +285,7 @@ def _in_unit_of(matrices: TorsionMatrices | Differentials, used: Mask) -> Torsio
 
 
 def _check(prepared: _Prepared, c: float, stages: Stages) -> tuple[PointChecks, tuple[str, ...]]:
-    """The checks of the points, without the functions where these take too long, and a note then."""
+    """The checks of the points; without the functions, and with a note, if these take too long."""
     clock = stages.clock.part(CHECK_SHARE)
 
     def watch(done: int, total: int) -> None:
@@ -298,12 +296,12 @@ def _check(prepared: _Prepared, c: float, stages: Stages) -> tuple[PointChecks, 
     try:
         return check_points(prepared.matrices, prepared.tangents, c=c, callback=watch), ()
     except TimeoutError:
-        note = "there was no time for the best functions at each point by itself: tangent spaces alone were checked."
+        note = "there was no time to find the best functions at each point; only tangent spaces were checked."
         return check_points(prepared.tangents), (note,)
 
 
 def _used(prepared: _Prepared, checks: PointChecks, leave_out: bool) -> tuple[Mask, tuple[str, ...]]:
-    """Which points the selection counts, and notes: those without D independent functions never count."""
+    """The points that the selection uses, and notes. Points without D independent functions are never used."""
     D = prepared.tangents.dimension
     full = np.array([direction_rank(one) >= D for one in prepared.matrices.matrices])
     determined = full & ~checks.undetermined

@@ -1,4 +1,4 @@
-"""What `find_coordinates` is asked for, how many neighbours it takes, and how it reports its stages."""
+"""Options of `find_coordinates`: their checks, the default number of neighbours, and reports of stages."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import numpy as np
 from isopursuit._types import AggregateOption, Indices, Labels, Method, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
-from isopursuit.errors import ParameterError, StoppedError
+from isopursuit.errors import ParameterError, StoppedError, unknown_option
 from isopursuit.parameters import as_count, as_exponent, as_numbers, is_whole
 from isopursuit.progress import SEARCHING
 from isopursuit.results import USEFUL, loss_text, within
 from isopursuit.scale import as_unit
 from isopursuit.search.incumbent import SearchProgress
-from isopursuit.select import unknown
 
 Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
 
-# how losses at many points become one number (measured by benchmarks/aggregates.py: it finds the known coordinates of
-# four manifolds as often as "sum" or more often)
+# default aggregate (measured by benchmarks/aggregates.py: it finds the known coordinates of four manifolds at least as
+# often as "sum")
 AGGREGATE: AggregateOption = "trimmed"
-FRAMES = 100  # points at which tangent spaces are estimated (guess: losses per point differ by a few percent then)
-# neighbours of a point, in units of N^(2/3): of a molecule's shapes (measured: ethanol's loss is least with 300 to 700
-# of 16,000 frames; of 10,000 frames of alanine dipeptide 464 leave 20 of 100 tangent spaces undetermined for D = 2 and
-# D = 4, 100 leave 80), and of other points (measured: swiss rolls of 1,000 points are found with 20 to 40)
+FRAMES = 100  # points at which tangent spaces are estimated (guess: losses per point then vary by a few percent)
+# neighbours of a point, in units of N^(2/3), for shapes of a molecule and for other points (measured: the loss of
+# ethanol is least with 300 to 700 of 16,000 frames; for 10,000 frames of alanine dipeptide, 464 neighbours leave 20 of
+# 100 tangent spaces undetermined for D = 2 and D = 4, and 100 leave 80; the coordinates of swiss rolls of 1,000 points
+# are found with 20 to 40)
 SHAPES, POINTS = 1.0, 0.3
 FEWEST_NEIGHBOURS = 10  # for each of the D + 1 directions and the centre that are estimated (guess)
 
 
 def default_neighbours(N: int, D: int = 2, scale: float = SHAPES) -> int:
-    """How many of N points make a tangent space of dimension D: scale · N^(2/3), at least 10 (D + 1), at most N.
+    """The number of neighbours for a tangent space of dimension D: scale · N^(2/3), at least 10 (D + 1), at most N.
 
-    Within a radius r of a point of a D-dimensional manifold there are about k = N r^D points. Curvature turns the
-    tangent space by an angle proportional to r, noise σ across the manifold by one proportional to σ / (r √k). The sum
-    of squares is least where r^(D + 4) is proportional to 1/N, hence k to N^(4/(D + 4)): N^(2/3) for D = 2. More
-    dimensions have a smaller power and a larger factor, so that the same number serves. The factor grows with the
-    noise: it is 1 for the shapes of a molecule, which vibrates, and 0.3 for other points.
+    A ball of radius r around a point of a D-dimensional manifold contains about k = N r^D points. Curvature turns the
+    tangent space by an angle proportional to r, and noise σ across the manifold turns it by an angle proportional to
+    σ / (r √k). The sum of squares is least if r^(D + 4) is proportional to 1/N, hence k to N^(4/(D + 4)): N^(2/3) for
+    D = 2. More dimensions have a smaller power and a larger factor, so the same number is used. The factor grows with
+    the noise: it is 1 for the shapes of a molecule, which vibrates, and 0.3 for other points.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def default_neighbours(N: int, D: int = 2, scale: float = SHAPES) -> int:
 
 @dataclass(frozen=True)
 class CoordinateOptions:
-    """What the caller asked for."""
+    """The caller's options."""
 
     D: int | None
     dictionary: Any
@@ -65,7 +65,7 @@ class CoordinateOptions:
     seed: int
 
     def __post_init__(self) -> None:
-        """Refuse, before any work, what no step could use."""
+        """Check the options before any work."""
         if self.D is not None:
             as_count(self.D, 1, "D")
         if self.neighbours is not None:
@@ -75,18 +75,18 @@ class CoordinateOptions:
         if self.unit != "auto":
             as_unit(self.unit)
         if self.method not in get_args(Method):
-            raise unknown(self.method, Method)
+            raise unknown_option("method", self.method, get_args(Method))
         as_count(self.seed, 0, "seed")
 
     def check_functions(self, P: int, D: int | None = None) -> None:
-        """Refuse to pick more functions, D as given or as estimated, than there are."""
+        """Raise an error if there are fewer than D functions, where D is given or estimated."""
         D = self.D if D is None else D
         if D is not None and P < D:
             how = "" if self.D is not None else ", the dimension that the spectra suggest,"
             raise ParameterError(f"D={D} functions{how} cannot be picked from {P}. Pass a smaller D or more functions.")
 
     def chosen(self, N: int, noun: str) -> Indices:
-        """The numbers of the points at which tangent spaces are estimated, ascending if they are drawn."""
+        """The numbers of the points at which tangent spaces are estimated; ascending if drawn at random."""
         if not is_whole(self.frames):
             if not np.size(self.frames):
                 raise ParameterError(f"frames is empty. Pass how many {noun}s to draw, such as {FRAMES}, or numbers.")
@@ -101,13 +101,13 @@ class CoordinateOptions:
 
 @dataclass(frozen=True)
 class Stages:
-    """Reports how far the work is, and ends it where nothing is picked yet and the caller or the clock says so."""
+    """Reports progress, and stops the work before the search if the callback or the clock requires it."""
 
     clock: Clock
     callback: Watch | None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report a stage before the search; `StoppedError` to end it."""
+        """Report a stage before the search; raise `StoppedError` to stop."""
         share = f"{done / max(total, 1):.0%} done"
         if self.callback is not None and self.callback(stage, done, total) is True:
             raise StoppedError(f"Stopped while {stage} ({share}), before any functions were picked.")
@@ -118,9 +118,9 @@ class Stages:
             )
 
     def searching(self, share: float, labels: Labels, now: SearchProgress) -> bool:
-        """Report a running search, of whose loss a point has this share; True to stop it.
+        """Report a running search; True to stop it. `share` is the share of one point in the loss.
 
-        A callback that has a method `picked` is given the labels of the best functions so far.
+        If the callback has a method `picked`, it receives the labels of the best functions so far.
         """
         if self.callback is None:
             return False

@@ -1,4 +1,4 @@
-"""What `find_coordinates` answers: the picked functions, the loss at each point, and files for what comes next."""
+"""The answer of `find_coordinates`: the picked functions, the loss at each point, and files for further work."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Coordinates:
     Attributes
     ----------
     selection : Selection
-        Which functions, how good, how sure, and what could replace each, over the points that are `used`.
+        The picked functions, their loss and proof over the `used` points, and replacements.
     points : ndarray of int, shape (n,)
         The numbers of the chosen frames, or points.
     used : ndarray of bool, shape (n,)
-        Which of them the selection counts: all, or with leave_out=True those that are determined.
+        Which of them the selection uses: all, or with leave_out=True only determined ones.
     matrices : TorsionMatrices or Differentials
         The differentials of all functions at the chosen points.
     tangents : TangentSpaces
@@ -69,15 +69,15 @@ class Coordinates:
     checks : PointChecks
         Which of these points are undetermined, and why.
     dimension : DimensionEvidence or None
-        What the estimate of D rests on; None where D was given.
+        The evidence for the estimate of D; None if D was given.
     trajectory : Trajectory or None
-        All frames, with the chosen atoms; None where points were given.
+        All frames, with the chosen atoms; None if points were given.
     torsions : ndarray of int, shape (D, 4), or None
         The atoms of the picked torsions by their numbers in the file, from 0.
     data : ndarray, shape (N, B), or None
         All points; None for a trajectory, see `manifold_points`.
     dictionary : Dictionary or None
-        The functions where points were given.
+        The functions, if points were given.
     seconds : float
         Wall-clock time.
     """
@@ -103,27 +103,27 @@ class Coordinates:
 
     @property
     def D(self) -> int:
-        """The dimension of the manifold: so many functions were picked."""
+        """The dimension of the manifold, which is the number of picked functions."""
         return self.tangents.dimension
 
     @cached_property
     def point_log_losses(self) -> Array:
-        """The logarithm of the loss of the picked functions at each chosen point, (n,), also at those left out."""
+        """The logarithm of the loss of the picked functions at each chosen point, (n,), including those left out."""
         picked = self.matrices.matrices[:, :, self.selection.indices]
         return np.asarray(log_spectral_loss(spectrum(picked), self.selection.c))
 
     @property
     def point_losses(self) -> Array:
-        """The loss of the picked functions at each chosen point, (n,): D is ideal; infinite beyond float64."""
+        """The loss of the picked functions at each chosen point, (n,). The ideal is D; infinite on overflow."""
         return np.array([to_loss(one) for one in self.point_log_losses.tolist()])
 
     @property
     def loss_per_point(self) -> float:
-        """The loss of a typical point, by the aggregate that the selection minimized: D is ideal."""
+        """The loss of a typical point, by the aggregate that the selection minimized. The ideal is D."""
         return self.selection.loss_per_point
 
     def _per_point(self, log_loss: float) -> str:
-        """The loss of a typical point for reading, from the logarithm of the loss of all points together."""
+        """The loss of a typical point as text, from the logarithm of the aggregated loss."""
         return loss_text(LogLoss(self.selection.aggregate.per_point(log_loss, self.selection.points)), DIGITS)
 
     @property
@@ -139,7 +139,7 @@ class Coordinates:
         return self.selection.verdict
 
     def worst(self, count: int = WORST) -> tuple[PointLoss, ...]:
-        """The points of the largest loss among those that count, worst first."""
+        """The used points with the largest losses, largest first."""
         order = np.argsort(-np.where(self.used, self.point_log_losses, -np.inf), kind="stable")
         order = order[: min(count, self.selection.points)].tolist()
         logs = self.point_log_losses.tolist()
@@ -147,27 +147,27 @@ class Coordinates:
 
     @cached_property
     def pointwise(self) -> PointwiseSelection:
-        """The best functions at each chosen point by itself, computed when first asked for."""
+        """The best functions at each chosen point separately; computed on first use."""
         return select_pointwise(
             self.matrices, self.selection.c, method="exact", time_limit=POINTWISE_SECONDS, unit=None
         )
 
     def manifold_points(self) -> Array:
-        """All points of the manifold, (N, B): as given, or a trajectory's shapes, which are all planar angles."""
+        """All points of the manifold, (N, B): as given, or the shapes of a trajectory, given by all planar angles."""
         if self.data is not None:
             return self.data
         return shapes(self._frames.positions)[0]
 
     def values(self) -> Array:
-        """The picked functions along all frames or points, (N, D); torsions are in radians, from −π to π."""
+        """The values of the picked functions at all frames or points, (N, D); torsions in radians, from −π to π."""
         if self.dictionary is None:
             rows = self.matrices.torsions[self.selection.indices]  # type: ignore[union-attr]
             return torsion_values(self._frames.positions, rows)
         known = self.dictionary.values
         if known is None or self.data is None or len(known) != len(self.data):
             raise ParameterError(
-                "The dictionary has no values at all points. Build it with values there, by `evaluate_dictionary` at "
-                "all points for example."
+                "The dictionary has no values at all points. Build it with values, for example with "
+                "`evaluate_dictionary` at all points."
             )
         return known[:, self.selection.indices]
 
@@ -185,19 +185,22 @@ class Coordinates:
         return table_content(kind, [self._noun, *(str(label) for label in self.labels)], self.values())
 
     def to_plumed(self, path: str | Path) -> None:
-        """Write an input file of PLUMED: one TORSION line for each picked torsion, its atoms numbered as in the file,
-        from 1 as PLUMED does.
+        """Write a PLUMED input file with one TORSION line for each picked torsion.
+
+        Atoms have their numbers in the file, counted from 1 as in PLUMED.
         """
         path = Path(path)
         check_writable(path, "to_plumed")
         write_whole(path, self.plumed_content())
 
     def plumed_content(self) -> str:
-        """The text of an input file of PLUMED."""
+        """The text of a PLUMED input file."""
         from isopursuit.manifold.plumed import plumed_text
 
         if self.torsions is None:
-            raise ParameterError("Only torsions of a trajectory can be written for PLUMED; these functions are others.")
+            raise ParameterError(
+                "Only torsions of a trajectory can be written for PLUMED, and these functions are not torsions."
+            )
         return plumed_text(self.torsions, tuple(map(str, self.labels)))
 
     def to_report(self, path: str | Path, *, title: str | None = None, command: str | None = None) -> None:
@@ -208,12 +211,12 @@ class Coordinates:
 
     def report_content(self, *, title: str | None = None, command: str | None = None) -> str:
         """The text of the report."""
-        # a later layer than this module
+        # imported here, because the report is a later layer
         report: Any = import_module("isopursuit.report.coordinates")
         return str(report.coordinates_report_html(self, title=title, command=command))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is not finite becomes None."""
+        """For JSON; values that are not finite become None."""
         undetermined = np.flatnonzero(self.checks.undetermined).tolist()
         return {
             "source": None if self.trajectory is None else self.trajectory.source,
@@ -244,19 +247,19 @@ class Coordinates:
 
     @property
     def _frames(self) -> Trajectory:
-        assert self.trajectory is not None  # one of trajectory and data is there
+        assert self.trajectory is not None  # there is either a trajectory or data
         return self.trajectory
 
     @property
     def _suggested(self) -> int:
-        """The dimension that most neighbourhoods' spectra suggest, or the evidence where D was estimated."""
+        """The dimension that most spectra suggest, or that of the evidence if D was estimated."""
         if self.dimension is not None:
             return int(self.dimension.suggested)
         return int(np.bincount(self.tangents.dimensions).argmax())
 
     @property
     def title(self) -> str:
-        """What was picked from what, in one line."""
+        """One line: how many functions were picked, and from what."""
         of = f"points in {self.tangents.bases.shape[1]} dimensions"
         if self.trajectory is not None:
             of = f"frames of {len(self.trajectory.numbers)} atoms"
@@ -267,7 +270,7 @@ class Coordinates:
 
     @property
     def summary(self) -> list[str]:
-        """The loss with its verdict, the worst points, undetermined points, the dimension, the unit: a line each."""
+        """A line each about the loss, the worst points, undetermined points, the dimension and the unit."""
         loss = self._per_point(self.selection.log_loss)
         over = self.selection.aggregate.words(self.selection.points).replace("point", self._noun)
         lines = [
@@ -298,7 +301,7 @@ class Coordinates:
         return f"dimension: D = {self.D} was {how}; {agree}{other}"
 
     def _replacement(self, i: int) -> str:
-        """What would replace the i-th picked function best, with the loss per point then."""
+        """The best replacement of the i-th picked function, with the loss per point after the swap."""
         choice = self.selection.choices[i]
         if choice.replacement is None or np.isnan(choice.price):
             return choice.replacement_text
@@ -306,7 +309,7 @@ class Coordinates:
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """For each picked function its label, and its best replacement with the loss per point then."""
+        """The label of each picked function, and its best replacement with the loss per point after the swap."""
         return [(str(label), self._replacement(i)) for i, label in enumerate(self.labels)]
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Dictionaries of functions on a manifold: their values, gradients, and differentials on tangent spaces.
 
 A function f on the manifold has the differential Tᵀ ∇f, with T (B × D) a basis of the tangent space. Functions are
-isometric coordinates when their differentials are orthonormal at every point: that is what `select` looks for.
+isometric coordinates if their differentials are orthonormal at every point; `select` looks for such functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Label, Labels, Unit
-from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional
+from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix, in_unit_stack, name_columns
 from isopursuit.normalize import log_lengths
@@ -26,14 +26,14 @@ Functions = Function | Sequence[Function] | Mapping[Label, Function]
 Framework = Literal["numpy", "torch", "jax"]
 Normalize = Literal["none", "unit", "symmetric", "overall"]
 
-# a factor; lengths are taken as given where their median is this near to 1. All lengths off by a factor of 2 cost 0.66
-# per direction at c = 1, so the loss stays readable (a choice)
+# lengths are kept as given if their median is within this factor of 1. If all lengths are off by a factor of 2, the
+# loss rises by 0.66 per direction at c = 1, so it remains easy to interpret (chosen)
 NEAR = 2.0
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """P functions at n points: `gradients` (n, B, P), a label each, and `values` (n, P) where they are known."""
+    """P functions at n points: `gradients` (n, B, P), a label for each function, and `values` (n, P) if known."""
 
     gradients: Array
     labels: Labels
@@ -42,11 +42,9 @@ class Dictionary:
     def value(self, label: Label) -> Array:
         """One function's values at the points, (n,)."""
         if self.values is None:
-            raise ParameterError(
-                "This dictionary has gradients only. Build it with the functions' values to show them."
-            )
+            raise ParameterError("This dictionary has only gradients. Build it with the values of the functions too.")
         if label not in self.labels:
-            raise LabelError(f"{label!r} is not a function of this dictionary. Its labels begin {self.labels[:5]}.")
+            raise LabelError(f"{label!r} is not a function of this dictionary. The first labels are {self.labels[:5]}.")
         return self.values[:, self.labels.index(label)]
 
     def take(self, points: ArrayLike) -> Dictionary:
@@ -57,10 +55,10 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class Differentials:
-    """What `select`, `isometry_pursuit` and `select_pointwise` take: `matrices` (n, D, P) and the functions' labels.
+    """Input for `select`, `isometry_pursuit` and `select_pointwise`: `matrices` (n, D, P) and the functions' labels.
 
-    `unit_length` is what their lengths were divided by; `tangents` are the tangent spaces they were projected on;
-    `overall` says whether each function's differentials have mean square length 1.
+    `unit_length` is the divisor of the lengths. `tangents` are the tangent spaces that the gradients were projected
+    onto. `overall` says whether the differentials of each function have mean square length 1.
     """
 
     matrices: Array
@@ -72,7 +70,7 @@ class Differentials:
     def take(self, points: ArrayLike) -> Differentials:
         """The same functions at some of the points, given by their numbers or a mask.
 
-        Where each function has mean square length 1, it has so again at these points.
+        If each function has mean square length 1, it is rescaled to mean square length 1 at these points.
         """
         some = as_numbers(points, len(self.matrices), "points")
         matrices = of_unit_size(self.matrices[some]) if self.overall else self.matrices[some]
@@ -92,17 +90,17 @@ def evaluate_dictionary(
     Parameters
     ----------
     functions : callable, sequence of callables, or mapping from labels to callables
-        With `gradients`: each takes all points (n, B) and returns n values, or, if there is one callable alone, (n, P).
-        With a framework: each takes one point, a tensor or array (B,), and returns one number, or, if there is one
-        callable alone, P numbers; it is differentiated automatically, in float64.
+        With `gradients`, each function takes all points (n, B) and returns n values; a single callable returns (n, P).
+        With a framework, each function takes one point, a tensor or array (B,), and returns one number; a single
+        callable returns P numbers. The functions are differentiated automatically in float64.
     points : array_like (n, B)
-        Where.
+        The points.
     gradients : as `functions`, optional
-        Each takes all points (n, B) and returns n gradients (n, B); one callable alone returns (n, B, P).
+        Each takes all points (n, B) and returns n gradients (n, B); a single callable returns (n, B, P).
     framework : {"torch", "jax"}, optional
-        What the functions are written in, where there are no gradients.
+        The framework of the functions, if there are no gradients.
     labels : sequence, optional
-        One for each function; by default the mapping's keys, or the callables' own names where they differ.
+        One for each function. Default: the keys of the mapping, or the names of the callables if they are distinct.
 
     Returns
     -------
@@ -123,10 +121,10 @@ def evaluate_dictionary(
     places = as_matrix(points, wide=False).values
     if (gradients is None) == (framework in (None, "numpy")):
         raise ParameterError(
-            "Pass either the functions' gradients=, or framework='torch' or 'jax' to have them differentiated."
+            "Pass either gradients= of the functions, or framework='torch' or 'jax' to differentiate them."
         )
     if framework not in (None, "numpy", "torch", "jax"):
-        raise ParameterError(f"framework={framework!r} is not known. Use 'torch' or 'jax', or pass gradients=.")
+        raise unknown_option("framework", framework, ("torch", "jax"), "pass gradients=")
     named, alone = _as_functions(functions)
     if gradients is not None:
         slopes, slope_alone = _as_functions(gradients)
@@ -148,17 +146,17 @@ def evaluate_dictionary(
 def as_dictionary(
     gradients: Dictionary | ArrayLike, labels: Sequence[Label] | None = None, values: ArrayLike | None = None
 ) -> Dictionary:
-    """A dictionary from gradients that the caller has already, by finite differences for example.
+    """A dictionary from known gradients, for example from finite differences.
 
     Parameters
     ----------
     gradients : array_like (n, B, P)
-        At n points in B dimensions, the gradients of P functions: ``gradients[i, :, p]`` is that of function p at
-        point i.
+        The gradients of P functions at n points in B dimensions: ``gradients[i, :, p]`` is the gradient of function p
+        at point i.
     labels : sequence, optional
-        The names of the functions; numbers if not given.
+        The names of the functions. Default: numbers.
     values : array_like (n, P), optional
-        The functions at the points, for tables and pictures.
+        The values of the functions at the points, for tables and pictures.
 
     Examples
     --------
@@ -189,43 +187,42 @@ def differentials(
     c: float = 1.0,
     labels: Sequence[Label] | None = None,
 ) -> Differentials:
-    """Differentials of functions on tangent spaces: their gradients, projected.
+    """Project the gradients of functions onto tangent spaces.
 
     Parameters
     ----------
     gradients : Dictionary or array_like (n, B, P)
-        At the points of the tangent spaces, in their order.
+        Gradients at the points of the tangent spaces, in the same order.
     tangents : TangentSpaces
-        n of them.
+        The n tangent spaces.
     normalize : {"none", "unit", "symmetric", "overall"}
-        "none": gradients as they are. A coordinate is good if it changes by one unit per unit of distance, so units
-        matter: degrees instead of radians are another function.
-        "unit": each gradient is scaled to unit length in all B dimensions before it is projected, at every point. A
-        projected length is then the share of the gradient that lies in the tangent space: 1 for a function that only
-        changes along the manifold, near 0 for one that changes across it, whatever its unit. What is lost is how fast
-        the function changes from point to point: the coordinates picked are orthogonal and run along the manifold, and
-        are isometric only after a reparametrization of each.
-        "symmetric": before projection a gradient of length t is given length 1/g(t), as the paper does for Ethanol. A
-        function that changes at another rate than one per unit of distance is then shortened even where it runs along
-        the manifold, so that units matter here too.
-        "overall": one factor for each function, so that its projected gradients have mean square length 1. This
-        changes its unit, not its shape.
+        "none": gradients as they are. A good coordinate changes by one unit per unit of distance, so units matter: an
+        angle in degrees is a different function from the same angle in radians.
+        "unit": each gradient is scaled to unit length in all B dimensions before it is projected, at every point. The
+        projected length is then the share of the gradient in the tangent space, independent of the unit: 1 for a
+        function that changes only along the manifold, near 0 for one that changes across it. This ignores how the rate
+        of change varies from point to point. The picked coordinates are orthogonal and run along the manifold, but are
+        isometric only after each is reparametrized.
+        "symmetric": a gradient of length t gets length 1/g(t) before projection, as in the paper for Ethanol. A
+        function that does not change at a rate of 1 is shortened even if it runs along the manifold, so units matter
+        here too.
+        "overall": each function is multiplied by one factor, so that its projected gradients have mean square length 1.
+        This changes the unit of the function, not its shape.
     unit : "auto", number, "median", "each" or None
-        The length that counts as 1, as in `select`, after projection. "median" is one number over all points and
-        functions: a function which changes faster at some points still does, and the answer does not depend on a unit
-        that all functions share. None takes gradients as they are, so that isometry is meant literally: one unit of the
-        function per unit of distance. "auto" is None where the median length is within a factor of two of 1, as for
-        functions in the unit of the points, and "median" otherwise. "each" gives every differential length 1 at every
-        point.
+        The length after projection that counts as 1, as in `select`. "median" is one number for all points and
+        functions: differences between points remain, and the answer does not depend on a unit that all functions
+        share. None keeps gradients as they are: an isometric function changes by one unit per unit of distance. "auto"
+        (the default) is None if the median length is within a factor of two of 1, as for functions in the unit of the
+        points, and "median" otherwise. "each" scales every differential to length 1 at every point.
     c : float
         The exponent of g for "symmetric".
     labels : sequence, optional
-        The functions' names, where an array of gradients is given.
+        The names of the functions, if `gradients` is an array.
 
     Returns
     -------
     Differentials
-        To be passed to `select`, which picks one set of functions for all points, or to `select_pointwise`.
+        Pass them to `select`, which picks one set of functions for all points, or to `select_pointwise`.
 
     Examples
     --------
@@ -247,7 +244,7 @@ def differentials(
             f"dimensions, but {n} tangent spaces in {B}. Take the gradients at the points of the tangent spaces."
         )
     if normalize not in ("none", "unit", "symmetric", "overall"):
-        raise ParameterError(f"normalize={normalize!r} is not known. Use 'none', 'unit', 'symmetric' or 'overall'.")
+        raise unknown_option("normalize", normalize, ("none", "unit", "symmetric", "overall"))
     projected = tangents.project(dictionary.gradients)
     if normalize in ("unit", "symmetric"):
         projected *= _scales(np.linalg.norm(dictionary.gradients, axis=1), normalize, c)[:, None]
@@ -259,7 +256,7 @@ def differentials(
 
 
 def in_manifold_unit(stack: Array, unit: Unit | Literal["auto"]) -> tuple[Array, UnitLength]:
-    """Matrices (n, D, P) in a unit, and what their lengths were divided by; see `differentials`."""
+    """Matrices (n, D, P) in a unit, and the divisor of their lengths; see `differentials`."""
     if not isinstance(unit, str) or unit != "auto":
         return in_unit_stack(stack, unit)
     matrices, median = in_unit_stack(stack, "median")
@@ -273,13 +270,13 @@ def of_unit_size(matrices: Array) -> Array:
 
 
 def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:
-    """What brings gradients of these lengths to length 1, or to 1/g; 0 for those that vanish."""
+    """Factors that scale gradients of these lengths to length 1 or 1/g; 0 for zero gradients."""
     new = np.ones_like(lengths) if normalize == "unit" else np.exp(log_lengths(lengths, as_exponent(c), "symmetric"))
     return np.where(lengths > 0, new / np.where(lengths > 0, lengths, 1.0), 0.0)
 
 
 def _as_functions(functions: Functions) -> tuple[dict[Label, Function], bool]:
-    """By label, and whether one callable computes all of them."""
+    """The functions by label, and whether a single callable computes all of them."""
     if callable(functions):
         return {0: functions}, True
     if isinstance(functions, Mapping):
@@ -299,11 +296,11 @@ def _stacked(parts: list[Any], alone: bool) -> Array:
 
 
 def _checked(gradients: Array, values: Array | None, labels: Labels, where: tuple[int, ...]) -> Dictionary:
-    """Refuse gradients of the wrong shape, and by name those that are not numbers."""
+    """Check the shape of gradients, and that they are finite."""
     P = gradients.shape[-1] if gradients.ndim else 0
     if gradients.shape != (*where, P) or (values is not None and values.shape != (where[0], P)):
         came = f"gradients {gradients.shape}" + ("" if values is None else f" and values {values.shape}")
-        raise ShapeError(f"For points {where} the functions gave {came}; expected (n, B, P) and (n, P).")
+        raise ShapeError(f"For points {where} the functions returned {came}; expected (n, B, P) and (n, P).")
     if len(labels) != P or len(set(labels)) != P:
         raise LabelError(f"There are {len(labels)} labels, {len(set(labels))} different ones, for {P} functions.")
     wrong = np.argwhere(~np.isfinite(gradients).all(axis=1))
@@ -311,7 +308,7 @@ def _checked(gradients: Array, values: Array | None, labels: Labels, where: tupl
         functions = sorted(set(wrong[:, 1].tolist()))
         raise NonFiniteError(
             f"Gradients are NaN or infinite for {name_columns(functions, labels)}, first at point {wrong[0, 0]}. Drop "
-            "those functions or points, or give gradients that hold there."
+            "those functions or points, or pass finite gradients."
         )
     return Dictionary(gradients, labels, values)
 
@@ -331,7 +328,7 @@ def _by_jax(function: Function, points: Array) -> tuple[Array, Array]:
 
 
 def _twice(function: Function) -> Function:
-    """The value to differentiate, and once more to return."""
+    """A function that returns its value twice: to differentiate, and to return."""
 
     def both(x: Any) -> Any:
         y = function(x)
@@ -341,5 +338,5 @@ def _twice(function: Function) -> Function:
 
 
 def _gradient_last(jacobian: Array) -> Array:
-    """(n, B) as it is; (n, P, B) with functions last."""
+    """(n, B) unchanged; (n, P, B) as (n, B, P)."""
     return jacobian if jacobian.ndim == 2 else np.swapaxes(jacobian, 1, 2)

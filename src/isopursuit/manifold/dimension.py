@@ -1,4 +1,4 @@
-"""The dimension of a manifold: what the spectra of neighbourhoods of several sizes say, and what the loss does.
+"""Evidence for the dimension of a manifold: spectra of neighbourhoods of several sizes, and losses.
 
 No number here is the dimension. Noise fills all directions of small neighbourhoods, and curvature adds directions to
 large ones; in between the variances of the manifold's own directions keep their shares.
@@ -26,10 +26,10 @@ from isopursuit.matrix import as_matrix, in_unit_stack
 from isopursuit.results import loss_text
 from isopursuit.select import select
 
-SIZES = 6  # neighbourhood sizes if none are given (guess: a curve shows)
-SMALLEST, LARGEST = 20, 1000  # the smallest and largest of them; the largest is at most a quarter of the points (guess)
-PLACES = 100  # points if none are given (guess)
-SHOWN = 6  # shares that the text lists (guess)
+SIZES = 6  # default number of neighbourhood sizes (guess: enough for a curve)
+SMALLEST, LARGEST = 20, 1000  # smallest and largest default size; at most a quarter of the points (guess)
+PLACES = 100  # default number of points (guess)
+SHOWN = 6  # most shares in the text (guess)
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class DimensionEvidence:
     neighbours : ndarray of int (s,)
         The sizes, ascending.
     shares : ndarray (s, n, m)
-        The leading variances of each neighbourhood, as shares of its whole variance, descending.
+        The leading variances of each neighbourhood, as shares of its total variance, descending.
     dimensions : ndarray of int (s, n)
-        The dimension that each neighbourhood's own spectrum suggests; see `estimate_dimension`.
+        The dimension that the spectrum of each neighbourhood suggests; see `estimate_dimension`.
     at : ndarray of int (n,) or None
         The points.
     """
@@ -61,7 +61,7 @@ class DimensionEvidence:
 
     @property
     def suggested(self) -> int:
-        """The dimension that most neighbourhoods suggest, all sizes together."""
+        """The dimension that most neighbourhoods of all sizes suggest."""
         return int(self.votes.mean(axis=0).argmax())
 
     @property
@@ -103,17 +103,17 @@ def dimension_evidence(
     Parameters
     ----------
     points : array_like (N, B) or Trajectory
-        The data; of a molecule all planar angles of its frames.
+        The data. For a molecule, these are all planar angles of its frames.
     at : array_like, optional
-        Numbers of the points, or coordinates, as in `tangent_spaces`; 100 points at equal steps if not given.
+        Numbers or coordinates of points, as in `tangent_spaces`. Default: 100 points at equal steps.
     neighbours : iterable of int, optional
-        The sizes; six from 20 to 1,000, at equal ratios and at most a quarter of the points, if not given.
+        The sizes. Default: six sizes from 20 to 1,000, at equal ratios, at most a quarter of the points.
     leading : int
-        How many variances to keep; the dimension is sought among them.
+        The number of variances to keep; the dimension is estimated from them.
     workers : int
         Number of threads.
     callback : callable, optional
-        Called with how much is done, in thousandths, and 1000.
+        Called with the progress in thousandths, and with 1000.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def dimension_evidence(
     N, B = _shape(points)
     sizes = _sizes(N, neighbours)
     places = np.unique(np.linspace(0, N - 1, min(N, PLACES)).astype(np.intp)) if at is None else at
-    # operations at each of about 100 places; an angle counts as 200
+    # operations at each of about 100 places; an angle counts as 200 operations
     works = [2.0 * N * B + 2.0 * min(k, B) * k * B + 10.0 * min(k, B) ** 3 for k in sizes]
     steps = Progress(callback, [200.0 / PLACES * N * B, *works])
     if isinstance(points, Trajectory):
@@ -168,7 +168,7 @@ def _sizes(N: int, neighbours: Iterable[int] | None) -> list[int]:
 
 @dataclass(frozen=True)
 class DimensionLoss:
-    """What the joint selection does for one dimension.
+    """The joint selection for one dimension.
 
     `log_losses` (n,) are the logarithms of the points' losses, `explained` is the mean share of the variance in the
     tangent spaces, and `undetermined` counts the points that `check_points` reports.
@@ -221,12 +221,12 @@ def losses_by_dimension(
     Parameters
     ----------
     found : Differentials or TorsionMatrices
-        Of the largest dimension to look at: to compare D − 1, D and D + 1, made with D + 1. Median units and units
+        Matrices of the largest dimension: to compare D − 1, D and D + 1, make them with D + 1. Median units and units
         of single functions ("overall") are taken anew for each dimension.
     dimensions : sequence of int, optional
-        Which dimensions; the last three of `found` if not given.
+        Which dimensions. Default: the last three of `found`.
     **options
-        Passed to `select`, such as c, method and time_limit.
+        Options for `select`, such as c, method and time_limit.
 
     Returns
     -------
@@ -252,7 +252,7 @@ def losses_by_dimension(
 
 
 def _leading_rows(found: Differentials | TorsionMatrices, D: int) -> Differentials:
-    """The matrices in the first D directions of the tangent spaces, in the same kind of unit."""
+    """The matrices in the first D directions of the tangent spaces, with the same kind of unit."""
     assert found.tangents is not None
     matrices, unit = np.ascontiguousarray(found.matrices[:, :D]), found.unit_length
     if found.overall:

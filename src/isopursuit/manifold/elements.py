@@ -1,4 +1,4 @@
-"""The elements: symbols, covalent radii, and the element of an atom that a file knows by its name alone."""
+"""The elements: symbols, covalent radii, and the element of an atom from its name."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PAIRS = ("CL", "BR", "FE", "SE", "SI")
 
 
 def guess_number(name: str, mass: float = 0.0, *, alone: bool = False) -> int | None:
-    """The atomic number of an atom by its name in a topology; None where the name begins with no element.
+    """The atomic number of an atom from its name in a topology; None if the name does not begin with an element.
 
-    "CA" is carbon in an amino acid and calcium as an ion. The mass decides where it is known; without it, an atom that
-    is `alone` in its residue is an ion.
+    "CA" is carbon in an amino acid and calcium as an ion. The mass decides if it is known. Otherwise an atom that is
+    `alone` in its residue is an ion.
 
     Examples
     --------
@@ -58,5 +58,5 @@ def guess_number(name: str, mass: float = 0.0, *, alone: bool = False) -> int | 
 
 
 def _mass(z: int) -> float:
-    """An element's mass to a few per cent, which tells C from Ca: stable nuclei have A ≈ 2 Z + 0.006 Z²."""
+    """An element's mass to a few per cent, enough to distinguish C from Ca: stable nuclei have A ≈ 2 Z + 0.006 Z²."""
     return 1.0 if z == 1 else 2 * z + 0.006 * z * z

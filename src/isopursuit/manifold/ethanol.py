@@ -1,8 +1,8 @@
-"""Ethanol at 500 K: frames that come with the package, MD17's or rMD17's file, or one's own.
+"""Ethanol at 500 K: frames that come with the package, from a file of MD17 or rMD17, or from your own file.
 
 The embedded frames were simulated for this package by tools/make_ethanol.py: 16 trajectories of 1,000 frames, GFN2-xTB.
-The paper used MD17 (S. Chmiela and others, 2017 and 2018), which is larger, by a better theory, and not ours to pass
-on.
+The paper used MD17 (S. Chmiela and others, 2017 and 2018), which is larger and computed with a better theory, but may
+not be redistributed here.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from isopursuit.manifold.trajectory import Trajectory, load_trajectory
 ETHANOL_NUMBERS = (6, 6, 8, 1, 1, 1, 1, 1, 1)  # C of CH2, C of CH3, O, then the hydrogens of CH2, CH3 and OH
 ETHANOL_BONDS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8))
 MD17_ETHANOL = "http://www.quantum-machine.org/gdml/data/npz/md17_ethanol.npz"
-LONGEST_BOND = 1.9  # Å: no bond of ethanol is stretched so far at any temperature it survives
+LONGEST_BOND = 1.9  # Å; longer than any bond of ethanol at any temperature at which it is stable
 BLOCK = 1 << 20  # bytes read at once
 
 
 def load_ethanol(path: str | Path | None = None) -> Trajectory:
-    """Ethanol at 500 K, its atoms in MD17's order with bonds `ETHANOL_BONDS`.
+    """Ethanol at 500 K, with atoms in the order of MD17 and bonds `ETHANOL_BONDS`.
 
     Parameters
     ----------
     path : str or Path, optional
-        A file of MD17, rMD17 or your own; the 16,000 frames that come with the package if not given.
+        A file of MD17, rMD17 or your own. Default: the 16,000 frames that come with the package.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def load_ethanol(path: str | Path | None = None) -> Trajectory:
     trajectory = load_trajectory(path)
     if trajectory.numbers.tolist() != list(ETHANOL_NUMBERS):
         raise FileError(
-            f"{trajectory.source} holds {''.join(trajectory.symbols)}, not ethanol as MD17 orders it, CCOHHHHHH."
+            f"{trajectory.source} contains {''.join(trajectory.symbols)}, not ethanol in the order of MD17, CCOHHHHHH."
         )
     i, j = np.array(ETHANOL_BONDS).T
     if np.linalg.norm(trajectory.positions[0, i] - trajectory.positions[0, j], axis=1).max() > LONGEST_BOND:
@@ -53,19 +53,19 @@ def load_ethanol(path: str | Path | None = None) -> Trajectory:
 
 
 def fetch_ethanol(path: str | Path, sha256: str, *, url: str = MD17_ETHANOL, timeout: float = 60.0) -> Trajectory:
-    """Download ethanol from MD17 to `path`, unless it is there, and read it.
+    """Download ethanol from MD17 to `path`, unless the file exists, and read it.
 
-    Nothing is kept unless its checksum is right: a file appears whole or not at all.
+    The file is written completely or not at all, and only if its checksum is correct.
 
     Parameters
     ----------
     path : str or Path
         Where to keep the file, an .npz.
     sha256 : str
-        The checksum that the file must have, as its publisher gives it or as you noted it the first time; the message
-        of a mismatch says what came.
+        The expected checksum, from the publisher or from your first download. The message about a mismatch shows the
+        actual one.
     url : str
-        Where it is: MD17's own address if not given (555,092 frames).
+        The address. Default: that of MD17 (555,092 frames).
     timeout : float
         Seconds to wait for an answer.
     """
@@ -109,4 +109,4 @@ def _download(url: str, path: Path, sha256: str, timeout: float) -> None:
 
 def _check_digest(came: str, expected: str, what: str, advice: str) -> None:
     if came != expected.lower():
-        raise FileError(f"{what} has SHA-256 {came}, expected {expected}: it is damaged, or another file. {advice}")
+        raise FileError(f"{what} has SHA-256 {came}, expected {expected}: it is damaged, or a different file. {advice}")

@@ -1,4 +1,4 @@
-"""What files and objects say about a molecule, in one form, and how some of its atoms are read from it."""
+"""A common form for molecules in files and objects, and the reading of selected atoms."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from isopursuit.errors import FileError, ParameterError
 from isopursuit.manifold.bonds import bonds_by_distance, is_box, make_whole, molecules_of
 from isopursuit.manifold.elements import ATOMIC_NUMBERS, guess_number
 
-UNKNOWN = -1  # the atomic number of an atom whose element is not known
-MAX_BYTES = 8e9  # positions larger than this are refused before they are read (guess: half of a laptop's memory)
+UNKNOWN = -1  # atomic number of an atom of unknown element
+MAX_BYTES = 8e9  # larger positions raise an error before they are read (guess: half of a laptop's memory)
 WATERS = "HOH WAT SOL H2O DOD TIP TIP2 TIP3 TIP3P TIP4 TIP4P TIP5 SPC SPCE T3P T4P OPC"  # names of residues
 SALTS = "NA CL K LI RB CS BR I F CA MG ZN SOD CLA POT CAL CES LIT RUB CIO CIM"  # without charges
 SOLVENT = frozenset(f"{WATERS} {SALTS}".split())
@@ -27,13 +27,13 @@ Block = tuple[Array, Array | None]  # positions (n, atoms, 3) and the cells (n, 
 class Frames:
     """The atoms of a file or an object, and a way to read their positions.
 
-    Lists have an entry for each atom of the file. `own` are the numbers of the atoms that the caller gave, which may be
-    fewer. `read(atoms, stride)` yields blocks of frames; `choose(words)` are the atoms that a selection in the
-    language of the package means, in which "heavy" is a word, too: names such as 1HB2 make hydrogens hard to exclude.
+    Lists have an entry for each atom of the file. `own` are the numbers of the atoms in the caller's object, which may
+    be fewer. `read(atoms, stride)` yields blocks of frames. `choose(words)` returns the atoms of a selection in the
+    language of the package; it also understands "heavy", because names such as 1HB2 make hydrogens hard to exclude.
     """
 
     source: str
-    count: int  # of frames
+    count: int  # number of frames
     numbers: Indices
     own: Indices
     read: Callable[[Indices, int], Generator[Block]]
@@ -46,7 +46,7 @@ class Frames:
 
 
 def residue_texts(names: Sequence[str], numbers: Sequence[int], chains: Sequence[str]) -> tuple[str, ...]:
-    """A text for each residue: its name, with its number where the name is not unique, and its chain if still not.
+    """A label for each residue: its name, with its number if the name is not unique, and its chain if still not.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def residue_texts(names: Sequence[str], numbers: Sequence[int], chains: Sequence
 
 
 def elements_of(symbols: Sequence[str] | None, names: Sequence[str] | None, masses: Array, places: Indices) -> Indices:
-    """Atomic numbers by the symbols, by the names where there is none, and `UNKNOWN` where neither says."""
+    """Atomic numbers from symbols, otherwise from names, otherwise `UNKNOWN`."""
     sizes = np.bincount(places)
     known: dict[tuple[str, str, float, bool], int] = {}
     found = np.empty(len(places), dtype=np.intp)
@@ -85,7 +85,7 @@ def boxes(cells: Array | None) -> Array | None:
 
 
 def chosen_atoms(frames: Frames, atoms: object) -> Indices:
-    """The numbers in the file of the atoms that were asked for; None asks for all, unless some of them are solvent."""
+    """The numbers in the file of the selected atoms; None selects all, and raises an error if some are solvent."""
     if not isinstance(atoms, str) and atoms is not None:
         return frames.own[as_atoms(atoms, len(frames.own))]
     if atoms is None or atoms == "heavy":
@@ -103,7 +103,7 @@ def chosen_atoms(frames: Frames, atoms: object) -> Indices:
 
 
 def as_atoms(atoms: object, count: int) -> Indices:
-    """Numbers of some of the atoms, each once; a mask is taken as the numbers where it holds."""
+    """Distinct numbers of atoms, given as numbers or as a mask."""
     given = np.asarray(atoms)
     if given.dtype == bool and given.shape == (count,):
         given = np.flatnonzero(given)
@@ -117,10 +117,10 @@ def as_atoms(atoms: object, count: int) -> Indices:
 
 
 def read_atoms(frames: Frames, chosen: Indices, stride: int) -> tuple[Array, Indices | None]:
-    """Positions (n, chosen, 3) of whole molecules, and the bonds between the chosen atoms if the file knows them."""
+    """Positions (n, chosen, 3) of whole molecules, and the bonds between the chosen atoms if the file has them."""
     n = -(-frames.count // stride)
     if len(np.unique(chosen)) < len(chosen):
-        raise ParameterError(f"{frames.source}: the group of atoms has an atom twice. Name each atom once.")
+        raise ParameterError(f"{frames.source}: the group of atoms contains an atom twice. Name each atom once.")
     _refuse_unknown(frames, chosen)
     _refuse_size(frames, n, len(chosen))
     bonds, around = _surroundings(frames, chosen)
@@ -148,13 +148,13 @@ def _within(bonds: Indices, atoms: Indices, count: int) -> Indices:
 
 
 def _surroundings(frames: Frames, chosen: Indices) -> tuple[Indices | None, Indices]:
-    """The bonds of the file where they are complete, and the atoms through which the chosen ones are connected."""
+    """The bonds of the file if they are complete, and the atoms that connect the chosen ones."""
     if frames.places is None:
         return frames.bonds, np.arange(len(frames.numbers), dtype=np.intp)
     same = np.flatnonzero(np.isin(frames.places, frames.places[chosen]))
     if frames.bonds is None:
         return None, same
-    # files may list the bonds of some residues only, as PDB files do; an atom without a bond shows that
+    # some files, such as PDB files, list the bonds of some residues only; then there are atoms without a bond
     several = np.bincount(frames.places)[frames.places[same]] > 1
     bonded = np.bincount(frames.bonds.ravel(), minlength=len(frames.numbers)) > 0
     if not bonded[same[several]].all():
@@ -169,7 +169,7 @@ def _refuse_unknown(frames: Frames, chosen: Indices) -> None:
         name = "without a name" if frames.names is None else frames.names[int(unknown[0])]
         raise FileError(
             f"{frames.source}: the element of atom {unknown[0]} ({name}) is not known. Leave the atom out of the "
-            "selection, or give the elements: a topology that has them, or the attribute `elements` of the Universe."
+            "selection, or provide the elements: by a topology, or by the attribute `elements` of the Universe."
         )
 
 

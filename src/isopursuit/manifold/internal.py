@@ -2,7 +2,7 @@
 
 A dictionary is an integer array of atoms, a row for each function: (m, 3) for angles, the vertex in the middle, and
 (m, 4) for torsions i–j–k–l, which turn about the axis j–k. Positions are (n, atoms, 3), values (n, m), gradients
-(n, 3·atoms, m). Angles are in radians, by atan2, which keeps its digits where an arc cosine loses them.
+(n, 3·atoms, m). Angles are in radians and computed by atan2, which is more precise than an arc cosine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isopursuit._types import Array, Indices
 from isopursuit.errors import GeometryError, NonFiniteError, ParameterError, ShapeError
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))
-STRAIGHT = 1e-6  # sines below this are a line: gradients grow without bound there, and lose their digits
+STRAIGHT = 1e-6  # smaller sines count as collinear: gradients grow without bound and lose precision
 
 
 def all_angles(atoms: int) -> Indices:
@@ -63,7 +63,7 @@ def bond_torsions(bonds: Iterable[tuple[int, int]]) -> Indices:
 
 
 def adjacency(bonds: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-    """Who is bonded to whom, in order."""
+    """The sorted neighbours of each atom."""
     near: dict[int, set[int]] = {}
     for i, j in bonds:
         near.setdefault(i, set()).add(j)
@@ -72,7 +72,7 @@ def adjacency(bonds: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
 
 
 def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The bonds about which one part of the molecule turns against the other: not in a ring, not to an end atom.
+    """The bonds about which one part of the molecule can turn: not in a ring, and not to a terminal atom.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], 
 
 
 def beyond_bond(near: dict[int, list[int]], i: int, j: int) -> list[int]:
-    """The atoms on j's side of the bond i–j, j included; none where a ring leads back to i."""
+    """The atoms on j's side of the bond i–j, including j; none if a ring leads back to i."""
     found, last = {j}, [j]
     while last:
         last = [b for a in last for b in near[a] if b not in found and (a, b) != (j, i)]
@@ -94,7 +94,7 @@ def beyond_bond(near: dict[int, list[int]], i: int, j: int) -> list[int]:
 
 
 def labels(symbols: Sequence[str], rows: Indices, numbers: ArrayLike | None = None) -> tuple[str, ...]:
-    """What a chemist calls each function of a dictionary; atoms are numbered from 0, or have the `numbers` given.
+    """Labels for the functions of a dictionary, as chemists write them; atoms are numbered from 0, or by `numbers`.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def angle_gradients(positions: ArrayLike, angles: ArrayLike) -> Array:
     Raises
     ------
     GeometryError
-        Where the three atoms are in a line, so that there is none; see `sines`.
+        The three atoms are collinear, so there is no gradient; see `sines`.
     """
     r, rows = _arguments(positions, angles, 3)
     _refuse_lines(r, rows)
@@ -163,13 +163,13 @@ def torsion_gradients(positions: ArrayLike, torsions: ArrayLike) -> Array:
     Raises
     ------
     GeometryError
-        Where i–j–k or j–k–l are in a line, so that there is none; see `sines`.
+        i–j–k or j–k–l are collinear, so there is no gradient; see `sines`.
     """
     r, rows = _arguments(positions, torsions, 4)
     _refuse_lines(r, rows)
     f, g, h = _path(r, rows)
     a, b = _cross(f, g), _cross(h, g)
-    # dφ/di = −|g| a / |a|², dφ/dl = |g| b / |b|²; the axis atoms take what keeps φ under any motion
+    # dφ/di = −|g| a / |a|², dφ/dl = |g| b / |b|²; the axis atoms get the rest, so that no rigid motion changes φ
     axis = _length(g)[:, None]
     a, b = a / _dot(a, a)[:, None], b / _dot(b, b)[:, None]
     first, last = -axis * a, axis * b
@@ -178,10 +178,10 @@ def torsion_gradients(positions: ArrayLike, torsions: ArrayLike) -> Array:
 
 
 def sines(positions: ArrayLike, rows: ArrayLike) -> Array:
-    """How far from a line the atoms of each function are, (n, m): the sine of an angle, the smaller of a torsion's two.
+    """How far the atoms of each function are from collinear, (n, m): the sine of an angle, or the smaller of two sines.
 
     Gradients grow like the reciprocal. `rows[(sines(positions, rows) > 0.01).all(axis=0)]` is a dictionary that is safe
-    on all frames, of a molecule with a triple bond for example.
+    at all frames, for example for a molecule with a triple bond.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def sines(positions: ArrayLike, rows: ArrayLike) -> Array:
 
 
 def refuse_lines(positions: ArrayLike, rows: ArrayLike, frames: Indices) -> None:
-    """Refuse frames, called by these numbers, at which a function of the dictionary has no gradient."""
+    """Raise an error for frames, with these numbers, at which a function of the dictionary has no gradient."""
     _refuse_lines(*_arguments(positions, rows), frames)
 
 
@@ -208,12 +208,12 @@ def _refuse_lines(r: Array, rows: Indices, frames: Indices | None = None) -> Non
         number = frame if frames is None else frames[frame]
         raise GeometryError(
             f"In frame {number} atoms {atoms} are in a line (sine {sine.min():.0e}): angles and torsions "
-            "along them have no gradient there. Leave the frame or the function out; `sines` says which are safe."
+            "along them have no gradient. Leave out the frame or the function; `sines` shows which are safe."
         )
 
 
 def _arguments(positions: ArrayLike, rows: ArrayLike, size: int | None = None) -> tuple[Array, Indices]:
-    """Positions as (n, 3, atoms), and a dictionary that fits them."""
+    """Positions as (n, 3, atoms), and a valid dictionary for them."""
     r = np.asarray(positions, dtype=np.float64)
     if r.ndim != 3 or r.shape[2] != 3:
         raise ShapeError(f"positions must be (frames, atoms, 3); they are {r.shape}.")
@@ -266,7 +266,7 @@ def _cross(x: Array, y: Array) -> Array:
 
 
 def _scatter(r: Array, rows: Indices, *parts: Array) -> Array:
-    """Gradients (n, 3·atoms, m) from those by each of a function's own atoms, (n, 3, m) each."""
+    """Gradients (n, 3·atoms, m), from the gradients by each atom of a function, (n, 3, m) each."""
     n, _, atoms = r.shape
     full = np.zeros((n, atoms, 3, len(rows)))
     for column, part in zip(rows.T, parts, strict=True):

@@ -1,4 +1,4 @@
-"""From a moving molecule to matrices of torsions to select from, and how fast torsions turn about each bond."""
+"""Matrices of torsions of a moving molecule to select from, and how fast torsions turn about each bond."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from isopursuit.scale import AS_GIVEN, UnitLength
 
 @dataclass(frozen=True)
 class TorsionMatrices:
-    """What to select torsions from: `matrices` (n, D, P), one a frame, with the P torsions' atoms (P, 4) and labels.
+    """Matrices to select torsions from, (n, D, P), one for each frame, with the atoms (P, 4) and labels of P torsions.
 
-    `tangents` are the tangent spaces of the frames, in the planar angles; `unit_length` is what lengths were divided
-    by; `overall` says whether each torsion's columns have mean square length 1.
+    `tangents` are the tangent spaces at the frames, in the planar angles. `unit_length` is the divisor of the lengths.
+    `overall` says whether the columns of each torsion have mean square length 1.
     """
 
     matrices: Array
@@ -48,7 +48,7 @@ class TorsionMatrices:
     def take(self, points: ArrayLike) -> TorsionMatrices:
         """The same torsions at some of the frames, given by their numbers among `frames` or by a mask.
 
-        Where each torsion has mean square length 1, it has so again at these frames.
+        If each torsion has mean square length 1, it is rescaled to mean square length 1 at these frames.
         """
         some = as_numbers(points, len(self.matrices), "points")
         matrices = of_unit_size(self.matrices[some]) if self.overall else self.matrices[some]
@@ -68,45 +68,45 @@ def torsion_matrices(
     workers: int = 1,
     callback: Callback | None = None,
 ) -> TorsionMatrices:
-    """A molecule's torsions as functions on the manifold of its shapes: their gradients along the tangent spaces.
+    """Gradients of a molecule's torsions along the tangent spaces of the manifold of its shapes.
 
-    The shape is all planar angles. At each frame the tangent space is that of the `neighbours` nearest shapes of the
-    trajectory, and the gradients of the torsions by the angles are projected on it. The paper's Ethanol experiment is
-    ``torsions="all", normalization="symmetric", unit=None``.
+    A shape consists of all planar angles. The tangent space at a frame is estimated from the `neighbours` nearest
+    shapes of the trajectory, and the gradients of the torsions by the angles are projected onto it. The paper's
+    experiment with ethanol uses ``torsions="all", normalization="symmetric", unit=None``.
 
     Parameters
     ----------
     trajectory : Trajectory
-        All frames make the manifold.
+        The trajectory; all frames belong to the manifold.
     frames : array_like of int
-        At which of them to make matrices.
+        The frames at which to compute matrices.
     D : int
         The dimension of the manifold; see `isopursuit.manifold.dimension`.
     neighbours : int
-        How many shapes make a tangent space, the frame's own included.
+        The number of shapes for one tangent space, including that of the frame itself.
     torsions : {"bonds", "rotatable", "all"} or array_like (P, 4)
-        The dictionary: the torsions along three bonds, one of them for each rotatable bond, all four atoms in the
+        The dictionary: torsions along three bonds, one torsion for each rotatable bond, all sets of four atoms in the
         paper's six orders (`all_torsions`), or rows of atoms.
     normalization : {"overall", "symmetric", "logarithmic"}, callable or None
-        "overall" gives each torsion a unit of its own, in which its columns have mean square length 1 over the frames:
-        loss near D then means that torsions change at right angles and at a steady rate, whatever the number of atoms.
-        "symmetric" and the others are applied to whole gradients before projection, with exponent c: the paper's
-        choice, which compares a radian of the torsion with a radian of distance in the space of all angles. None leaves
-        gradients as they are.
+        "overall" (the default) rescales each torsion separately, so that its columns have mean square length 1 over the
+        frames. A loss near D then means that torsions change at right angles and at a steady rate, for any number of
+        atoms. "symmetric" (the paper's choice) and the others are applied to whole gradients before projection, with
+        exponent c; they compare a radian of the torsion with a radian of distance in the space of all angles. None
+        keeps gradients as they are.
     unit : number, "median", "each", None or "auto"
-        The length that counts as 1, as in `select`, of the normalized columns. "median" is one number over all frames
-        and torsions, so that the geometry of one frame stays comparable with that of another: for gradients that are
-        not normalized, which are the shorter the more atoms there are. "each" gives every column length 1 at every
-        frame. "auto" is as in `isopursuit.manifold.dictionary.differentials`.
+        The length of the normalized columns that counts as 1, as in `select`. "median" is one number for all frames
+        and torsions, so different frames remain comparable; it is meant for gradients that are not normalized, which
+        are shorter for more atoms. "each" scales every column to length 1 at every frame. "auto" is as in
+        `isopursuit.manifold.dictionary.differentials`.
     workers : int
         Number of threads for the tangent spaces.
     callback : callable, optional
-        Called several times a second with how much is done, in thousandths, and 1000.
+        Called several times a second with the progress in thousandths, and with 1000.
 
     Raises
     ------
     BudgetError
-        Before any work, where shapes and matrices need more memory than 4 GB.
+        Shapes and matrices need more than 4 GB of memory. Raised before any work.
 
     Examples
     --------

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array, Indices, Mask
-from isopursuit.errors import ParameterError, optional
+from isopursuit.errors import ParameterError, optional, unknown_option
 from isopursuit.rank import EPS
 
 Neighbours = tuple[Indices, Array, Mask]  # (m, k) numbers, distances, and which are there at all
 
-TREE_DIMENSIONS = 15  # a k-d tree finds neighbours up to here, a matrix product beyond
+TREE_DIMENSIONS = 15  # neighbours are found by a k-d tree up to here, by matrix products beyond
 CHUNK_ENTRIES = 1 << 22  # numbers in the differences computed at once, 32 MB (guess)
 # rounding of squared distances, as a share of the points' variance, at which about this share of the points must be
 # compared by differences (guess: too few to matter)
@@ -23,13 +23,15 @@ UNDECIDED = 1e-6
 def neighbour_search(
     values: Array, neighbours: int | None, radius: float | None, method: str
 ) -> Callable[[Array], Neighbours]:
-    """What finds the neighbours of a block of places."""
+    """A function that finds the neighbours of a block of places."""
     if method == "approximate":
         if neighbours is None:
-            raise ParameterError("method='approximate' finds a number of neighbours. Pass neighbours=, not radius=.")
+            raise ParameterError(
+                "method='approximate' finds a fixed number of neighbours. Pass neighbours=, not radius=."
+            )
         return _approximate(values, neighbours)
     if method != "exact":
-        raise ParameterError(f"method={method!r} is not known. Use 'exact' or 'approximate'.")
+        raise unknown_option("method", method, ("exact", "approximate"))
     if values.shape[1] <= TREE_DIMENSIONS:
         return _by_tree(values, neighbours, radius)
     return _by_products(values, neighbours, radius)
@@ -56,11 +58,10 @@ def _by_tree(values: Array, neighbours: int | None, radius: float | None) -> Cal
 
 
 def _by_products(values: Array, neighbours: int | None, radius: float | None) -> Callable[[Array], Neighbours]:
-    """By ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩, whose rounding is bounded; what that leaves open is decided by differences.
+    """By ‖x − y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩ with a rounding bound; differences decide the remaining cases.
 
-    With x and y centred, rounded once, and sums of B products, the error is at most (B + 8) ε (‖x‖ + ‖y‖)².
-    Centred points are a copy of all points. Where that error is small beside the points' distances without it, points
-    are used as they are.
+    With x and y centred, rounded once, and sums of B products, the error is at most (B + 8) ε (‖x‖ + ‖y‖)². Centring
+    copies all points, so it is left out if the error is small compared to the distances without it.
     """
     rounding = (values.shape[1] + 8) * EPS
     middle, centred = values.mean(axis=0), values
@@ -101,7 +102,7 @@ def _distances(points: Array, others: Array) -> Array:
 
 
 def _packed(rows: Indices, columns: Indices, distances: Array, m: int, k: int | None) -> Neighbours:
-    """Lists of neighbours as one array (m, ·), the nearest first, of equally near ones the first; at most k of each."""
+    """Lists of neighbours as one array (m, ·), nearest first, ties by number; at most k for each place."""
     order = np.lexsort((columns, distances, rows))
     counts = np.bincount(rows, minlength=m)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -125,8 +126,8 @@ def _approximate(values: Array, neighbours: int) -> Callable[[Array], Neighbours
         distances = _distances(values[numbers], where[:, None])
         if (distances.max(axis=1) < rounding).any():
             raise ParameterError(
-                f"Neighbours are nearer to one another than {rounding:.2g}, the rounding of float32, in which "
-                "approximate neighbours are found. Use method='exact'."
+                f"Neighbours are closer to each other than {rounding:.2g}, the rounding error of float32, which the "
+                "approximate search uses. Use method='exact'."
             )
         return numbers, distances, np.ones(numbers.shape, dtype=np.bool_)
 

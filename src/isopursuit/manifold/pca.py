@@ -10,16 +10,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 from isopursuit._types import Array, Indices, Mask
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.manifold.neighbours import Neighbours
 from isopursuit.rank import fix_signs
 
 Weights = Literal["gaussian"] | Callable[[Array], Array]
-SMALL = 48  # eigenvectors of matrices up to this size are found in batches, all of them
-QUERIES = 256  # points whose neighbours are looked for at once, at most (guess)
+SMALL = 48  # up to this size, all eigenvectors of matrices are computed in batches
+QUERIES = 256  # most points whose neighbours are searched at once (guess)
 BLOCK_WORK = 4e9  # floating-point operations between two calls of the callback: about half a second (guess)
-WITHIN = 1000  # neighbours that are expected within a radius (guess)
-ENTRIES = 1 << 20  # numbers gathered at once, so that they stay in the cache
+WITHIN = 1000  # expected number of neighbours within a radius (guess)
+ENTRIES = 1 << 20  # numbers gathered at once; they fit in the cache
 
 
 class LocalPCA:
@@ -39,7 +39,7 @@ class LocalPCA:
         workers: int,
         callback: Callable[[int, int], object] | None,
     ) -> tuple[Array, Array, Array, Indices]:
-        """Bases, spectra, whole variances and numbers of neighbours at all these places."""
+        """Bases, spectra, total variances and numbers of neighbours at all these places."""
         n, B = where.shape
         bases, spectra, totals = np.empty((n, B, D)), np.zeros((n, self.leading)), np.empty(n)
         counts = np.empty(n, dtype=np.intp)
@@ -65,16 +65,16 @@ class LocalPCA:
         return bases, spectra, totals, counts
 
     def _block(self, workers: int) -> int:
-        """How many points to do at once: each needs distances to all points, products of neighbours, eigenvectors."""
+        """How many points to process at once; each needs distances to all points, products, and eigenvectors."""
         (N, B), count = self.values.shape, self.expected
         size = min(count, B)
         work = 2.0 * N * B + 2.0 * size * count * B + 10.0 * size**3
         return int(np.clip(BLOCK_WORK / work / workers, 1, QUERIES))
 
     def _moments(self, numbers: Indices, distances: Array, there: Mask) -> tuple[Array, Array]:
-        """Neighbours less their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
+        """Neighbours minus their mean, times √weight, Y (m, k, B), and the smaller of YᵀY and YYᵀ."""
         Y = self.values[numbers]
-        Y -= Y[:, :1].copy()  # neighbours are near one another, wherever they are: their differences are exact
+        Y -= Y[:, :1].copy()  # differences of close points are exact, even far from the origin
         if self.weights is None and there.all():
             Y -= Y.mean(axis=1, keepdims=True)
             Y /= np.sqrt(Y.shape[1])
@@ -93,9 +93,7 @@ class LocalPCA:
             edge = self.radius or np.where(there, distances, 0.0).max(axis=1, keepdims=True)
             return np.exp(-2 * (distances / np.maximum(edge, np.finfo(np.float64).tiny)) ** 2)
         if not callable(self.weights):
-            raise ParameterError(
-                f"weights={self.weights!r} is not known. Use 'gaussian', a function of distance, or None."
-            )
+            raise unknown_option("weights", self.weights, ("gaussian",), "a function of distance, or None")
         w = np.asarray(self.weights(distances), dtype=np.float64)
         if w.shape != distances.shape or not np.isfinite(w).all() or (w < 0).any():
             raise ParameterError(

@@ -1,4 +1,4 @@
-"""Picked torsions as collective variables of PLUMED: an input file with a TORSION line for each, and a PRINT line."""
+"""Picked torsions as collective variables of PLUMED: an input file with TORSION lines and a PRINT line."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ STRIDE = 100  # MD steps between two lines of COLVAR, a common choice
 
 
 def plumed_text(torsions: ArrayLike, labels: Sequence[object], *, file: str = "COLVAR", stride: int = STRIDE) -> str:
-    """An input file for PLUMED that computes torsions, in radians.
+    """A PLUMED input file that computes torsions in radians.
 
     Parameters
     ----------
     torsions : array_like (D, 4)
-        The atoms of each, by their numbers in the file of the simulation, from 0 (`Trajectory.serials`); PLUMED counts
+        The atoms of each torsion, by their numbers in the simulation file, from 0 (`Trajectory.serials`). PLUMED counts
         from 1.
     labels : sequence of str
-        The name of each, as `torsion_labels` makes them: φ becomes `phi`.
+        The names of the torsions, as made by `torsion_labels`; φ becomes `phi`.
     file : str
-        Where PLUMED prints the values.
+        The file to which PLUMED prints the values.
     stride : int
-        How many steps of the simulation are between two lines of that file.
+        The number of simulation steps between two lines of that file.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def plumed_text(torsions: ArrayLike, labels: Sequence[object], *, file: str = "C
 def write_plumed(
     path: str | Path, torsions: ArrayLike, labels: Sequence[object], *, file: str = "COLVAR", stride: int = STRIDE
 ) -> None:
-    """Write `plumed_text` to a file, whole or not at all."""
+    """Write `plumed_text` to a file, completely or not at all."""
     write_whole(Path(path), plumed_text(torsions, labels, file=file, stride=stride))
 
 
 def plumed_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels that PLUMED accepts, each once: letters, digits and underscores, a letter first.
+    """Unique labels that PLUMED accepts: letters, digits and underscores, starting with a letter.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _head(label: str) -> str:
 
 
 def _residue(label: str) -> str:
-    """The residue that a named torsion belongs to: that of its second atom."""
+    """The residue of a named torsion, which is that of its second atom."""
     atoms = label.partition(" (")[2].rstrip(")").split("–")
     return atoms[1].rpartition(":")[0] if len(atoms) == 4 else ""
 
@@ -121,7 +121,7 @@ def _as_torsions(torsions: ArrayLike, count: int) -> Indices:
     if rows.min() < 0:
         raise ParameterError(f"torsions names the atom {rows.min()}. Atoms are numbered from 0 here.")
     if len(rows) != count:
-        raise LabelError(f"{len(rows)} torsions have {count} labels. Give one for each.")
+        raise LabelError(f"{len(rows)} torsions have {count} labels. Pass one for each.")
     if any(len(set(row)) < 4 for row in rows.tolist()):
-        raise ParameterError("A torsion names an atom twice. It needs four different ones.")
+        raise ParameterError("A torsion names an atom twice. It needs four different atoms.")
     return rows.astype(np.intp)

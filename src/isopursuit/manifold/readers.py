@@ -1,7 +1,7 @@
 """Files and objects of other packages as `Frames`: MDAnalysis, mdtraj, ASE and NumPy archives.
 
-Objects are recognized by their attributes: none of these packages is imported unless a file needs it. Positions are
-read in blocks of frames, for the atoms that are asked for.
+Objects are recognized by their attributes, so none of these packages is imported unless a file needs it. Positions are
+read in blocks of frames, for the selected atoms.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BY_MDANALYSIS = frozenset((*COORDINATES, *ATOMS.split()))
 
 
 def open_file(path: Path, topology: Path | None) -> Frames:
-    """The frames of a file; .npz files are read by `read_archive`."""
+    """The frames of a file; `read_archive` reads .npz files."""
     kind = path.suffix.lower()
     if topology is None and kind in COORDINATES:
         raise FileError(
-            f"{path.name} holds positions but not which atoms they are of. Pass the file that does (.pdb, .gro, .psf, "
-            ".prmtop or another) as the topology: topology=."
+            f"{path.name} contains positions but no atoms. Pass the file with the atoms (.pdb, .gro, .psf, .prmtop or "
+            "another) as topology=."
         )
     if topology is None and kind not in BY_MDANALYSIS:
         return from_atoms(_read_ase(path), path.name)
@@ -43,7 +43,7 @@ def open_file(path: Path, topology: Path | None) -> Frames:
         mdanalysis = optional("MDAnalysis", "chem", f"Reading {kind or 'such'} files")
         try:
             universe = mdanalysis.Universe(*map(str, files))
-        except Exception as error:  # noqa: BLE001 - whatever MDAnalysis says of a broken file becomes one line
+        except Exception as error:  # noqa: BLE001 - any MDAnalysis error about a broken file becomes one line
             names = " with ".join(file.name for file in reversed(files))
             raise FileError(f"{names} cannot be read by MDAnalysis: {one_line(error)}.") from None
     return from_mdanalysis(universe.atoms, path.name)
@@ -61,17 +61,17 @@ def open_object(data: Any) -> Frames:
         return from_atoms(frames, "the list of Atoms")
     raise DataTypeError(
         f"A trajectory cannot be made from {type(data).__name__}. Pass a Trajectory, the path of a file, a Universe or "
-        "an AtomGroup of MDAnalysis, a Trajectory of mdtraj, or a list of ASE's Atoms."
+        "an AtomGroup of MDAnalysis, a Trajectory of mdtraj, or a list of ASE Atoms."
     )
 
 
 def from_mdanalysis(group: Any, source: str = "") -> Frames:
-    """The frames of an AtomGroup; reading leaves the universe's trajectory at the frame at which it was."""
+    """The frames of an AtomGroup; reading does not change the current frame of the universe."""
     universe = group.universe
     everything, each = universe.atoms, universe.residues
     source = source or Path(str(getattr(universe, "filename", None) or "the Universe")).name
     if not hasattr(universe, "trajectory"):
-        raise FileError(f'{source} holds atoms but no positions. Pass the trajectory, with topology="{source}".')
+        raise FileError(f'{source} contains atoms but no positions. Pass the trajectory, with topology="{source}".')
     places = np.asarray(everything.resindices, dtype=np.intp)
     names, kinds = (_texts(getattr(everything, name, None)) for name in ("names", "resnames"))
     residues = None
@@ -87,7 +87,7 @@ def from_mdanalysis(group: Any, source: str = "") -> Frames:
             try:
                 known = re.sub(r"\bheavy\b", "group heavy", words)
                 return np.asarray(group.select_atoms(known, heavy=everything[numbers != 1]).indices, dtype=np.intp)
-            except Exception as error:  # noqa: BLE001 - whatever MDAnalysis says of the words becomes one line
+            except Exception as error:  # noqa: BLE001 - any MDAnalysis error about the words becomes one line
                 raise _bad_words(words, "MDAnalysis", error) from None
 
     return Frames(
@@ -124,7 +124,7 @@ def from_mdtraj(data: Any) -> Frames:
     def choose(words: str) -> Indices:
         try:
             return np.asarray(data.topology.select(re.sub(r"\bheavy\b", "(mass > 2)", words)), dtype=np.intp)
-        except Exception as error:  # noqa: BLE001 - whatever mdtraj says of the words becomes one line
+        except Exception as error:  # noqa: BLE001 - any mdtraj error about the words becomes one line
             raise _bad_words(words, "mdtraj", error) from None
 
     return Frames(
@@ -149,7 +149,7 @@ def from_atoms(frames: Sequence[Any], source: str) -> Frames:
         if not np.array_equal(frame.numbers, numbers):
             raise FileError(
                 f"{source}: frame {i} is {frame.symbols}, frame 0 is {frames[0].symbols}. All frames must be the "
-                "same molecule, its atoms in the same order."
+                "same molecule, with atoms in the same order."
             )
 
     def read(chosen: Indices, stride: int) -> Generator[Block]:
@@ -164,7 +164,7 @@ def from_atoms(frames: Sequence[Any], source: str) -> Frames:
 
 
 def read_archive(path: Path) -> dict[str, Any]:
-    """A trajectory's fields in a NumPy archive; `names`, `residues` and `bonds` are optional."""
+    """The fields of a trajectory in a NumPy archive; `names`, `residues` and `bonds` are optional."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             found = list(archive.files)
@@ -173,22 +173,22 @@ def read_archive(path: Path) -> dict[str, Any]:
                     positions, numbers = (np.asarray(archive[key]) for key in layout)
                     more = {key: archive[key].tolist() for key in ("names", "residues", "bonds") if key in found}
                     return {"positions": positions.astype(np.float64), "numbers": numbers.astype(np.intp), **more}
-    except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
-        # NumPy's own advice for files that are no archives is to load them unsafely
+    except Exception as error:  # noqa: BLE001 - any NumPy error about a broken file becomes one line
+        # for files that are not archives, NumPy advises to load them unsafely
         why = "it is no NumPy archive" if "pickle" in str(error) else one_line(error)
         raise FileError(f"{path.name} is not a readable .npz file: {why}.") from None
     known = " or ".join(", ".join(layout) for layout in LAYOUTS)
-    raise FileError(f"{path.name} holds {', '.join(found) or 'nothing'}. A trajectory has the arrays {known}.")
+    raise FileError(f"{path.name} contains {', '.join(found) or 'nothing'}. A trajectory has the arrays {known}.")
 
 
 def _read_ase(path: Path) -> list[Any]:
     io = optional("ase.io", "chem", f"Reading {path.suffix or 'such'} files")
     try:
         frames: list[Any] = list(io.read(path, index=":"))
-    except Exception as error:  # noqa: BLE001 - whatever ASE says of a broken file becomes one line
-        raise FileError(f"{path.name} is no trajectory that ASE can read: {one_line(error)}.") from None
+    except Exception as error:  # noqa: BLE001 - any ASE error about a broken file becomes one line
+        raise FileError(f"{path.name} is not a trajectory that ASE can read: {one_line(error)}.") from None
     if not frames:
-        raise FileError(f"{path.name} holds no frames.")
+        raise FileError(f"{path.name} contains no frames.")
     return frames
 
 
@@ -214,7 +214,7 @@ def _mdanalysis_block(steps: Any, group: Any) -> Block:
                 positions.append(np.asarray(group.positions, dtype=np.float64))
                 if step.dimensions is not None:
                     cells.append(np.asarray(step.triclinic_dimensions, dtype=np.float64))
-        except Exception as error:  # noqa: BLE001 - whatever MDAnalysis says of a broken file becomes one line
+        except Exception as error:  # noqa: BLE001 - any MDAnalysis error about a broken file becomes one line
             raise FileError(f"MDAnalysis cannot read the frames: {one_line(error)}.") from None
     return np.array(positions), boxes(np.array(cells)) if len(cells) == len(positions) else None
 
@@ -232,7 +232,7 @@ def _bad_words(words: str, package: str, error: Exception) -> ParameterError:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """MDAnalysis warns of missing masses, time steps and boxes, which play no role here."""
+    """Ignore warnings of MDAnalysis about missing masses, time steps and boxes, which are not used here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,17 +1,17 @@
-"""The shapes of a molecule along a trajectory, and the gradients of torsions by the shape, within a known memory.
+"""The shapes of a molecule along a trajectory, and the gradients of torsions by the shape, in bounded memory.
 
-Molecules that differ by a motion or a scale have the same planar angles: those are the molecule's *shape*. Torsions
-depend on the shape alone. With the gradients J of the angles and B of the torsions, both by position, the gradient of
-the torsions by the angles is the shortest with J G = B,
+Molecules that differ by a rigid motion or a scale have the same planar angles, which are the *shape* of the molecule.
+Torsions depend only on the shape. With the gradients J of the angles and B of the torsions, both by position, the
+gradient of the torsions by the angles is the shortest with J G = B,
 
     G = J⁺ B.
 
 With J = U S Vᵀ it is G = V K, K = S⁻¹ Uᵀ B. Columns of G are as long as those of K, which has at most 3·atoms rows
-where G has hundreds, and their components along tangent vectors T are (Vᵀ T)ᵀ K: G itself is never formed. A flat
-molecule is refused: bending it out of its plane changes torsions at once, but angles only to second order.
+where G has hundreds, and their components along tangent vectors T are (Vᵀ T)ᵀ K, so G is never formed. A flat molecule
+raises an error: bending it out of its plane changes torsions to first order, but angles only to second order.
 
-The arrays that a trajectory needs are counted before any work. Angles are computed in blocks of frames, so that beside
-them only a block's intermediate arrays are in memory.
+The memory that a trajectory needs is computed before any work. Angles are computed in blocks of frames, so only the
+intermediate arrays of one block are in memory.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from isopursuit.normalize import Normalization, log_lengths
 from isopursuit.parameters import as_exponent
 from isopursuit.threads import on_one_blas_thread
 
-Callback = Callable[[int, int], object]  # how much is done, and how much there is
+Callback = Callable[[int, int], object]  # the amount done, and the total amount
 
 BLOCK_BYTES = 64 << 20  # bytes of intermediate arrays at once; 16 MB to 256 MB take the same time (measured, 22 atoms)
-# bytes that shapes and matrices may take together: half of a laptop's memory (guess)
+# most bytes of shapes and matrices together: half of a laptop's memory (guess)
 MAX_BYTES = 4 << 30
 ANGLE_ARRAYS = 14  # intermediate arrays of one number per angle and frame in `angle_values` (counted)
 GRADIENT_ARRAYS = 3  # copies of the gradients in memory during a decomposition (measured)
 ITEM = 8  # bytes of a float64
-RCOND = 1e-10  # singular values of J below this share of the largest belong to motions and scale, not to the shape
-UNEXPLAINED = 1e-10  # share of a torsion's squared gradient that rounding may leave unexplained by the angles
-TORSIONS = 4096  # torsions whose gradients are in memory at once (guess: matrix products are fast from here on)
+RCOND = 1e-10  # smaller singular values of J, relative to the largest, belong to rigid motions and scale
+UNEXPLAINED = 1e-10  # largest share of a torsion's squared gradient that the angles may not explain, by rounding
+TORSIONS = 4096  # torsions whose gradients are in memory at once (guess: large enough for fast matrix products)
 
 
 class Progress:
@@ -65,17 +65,17 @@ class Progress:
 
 
 def count_angles(atoms: int) -> int:
-    """How many rows `all_angles` has."""
+    """The number of rows of `all_angles`."""
     return 3 * comb(atoms, 3)
 
 
 def count_torsions(atoms: int) -> int:
-    """How many rows `all_torsions` has."""
+    """The number of rows of `all_torsions`."""
     return 6 * comb(atoms, 4)
 
 
 def shapes(positions: Array, callback: Callback | None = None) -> tuple[Array, Indices]:
-    """All planar angles (n, m) of positions (n, atoms, 3), in blocks of frames, and the angles' atoms (m, 3)."""
+    """All planar angles (n, m) of positions (n, atoms, 3), computed in blocks of frames, and their atoms (m, 3)."""
     n, atoms, _ = positions.shape
     rows = all_angles(atoms)
     values = np.empty((n, len(rows)))
@@ -87,14 +87,14 @@ def shapes(positions: Array, callback: Callback | None = None) -> tuple[Array, I
 
 
 def frame_blocks(n: int, numbers_per_frame: int) -> list[slice]:
-    """Slices that cover n frames. The intermediate arrays of one slice take `BLOCK_BYTES`, or those of one frame."""
+    """Slices that cover n frames. The intermediate arrays of a slice of several frames take at most `BLOCK_BYTES`."""
     size = max(1, BLOCK_BYTES // max(ITEM * numbers_per_frame, 1))
     return [slice(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 @dataclass(frozen=True)
 class ShapeGradients:
-    """Gradients by the shape, seen from tangent spaces.
+    """Gradients by the shape, projected onto tangent spaces.
 
     `projected` (n, D, P) are their components in the tangent bases; `lengths` (n, P) those of the whole gradients.
     """
@@ -103,10 +103,11 @@ class ShapeGradients:
     lengths: Array
 
     def normalized(self, c: float = 1.0, normalization: Normalization = "symmetric") -> Array:
-        """The components of the gradients once their whole lengths are normalized, as the paper does for Ethanol.
+        """The components of the gradients after normalizing their whole lengths, as in the paper for Ethanol.
 
-        A column is then as long as the part of a normalized gradient that lies along the manifold. Normalized after
-        projection only, a torsion that mostly describes vibrations across the manifold could pass for a coordinate.
+        The length of a column is then that of the part of a normalized gradient along the manifold. If gradients were
+        normalized after projection, a torsion that mostly describes vibrations across the manifold could look like a
+        coordinate.
         """
         # a gradient of length t becomes one of length 1/g(t)
         scale = np.exp(log_lengths(self.lengths, as_exponent(c), normalization)) / self.lengths
@@ -123,27 +124,27 @@ def shape_gradients(
     frames: ArrayLike | None = None,
     callback: Callback | None = None,
 ) -> ShapeGradients:
-    """Gradients of torsions by the planar angles, projected on tangent spaces of the manifold of angles.
+    """Gradients of torsions by the planar angles, projected onto tangent spaces of the manifold of angles.
 
     Parameters
     ----------
     positions : array_like (n, atoms, 3)
         The molecule at n frames.
     tangents : array_like (n, m, D)
-        Orthonormal bases of the tangent spaces there, in the m angles.
+        Orthonormal bases of the tangent spaces at these frames, in the m angles.
     torsions : array_like (P, 4)
         The dictionary.
     angles : array_like (m, 3), optional
-        The shape's features: `all_angles` if not given.
+        The angles that describe the shape. Default: `all_angles`.
     frames : array_like (n,), optional
-        The numbers by which messages call the frames.
+        The numbers of the frames, for messages.
     callback : callable, optional
-        Called with how many frames are done and how many there are.
+        Called with the number of finished frames and the number of all frames.
 
     Raises
     ------
     GeometryError
-        At frames where atoms are in a line, or where the angles do not determine the torsions.
+        Atoms are collinear at a frame, or the angles do not determine the torsions.
     """
     r = np.asarray(positions, dtype=np.float64)
     corners = all_angles(r.shape[1]) if angles is None else np.asarray(angles)
@@ -175,10 +176,10 @@ def shape_gradients(
 
 
 def refuse_large(frames: int, atoms: int, points: int, D: int, torsions: int) -> None:
-    """Refuse, before any work, a trajectory and a dictionary whose arrays need more than `MAX_BYTES`."""
+    """Raise an error, before any work, if the arrays need more than `MAX_BYTES`."""
     angles = count_angles(atoms)
     features = ITEM * frames * angles
-    # the normalized copy of the matrices, and a selection's own
+    # the normalized copy of the matrices, and the copy of a selection
     matrices = 3 * ITEM * points * D * torsions
     gradients = GRADIENT_ARRAYS * ITEM * 3 * atoms * angles
     needed = features + matrices + gradients
@@ -202,7 +203,7 @@ def refuse_large(frames: int, atoms: int, points: int, D: int, torsions: int) ->
 
 
 def _size(count: float) -> str:
-    """Bytes, as a reader says them."""
+    """A number of bytes as text."""
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
         if count >= unit:
             return f"{count / unit:.3g} {name}"
@@ -210,12 +211,12 @@ def _size(count: float) -> str:
 
 
 def _refuse_unexplained(explained: Array, gradients: Array, rows: Indices, numbers: Indices) -> None:
-    """Refuse torsions whose gradients have a part that no angle's gradient has."""
+    """Raise an error for torsions whose gradients are not determined by those of the angles."""
     left: Array = 1 - (explained**2).sum(axis=1) / (gradients**2).sum(axis=1)
     if left.size and left.max() > UNEXPLAINED:
         frame, worst = np.unravel_index(left.argmax(), left.shape)
         torsion = "–".join(map(str, rows[worst].tolist()))
         raise GeometryError(
             f"In frame {numbers[frame]} the angles do not determine the torsion {torsion}: the molecule is flat there, "
-            "or there are too few angles. Leave the frame out, or give more angles."
+            "or there are too few angles. Leave out the frame, or pass more angles."
         )

@@ -1,7 +1,7 @@
-"""Manifolds whose isometric coordinates are known, each with functions that are not: to test, and to learn from.
+"""Manifolds with known isometric coordinates and other functions, for tests and examples.
 
-Both are flat, so that isometric coordinates exist at all: the swiss roll (arc length and height), and the Clifford
-torus in four dimensions (its two angles times their radii; the doughnut in three dimensions has none). Distractors are
+Both are flat, because only then isometric coordinates exist: the swiss roll (arc length and height), and the Clifford
+torus in four dimensions (its two angles times their radii; the torus in three dimensions has none). Distractors are
 smooth functions of the surrounding space that change about as fast as a coordinate should.
 """
 
@@ -19,12 +19,12 @@ from isopursuit.manifold.dictionary import Dictionary
 
 @dataclass(frozen=True)
 class Synthetic:
-    """Points of a known manifold, with functions of which a few are its isometric coordinates.
+    """Points of a known manifold, and functions, some of which are its isometric coordinates.
 
     Attributes
     ----------
     points : ndarray, shape (n, B)
-        With noise.
+        The points, with noise.
     dictionary : Dictionary
         Values and gradients of all functions at these points.
     truth : tuple of labels
@@ -43,20 +43,20 @@ def swiss_roll(
     """A sheet rolled up in three dimensions: (t cos t, h, t sin t), 3π/2 ≤ t ≤ 9π/2, 0 ≤ h ≤ 21, uniform on the sheet.
 
     Its isometric coordinates are the arc length s(t) along the spiral and the height h. As functions of the
-    surrounding space they are s of the angle, counted with the turn that fits the radius best, and the second
-    coordinate. The layers are 2π apart.
+    surrounding space they are s of the angle, with the turn that fits the radius best, and the second coordinate. The
+    layers are 2π apart.
 
     Parameters
     ----------
     n : int
-        How many points.
+        The number of points.
     noise : float
         Standard deviation of normal noise in each of the three coordinates.
     distractors : int
-        How many other functions: the two other coordinates, the radius and the angle first, then random linear
+        The number of other functions: first the two other coordinates, the radius and the angle, then random linear
         functions and waves.
     rng : numpy.random.Generator or int, optional
-        For points, noise and distractors; always the same without it.
+        The source of randomness for points, noise and distractors. Default: a fixed seed.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _synthetic(
     size: float,
     rng: np.random.Generator,
 ) -> Synthetic:
-    """The first two functions are the truth; as many others follow as were asked for, in an order of their own."""
+    """A manifold whose first two functions are the truth, followed by the requested number of distractors."""
     functions: dict[Label, tuple[Array, Array]] = dict(list(known.items())[: 2 + distractors])
     kinds: tuple[Callable[..., tuple[Array, Array]], ...] = (_random_linear, _random_wave)
     for i in range(distractors + 2 - len(functions)):
@@ -148,7 +148,7 @@ def _synthetic(
 
 
 def _arc_length(t: Array) -> Array:
-    """Of the spiral of radius t: ∫ √(1 + t²) dt."""
+    """The arc length of the spiral of radius t: ∫ √(1 + t²) dt."""
     return 0.5 * (t * np.sqrt(1 + t**2) + np.arcsinh(t))
 
 
@@ -175,12 +175,12 @@ def _direction(B: int, rng: np.random.Generator) -> Array:
 
 
 def _random_linear(points: Array, size: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """A slope of 1 to √2, so that what lies in the tangent space has length about 1 somewhere."""
+    """A slope of 1 to √2, so that the part in the tangent space has length about 1 somewhere."""
     return _linear(points, rng.uniform(1, np.sqrt(2)) * _direction(points.shape[1], rng))
 
 
 def _random_wave(points: Array, size: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """sin(⟨a, x⟩ + b) / ‖a‖·√2, of a wavelength of once to thrice the manifold's size."""
+    """sin(⟨a, x⟩ + b) / ‖a‖·√2, with a wavelength of one to three times the size of the manifold."""
     B = points.shape[1]
     wave = 2 * np.pi / (size * rng.uniform(1, 3)) * _direction(B, rng)
     phase = points @ wave + rng.uniform(0, 2 * np.pi)

@@ -17,10 +17,10 @@ KINDS = (".csv", ".parquet")
 
 
 def as_table_path(path: str | Path, what: str = "to_table") -> Path:
-    """The path of a table to write; refused, before any work, if its kind is not known or it cannot be written."""
+    """The path of a table to write; raises an error, before any work, if it cannot be written."""
     path = Path(path)
     if path.suffix.lower() not in KINDS:
-        raise ParameterError(f"{what} writes .csv and .parquet files; name the file {path.with_suffix('.csv')}.")
+        raise ParameterError(f"{what} writes .csv and .parquet files. Name the file {path.with_suffix('.csv')}.")
     if path.suffix.lower() == ".parquet":
         optional("polars", "files", "Writing .parquet files")
     check_writable(path, what)

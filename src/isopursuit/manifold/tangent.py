@@ -19,28 +19,28 @@ from isopursuit.rank import EPS
 from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
 
-SAMPLE = 200  # points from which the dimension is estimated (a guess)
-EXPLAINED = 0.95  # share of the variance: directions beyond it do not count as dimensions (the usual one, a guess)
+SAMPLE = 200  # points from which the dimension is estimated (guess)
+EXPLAINED = 0.95  # share of the variance beyond which directions do not count as dimensions (guess: a common value)
 
 
 @dataclass(frozen=True)
 class TangentSpaces:
-    """Orthonormal bases of tangent spaces, with what they were estimated from.
+    """Orthonormal bases of tangent spaces, and the spectra that they were estimated from.
 
     Attributes
     ----------
     bases : ndarray, shape (n, B, D)
-        Orthonormal columns span the tangent space at each point; the direction of largest variance comes first.
+        Orthonormal columns that span the tangent space at each point, in order of decreasing variance.
     spectra : ndarray, shape (n, m)
         The leading variances of each neighbourhood, descending.
     totals : ndarray, shape (n,)
-        Each neighbourhood's whole variance.
+        The total variance of each neighbourhood.
     counts : ndarray of int, shape (n,)
-        How many neighbours each has, the point itself included.
+        The number of neighbours of each point, including the point itself.
     at : ndarray of int, shape (n,), or None
-        Which of the points these are the tangent spaces at; None where coordinates were given.
+        The numbers of the points; None if coordinates were given.
     how : {"given", "estimated"}
-        Where the dimension is from.
+        Whether the dimension was given or estimated.
     """
 
     bases: Array
@@ -57,12 +57,12 @@ class TangentSpaces:
 
     @property
     def explained(self) -> Array:
-        """The share of each neighbourhood's variance that its tangent space holds."""
+        """The share of each neighbourhood's variance in its tangent space."""
         return self.spectra[:, : self.dimension].sum(axis=1) / self.totals
 
     @property
     def dimensions(self) -> Indices:
-        """The dimension that each neighbourhood's own spectrum suggests; see `estimate_dimension`."""
+        """The dimension that the spectrum of each neighbourhood suggests; see `estimate_dimension`."""
         shares = self.spectra / self.totals[:, None]
         B, counts = self.bases.shape[1], self.counts.tolist()
         return np.array([_suggested(share, k, B) for share, k in zip(shares, counts, strict=True)], dtype=np.intp)
@@ -75,13 +75,13 @@ class TangentSpaces:
         return TangentSpaces(*parts, at, self.how)
 
     def of_dimension(self, D: int) -> TangentSpaces:
-        """The tangent spaces of D dimensions, at most the present number: those of largest variance."""
+        """The tangent spaces spanned by the D directions of largest variance; D is at most the present dimension."""
         if not 1 <= D <= self.dimension:
             raise ParameterError(f"D={D} is out of range: these tangent spaces have {self.dimension} dimensions.")
         return replace(self, bases=self.bases[:, :, :D], how=self.how if self.dimension == D else "given")
 
     def project(self, vectors: ArrayLike) -> Array:
-        """Coordinates in each tangent space, (n, D, P), of vectors (n, B, P) there."""
+        """Project vectors (n, B, P) onto the tangent spaces: coordinates (n, D, P)."""
         return np.swapaxes(self.bases, 1, 2) @ np.asarray(vectors, dtype=np.float64)
 
     def __str__(self) -> str:
@@ -123,26 +123,27 @@ def tangent_spaces(
     points : array_like (N, B)
         The data: N points in B dimensions.
     at : array_like of int (n,) or of float (n, B), optional
-        Numbers of the points, or coordinates, at which to estimate; all points if not given.
+        Numbers or coordinates of the points at which to estimate. Default: all points.
     D : int, optional
-        The manifold's dimension; estimated if not given, see `estimate_dimension`.
-    neighbours : int
-        The size of a neighbourhood: so many nearest points, the point itself included. Or
-    radius : float
-        all points within this distance.
+        The dimension of the manifold. Default: estimated; see `estimate_dimension`.
+    neighbours : int, optional
+        The number of points in a neighbourhood, including the point itself. Pass either this or `radius`.
+    radius : float, optional
+        The radius of a neighbourhood.
     weights : {"gaussian"} or callable, optional
-        How much a neighbour counts by its distance: exp(−2 (d/r)²), with r the neighbourhood's radius (the farthest
-        neighbour's distance where their number is given), or a function of an array of distances. Equal by default.
+        Weights of the neighbours. "gaussian" is exp(−2 (d/r)²) at distance d, where r is the radius of the
+        neighbourhood (the distance of the farthest neighbour if `neighbours` is given). A callable takes an array of
+        distances. Default: equal weights.
     method : {"exact", "approximate"}
-        How nearest neighbours are found: exactly (a k-d tree up to 15 dimensions, matrix products beyond), or by
-        pynndescent (extra `manifold`), for more points than exact search has time for. It compiles itself when first
-        used, which can take a minute or two.
+        How nearest neighbours are found. "exact": with a k-d tree up to 15 dimensions, and with matrix products beyond.
+        "approximate": with pynndescent (extra `manifold`), for data that are too large for exact search. Its first
+        use compiles code, which can take a minute or two.
     leading : int
-        How many variances of each neighbourhood to keep; the dimension is sought among them.
+        The number of variances of each neighbourhood to keep; the dimension is estimated from them.
     workers : int
         Number of threads.
     callback : callable, optional
-        Called with how many points are done and how many there are.
+        Called with the number of finished points and the number of all points.
 
     Returns
     -------
@@ -151,9 +152,9 @@ def tangent_spaces(
     Raises
     ------
     ShapeError
-        Where a neighbourhood has fewer than D + 1 points; the message names a radius that is large enough.
+        A neighbourhood has fewer than D + 1 points; the message gives a radius that is large enough.
     RankError
-        Where a neighbourhood spans fewer than D dimensions, as copies of one point do.
+        A neighbourhood spans fewer than D dimensions, for example because it consists of copies of one point.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def tangent_spaces(
         how = "given"
     bases, spectra, totals, counts = pca.run(search, where, D, workers, callback)
     _refuse_small(counts, D + 1, values, where, radius)
-    # variances below this are rounding: of the eigenvalues, or of the coordinates themselves
+    # variances below this are rounding errors of the eigenvalues or of the coordinates
     rounding = np.maximum(spectra[:, 0] * max(B, counts.max()) * EPS, B * (4 * EPS * np.abs(values).max()) ** 2)
     flat = spectra[:, D - 1] <= rounding
     if flat.any():
@@ -189,17 +190,17 @@ def tangent_spaces(
         rank = int((spectra[first] > rounding[first]).sum())
         raise RankError(
             f"{int(flat.sum())} neighbourhoods span fewer than D={D} dimensions; that of {_name(first, chosen)} spans "
-            f"{rank}. Drop copies of points, take larger neighbourhoods, or pass a smaller D."
+            f"{rank}. Drop copies of points, use larger neighbourhoods, or pass a smaller D."
         )
     return TangentSpaces(bases, spectra, totals, counts, chosen, how)
 
 
 def estimate_dimension(shares: Array, full: bool = False) -> int:
-    """The dimension that a spectrum suggests: after which direction the variances fall by the largest factor.
+    """The dimension that a spectrum suggests: the direction after which the variance drops by the largest factor.
 
-    `shares` are shares of the variance, descending. Only the directions that together hold 95 % of it may be the last
-    one: whatever falls by a factor beyond that is noise or curvature. Where the spectrum is `full`, with a share for
-    every dimension there is, and falls nowhere by a factor of 3, the points fill their space.
+    `shares` are shares of the variance, descending. Only drops within the first 95 % of the variance count, because
+    later drops are due to noise or curvature. If the spectrum is `full` (it has a share for every dimension) and
+    nowhere drops by a factor of 3, the points fill the whole space.
 
     Examples
     --------
@@ -218,14 +219,14 @@ def estimate_dimension(shares: Array, full: bool = False) -> int:
 def _suggested(shares: Array, count: int, B: int) -> int:
     """The dimension that the spectrum of `count` points in B dimensions suggests.
 
-    They span at most count − 1 dimensions: a fall near there is not the manifold's.
+    The points span at most count − 1 dimensions; a drop near that number does not belong to the manifold.
     """
     believed = max((count - 1) // 2, 1)
     return estimate_dimension(shares if believed >= B else shares[: believed + 1], full=len(shares) == B <= believed)
 
 
 def _as_places(at: ArrayLike | None, values: Array) -> tuple[Array, Indices | None]:
-    """Coordinates of the places, and their numbers among the points if they are some of them."""
+    """Coordinates of the places, and their numbers if they are some of the points."""
     N, B = values.shape
     if at is None:
         return values, np.arange(N, dtype=np.intp)
@@ -254,7 +255,7 @@ def check_options(
     leading: int = 1,
     workers: int = 1,
 ) -> None:
-    """Refuse options of `tangent_spaces` that do not fit points (N, B)."""
+    """Check the options of `tangent_spaces` for points (N, B)."""
     N, B = shape
     if (neighbours is None) == (radius is None):
         raise ParameterError("Pass either neighbours=, such as 50, or radius=, the size of a neighbourhood.")
@@ -272,7 +273,7 @@ def check_options(
 
 
 def _refuse_small(counts: Indices, least: int, values: Array, where: Array, radius: float | None) -> None:
-    """Neighbourhoods within a radius that have too few points, and the radius that gives all of them enough."""
+    """Raise an error if neighbourhoods have too few points; the message gives a sufficient radius."""
     small = np.flatnonzero(counts < least)
     if len(small) == 0:
         return

@@ -1,4 +1,4 @@
-"""Dictionaries of torsions that a chemist expects, and the names that a chemist calls them by.
+"""Dictionaries of torsions, with the names that chemists use.
 
 In a peptide φ is C–N–CA–C with the first C in the residue before, ψ is N–CA–C–N with the last N in the residue after,
 and ω is CA–C–N–CA across two residues (IUPAC-IUB, Biochemistry 1970). The methyl groups of the caps ACE and NME stand
@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Indices
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.internal import all_torsions, bond_torsions, labels, rotatable_bonds, sines
 from isopursuit.manifold.trajectory import Trajectory, find_bonds
 
 PEPTIDE_BOND = 2.0  # Å: C and N of two residues that are nearer in the first frame are bonded (bonds are 1.33 Å long)
-MIN_SINE = 0.1  # torsions are left out whose bonds make an angle within 6° of a line, as at a triple bond (guess)
-SAMPLES = 100  # frames at which that is looked at
+MIN_SINE = 0.1  # torsions are left out if bonds are within 6° of a line, as at a triple bond (guess)
+SAMPLES = 100  # frames at which this is checked
 CAPS = {("ACE", "CH3"): "CA", ("NME", "CH3"): "CA", ("NME", "C"): "CA", ("NMA", "CH3"): "CA", ("NMA", "C"): "CA"}
 CHARMM_CAPS = {"CAY": "CA", "CY": "C", "NT": "N", "CAT": "CA"}  # caps that are patches of the end residues
-SIDE = "ABGDEZH"  # how the names of side chains count: alpha, beta, gamma, …
-RINGS = ("PHE", "TYR", "TRP", "HIS", "HID", "HIE", "HIP", "HSD", "HSE", "HSP", "PRO")  # χ3 would be inside of a ring
+SIDE = "ABGDEZH"  # letters in names of side-chain atoms: alpha, beta, gamma, …
+RINGS = ("PHE", "TYR", "TRP", "HIS", "HID", "HIE", "HIP", "HSD", "HSE", "HSP", "PRO")  # χ3 would be inside a ring
 
 TorsionKind = Literal["bonds", "rotatable", "all"]
 Path = tuple[int, int, int, int]
@@ -59,7 +59,7 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds"
             raise ShapeError(f"torsions must be whole numbers (P, 4); they are {rows.dtype} {rows.shape}.")
         return rows.astype(np.intp)
     if kind not in get_args(TorsionKind):
-        raise ParameterError(f"torsions={kind!r} is not known. Use {', '.join(map(repr, get_args(TorsionKind)))}.")
+        raise unknown_option("torsions", kind, get_args(TorsionKind))
     if kind == "all":
         return all_torsions(atoms)
     bonds = find_bonds(trajectory)
@@ -70,17 +70,17 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds"
         paths = _one_for_each(rotatable_bonds(bonds), paths, chemist)
     if not paths:
         raise ParameterError(
-            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r} among them. Select more atoms, "
+            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r}. Select more atoms, "
             'give a topology with bonds, or use "all".'
         )
     return np.array([chemist.oriented(path) for path in paths], dtype=np.intp)
 
 
 def torsion_labels(trajectory: Trajectory, rows: ArrayLike) -> tuple[str, ...]:
-    """What a chemist calls each torsion: "φ (ACE:C–ALA:N–ALA:CA–ALA:C)" where names of atoms are known.
+    """The label of each torsion: "φ (ACE:C–ALA:N–ALA:CA–ALA:C)" if names of atoms are known.
 
-    Torsions without a name of their own are called by their atoms, "ACE:O–ACE:C–ALA:N–ALA:CA torsion". Where the atoms
-    have no names, or share them, it is symbols and the numbers in the file, from 0: "C0–C1–O2–H3 torsion".
+    Torsions without a common name are labelled by their atoms: "ACE:O–ACE:C–ALA:N–ALA:CA torsion". If the atoms have no
+    unique names, labels consist of symbols and numbers in the file, from 0: "C0–C1–O2–H3 torsion".
     """
     chemist = _Chemist(trajectory)
     if not chemist.knows:
@@ -90,7 +90,7 @@ def torsion_labels(trajectory: Trajectory, rows: ArrayLike) -> tuple[str, ...]:
 
 
 class _Chemist:
-    """Knows the names of a molecule's torsions."""
+    """Names the torsions of a molecule."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         count = len(trajectory.numbers)
@@ -107,12 +107,12 @@ class _Chemist:
         self.first = trajectory.positions[0]
 
     def oriented(self, path: Path) -> Path:
-        """The path in the direction in which its name is defined; its torsion is the same in both."""
+        """The path in the direction of its definition; the torsion is the same in both directions."""
         back = _reversed(path)
         return back if not self._name(path) and self._name(back) else path
 
     def name(self, path: Path) -> str:
-        """φ, ψ, ω, χ1, … or nothing."""
+        """φ, ψ, ω, χ1, … or an empty string."""
         return self._name(path) or self._name(_reversed(path))
 
     def label(self, path: Path) -> str:
@@ -152,7 +152,7 @@ class _Chemist:
         return f"χ{start + 1}" if before and not limited else ""
 
     def _letter(self, name: str) -> str:
-        """The place in the side chain that a name such as CB, OG1 or SD tells, on the first branch."""
+        """The place in the side chain given by a name such as CB, OG1 or SD, on the first branch."""
         found = re.fullmatch(rf"(?:C|N|O|S|SE)([{SIDE}])1?", name)
         return found[1] if found else ""
 
@@ -163,7 +163,7 @@ def _reversed(path: Path) -> Path:
 
 
 def _bent(trajectory: Trajectory, rows: Indices) -> Indices:
-    """The torsions whose atoms are not in a line."""
+    """The torsions whose atoms are not collinear."""
     if not rows.size:
         return rows
     step = -(-len(trajectory.positions) // SAMPLES)
@@ -171,7 +171,7 @@ def _bent(trajectory: Trajectory, rows: Indices) -> Indices:
 
 
 def _one_for_each(axes: Iterable[tuple[int, int]], paths: list[Path], chemist: _Chemist) -> list[Path]:
-    """For each axis the torsion that has a name, then the one with the heaviest ends, then with the lowest numbers."""
+    """One torsion for each axis: preferably named, then with the heaviest ends, then with the lowest numbers."""
     about: dict[tuple[int, int], list[Path]] = {}
     for path in paths:
         about.setdefault((path[1], path[2]), []).append(path)

@@ -1,4 +1,4 @@
-"""Molecules that move: positions frame by frame, from files and from objects of other packages, and their bonds.
+"""Trajectories of molecules, from files and from objects of other packages, and their bonds.
 
 NumPy archives in the layouts of MD17, rMD17 and sGDML need no other package. ASE reads .xyz, .extxyz, .traj and other
 formats; MDAnalysis reads .pdb, .gro and, with a topology, .dcd, .xtc, .trr and .nc (both in the extra `chem`).
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError
+from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError, unknown_option
 from isopursuit.files.paths import check_file
 from isopursuit.manifold.bonds import LONGEST_BOND, STRETCH, bonds_by_distance, bonds_by_rdkit, closest_pair
 from isopursuit.manifold.elements import SYMBOLS
@@ -26,9 +26,9 @@ from isopursuit.manifold.readers import open_file, open_object, read_archive
 from isopursuit.outputs import write_whole
 from isopursuit.parameters import as_count, as_numbers
 
-CLOSEST = 0.4  # Å: no two nuclei come closer, so positions that do are in another unit
-TORSION = 4  # atoms make a torsion
-LISTED = 30  # atoms: larger molecules are shown as a formula
+CLOSEST = 0.4  # Å; no two nuclei are closer, so closer positions are in another unit
+TORSION = 4  # atoms of a torsion
+LISTED = 30  # most atoms listed one by one; larger molecules are shown as a formula
 
 Bonds = tuple[tuple[int, int], ...]
 BondRule = Literal["auto", "topology", "distances", "rdkit"]
@@ -41,19 +41,19 @@ class Trajectory:
     Parameters
     ----------
     positions : array_like (n, atoms, 3)
-        In Å.
+        Positions in Å.
     numbers : array_like (atoms,)
         Atomic numbers.
     source : str
-        Where it comes from, for messages.
+        The origin of the data, for messages.
     names : sequence of str, optional
-        The atoms' names in the topology, such as "CA".
+        The names of the atoms in the topology, such as "CA".
     residues : sequence of str, optional
-        The residue of each atom, such as "ALA", or "ALA2" where there are several of that name.
+        The residue of each atom, such as "ALA", or "ALA2" if there are several of that name.
     bonds : sequence of pairs, optional
-        Which atoms of this trajectory the topology says are bonded; None where it does not say.
+        The bonds of the topology, as positions of atoms in this trajectory; None if unknown.
     serials : array_like (atoms,), optional
-        The number of each atom in the file, from 0. A selection of atoms keeps them.
+        The number of each atom in the file, from 0. A selection of atoms keeps these numbers.
     """
 
     positions: Array
@@ -91,7 +91,7 @@ class Trajectory:
             self._set("bonds", self._as_bonds(self.bonds))
 
     def select(self, atoms: str | ArrayLike) -> Trajectory:
-        """The trajectory of some atoms: "heavy" (all but hydrogen), "all", or their positions in this trajectory.
+        """The trajectory of some atoms: "heavy" (all except hydrogen), "all", or their positions in this trajectory.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class Trajectory:
         given = np.arange(len(self.positions))[frames] if isinstance(frames, slice) else frames
         at = as_numbers(given, len(self.positions), "frames")
         if not at.size:
-            raise ParameterError(f"{self._name}no frame is left. Take at least one of the {len(self.positions)}.")
+            raise ParameterError(f"{self._name}no frame is selected. Take at least one of the {len(self.positions)}.")
         return Trajectory(
             self.positions[at], self.numbers, self.source, self.names, self.residues, self.bonds, self.serials
         )
@@ -141,7 +141,7 @@ class Trajectory:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The atoms' chemical symbols."""
+        """The chemical symbols of the atoms."""
         return tuple(SYMBOLS[int(z)] for z in self.numbers)
 
     def __repr__(self) -> str:
@@ -174,8 +174,8 @@ class Trajectory:
         if isinstance(atoms, str):
             if atoms not in ("heavy", "all"):
                 raise ParameterError(
-                    f'{self._name}atoms={atoms!r} is not known here. Use "heavy", "all" or a list of numbers. '
-                    "Selections in words are for objects of MDAnalysis and mdtraj, and for files that MDAnalysis reads."
+                    f'{self._name}atoms={atoms!r} is not recognized. Use "heavy", "all" or a list of numbers. '
+                    "Only objects of MDAnalysis and mdtraj, and files that MDAnalysis reads, take selections in words."
                 )
             return np.flatnonzero((self.numbers != 1) | (atoms == "all"))
         return as_atoms(atoms, len(self.numbers))
@@ -193,26 +193,26 @@ def load_trajectory(
     Parameters
     ----------
     path : str or Path
-        .npz (MD17, rMD17, sGDML, with arrays `names`, `residues` and `bonds` if you like), .xyz, .extxyz, .traj and
-        other formats of ASE, or .pdb, .gro, .dcd, .xtc, .trr, .nc and other formats of MDAnalysis, which keeps an index
-        beside .xtc and .trr files.
+        .npz (MD17, rMD17, sGDML, optionally with arrays `names`, `residues` and `bonds`), .xyz, .extxyz, .traj and
+        other formats of ASE, or .pdb, .gro, .dcd, .xtc, .trr, .nc and other formats of MDAnalysis, which writes an
+        index next to .xtc and .trr files.
     topology : str or Path, optional
-        The file with the atoms: .pdb, .gro, .psf, .prmtop. Files such as .dcd and .xtc hold positions alone.
+        The file with the atoms: .pdb, .gro, .psf, .prmtop. Files such as .dcd and .xtc contain only positions.
     atoms : "heavy", "all", str or sequence of int, optional
         Which atoms to read, as for `as_trajectory`.
     stride : int
-        Read every so many frames.
+        Read only every stride-th frame.
 
     Raises
     ------
     FileError
-        Where the file is not there, is no trajectory, or its frames are not of one molecule.
+        The file does not exist, is not a trajectory, or its frames are of different molecules.
     """
     path, topology = Path(path), None if topology is None else Path(topology)
     check_file(path)
     if path.suffix.lower() == ".npz":
         if topology is not None:
-            raise FileError(f"{path.name} holds its own atoms: leave the topology {topology.name} out.")
+            raise FileError(f"{path.name} contains the atoms already. Leave out the topology {topology.name}.")
         trajectory = _thinned(Trajectory(**read_archive(path), source=path.name), atoms, stride)
     else:
         if topology is not None:
@@ -233,32 +233,32 @@ def as_trajectory(
     atoms: str | ArrayLike | None = None,
     stride: int = 1,
 ) -> Trajectory:
-    """A trajectory from what people have.
+    """Convert a file or an object of another package to a trajectory.
 
-    Molecules that a periodic box has cut are made whole, by their bonds.
+    Molecules that are cut by a periodic box are made whole by their bonds.
 
     Parameters
     ----------
     data : Trajectory, str, Path, or object of another package
-        A file's path, a Universe or AtomGroup of MDAnalysis, a Trajectory of mdtraj, or a list of ASE's Atoms.
+        The path of a file, an MDAnalysis Universe or AtomGroup, an mdtraj Trajectory, or a list of ASE Atoms.
     topology : str or Path, optional
-        The file with the atoms, where `data` is the path of a file without them.
+        The file with the atoms, if `data` is the path of a file without them.
     atoms : "heavy", "all", str or sequence of int, optional
-        Which atoms to read: all but hydrogen, all, a selection in the words of MDAnalysis (for its objects and for
-        files) or of mdtraj, such as "protein and heavy", or numbers. All if not given. A system with water or ions
-        needs a selection in words, numbers, or "all".
+        The atoms to read: all except hydrogen, all, a selection in the language of MDAnalysis (for its objects and for
+        files) or of mdtraj, such as "protein and heavy", or numbers. Default: all. A system with water or ions needs a
+        selection in words, numbers, or "all".
     stride : int
-        Read every so many frames.
+        Read only every stride-th frame.
 
     Raises
     ------
     DataTypeError
-        Where `data` is none of these.
+        `data` is none of these.
     """
     if isinstance(data, str | Path):
         return load_trajectory(data, topology, atoms=atoms, stride=stride)
     if topology is not None:
-        raise ParameterError(f"topology= is for files; {type(data).__name__} has its own atoms. Leave topology out.")
+        raise ParameterError(f"topology= is for files; {type(data).__name__} already has atoms. Leave out topology=.")
     if isinstance(data, Trajectory):
         return _thinned(data, atoms, stride)
     return _assemble(open_object(data), atoms, stride)
@@ -272,18 +272,16 @@ def find_bonds(trajectory: Trajectory, *, how: BondRule = "auto", stretch: float
     trajectory : Trajectory
         The molecule.
     how : {"auto", "topology", "distances", "rdkit"}
-        "topology" are the bonds that the trajectory came with. "distances" are the pairs whose median distance is at
-        most `stretch` times the sum of their covalent radii. "rdkit" is RDKit's rule for the first frame (extra
-        `chem`). "auto" is the topology where it has bonds, distances otherwise.
+        "topology": the bonds of the trajectory's topology. "distances": pairs whose median distance is at most
+        `stretch` times the sum of their covalent radii. "rdkit": RDKit's rule for the first frame (extra `chem`).
+        "auto": the topology if it has bonds, otherwise distances.
     stretch : float
         The factor for "distances".
     """
     if how not in get_args(BondRule):
-        raise ParameterError(f"how={how!r} is not known. Use {', '.join(map(repr, get_args(BondRule)))}.")
+        raise unknown_option("how", how, get_args(BondRule))
     if how == "topology" and not trajectory.bonds:
-        raise ParameterError(
-            'The trajectory came without bonds. Use how="distances", or give a topology that has them.'
-        )
+        raise ParameterError('The trajectory has no bonds. Use how="distances", or pass a topology that has them.')
     if how == "topology" or (how == "auto" and trajectory.bonds):
         return trajectory.bonds or ()
     if how == "rdkit":
@@ -331,7 +329,7 @@ def _refuse_long_bonds(trajectory: Trajectory) -> None:
             raise GeometryError(
                 f"{trajectory.source}: the bond between atoms {trajectory.serials[i]} and {trajectory.serials[j]} is "
                 f"{lengths.max():.1f} Å long in frame {lengths.argmax()}. Either topology and positions do not belong "
-                "together, or a periodic box has cut the molecule and the file does not say how large the box is: make "
+                "together, or a periodic box cuts the molecule and the file does not contain the size of the box. Make "
                 "the molecule whole first."
             )
 

@@ -1,4 +1,4 @@
-"""What all pictures share: colours that colour-blind readers can distinguish (Okabe and Ito's), names and ticks."""
+"""Shared parts of all pictures: colours for colour-blind readers (by Okabe and Ito), names and ticks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 AMBER, GREY = "#E69F00", "#999999"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
-# markers and line styles differ too, for print in grey
+# markers and line styles differ too, for print in greyscale
 MARKERS = ("o", "s", "^", "D", "v")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-LONGEST = 22  # characters of a name that are shown
+LONGEST = 22  # most characters of a name
 
 
 def new_axes(ax: Axes | None) -> Axes:
@@ -38,20 +38,20 @@ def new_axes(ax: Axes | None) -> Axes:
 
 
 def rendered(figure: Figure, kind: str, **options: Any) -> bytes:
-    """The content of the file, such as "png" or "svg", that the figure would be saved in."""
+    """The figure as the content of a file of this kind, such as "png" or "svg"."""
     stream = BytesIO()
     figure.savefig(stream, format=kind, **options)
     return stream.getvalue()
 
 
 def refuse_empty(values: Sequence[Any] | NDArray[Any], what: str) -> None:
-    """Refuse to draw nothing."""
+    """Raise an error if there is nothing to draw."""
     if len(values) == 0:
-        raise ParameterError(f"There are no {what} to draw: pass at least one.")
+        raise ParameterError(f"There are no {what} to draw. Pass at least one.")
 
 
 def colour_map(*, cyclic: bool = False) -> Colormap:
-    """Colours for values: neither end of the map vanishes on light or on dark paper; a cyclic one for angles."""
+    """A colour map whose ends are visible on light and dark backgrounds; a cyclic one for angles."""
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
@@ -61,18 +61,18 @@ def colour_map(*, cyclic: bool = False) -> Colormap:
 
 
 def short_names(labels: Sequence[object], longest: int = LONGEST) -> list[str]:
-    """Labels short enough for an axis and without what cannot be drawn; matplotlib hides those that begin with _."""
+    """Labels that fit on an axis, without unprintable characters; matplotlib would hide labels that begin with _."""
     clean = ("".join(ch if ch.isprintable() else " " for ch in str(label)) for label in labels)
     clean = (f" {name}" if name.startswith("_") else name for name in clean)
-    half = longest // 2  # both ends stay: numbered names differ at the end
+    half = longest // 2  # keep both ends, because numbered names differ at the end
     return [name if len(name) <= longest else f"{name[:half]}…{name[1 - half :]}" for name in clean]
 
 
 def short_heads(labels: Sequence[object]) -> list[str]:
-    """Labels in few characters: the first of three forms that no other label has.
+    """Short labels: the first of three forms that is unique.
 
-    They are what stands before the first bracket, such as "φ" of "φ (C–N–CA–C)"; the label without residues; the label.
-    The last word of "C0–C1–O2–H3 torsion" is left out.
+    The forms are the text before the first bracket, such as "φ" of "φ (C–N–CA–C)"; the label without residues; and the
+    whole label. The word "torsion" at the end of a label is left out.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def short_heads(labels: Sequence[object]) -> list[str]:
         for text in whole
     }
     counts = [Counter(form) for form in zip(*forms.values(), strict=True)]
-    # a label is its own last form, so that there always is one
+    # the last form is the label itself, so there always is one
     chosen = {
         text: next((form for form, count in zip(some, counts, strict=True) if form and count[form] == 1), text)
         for text, some in forms.items()
@@ -105,7 +105,7 @@ def _without_residues(label: str) -> str:
 
 
 def name_ticks(axis: Axis, places: list[int], names: list[str], near: int, turn: int = 0) -> None:
-    """Name the ticks that are not too near to the last one with a name; a name is never mathematics."""
+    """Name the ticks that are not too close to the last named one; names are never parsed as mathematics."""
     kept: list[int] = []
     for i, place in enumerate(places):
         if not kept or place - places[kept[-1]] >= near:
@@ -125,20 +125,20 @@ def plain_ticks(axis: Axis, subs: tuple[float, ...] = (1.0, 2.0, 5.0)) -> None:
 
 
 def whole_ticks(axis: Axis) -> None:
-    """Ticks at whole numbers only."""
+    """Ticks at integers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
 def plain_legend(ax: Axes, **options: Any) -> None:
-    """A legend whose names are never mathematics."""
+    """A legend whose names are never parsed as mathematics."""
     for text in ax.legend(**options).get_texts():
         text.set_parse_math(False)
 
 
 def maybe_log(ax: Axes, values: Array, axis: Literal["x", "y"] = "y") -> None:
-    """A logarithmic axis where the values span more than one order of magnitude."""
+    """Make an axis logarithmic if the values span more than one order of magnitude."""
     values = values[np.isfinite(values)]
     if values.size and values.min() > 0 and values.max() > 10 * values.min():
         (ax.set_xscale if axis == "x" else ax.set_yscale)("log")

@@ -1,4 +1,4 @@
-"""Pictures as SVG that is part of an HTML page: text as text, in the page's colour, with ids of its own."""
+"""Pictures as SVG inside an HTML page: text remains text, in the colour of the page, and ids are unique."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from isopursuit.views import escape
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK = "#010203"  # replaced by the page's text colour, light or dark; no picture uses it otherwise
-SIZE = (4.6, 3.6)  # inches of a picture that takes half of a page's width
-MANY = 1000  # marks of one kind; more are an image inside of the picture (guess: 100 bytes each as SVG)
-DOTS = 160  # per inch of such an image: two for each pixel of a page's usual width
+INK = "#010203"  # replaced by the text colour of the page; no picture uses it otherwise
+SIZE = (4.6, 3.6)  # inches of a picture that takes half of the page's width
+MANY = 1000  # if there are more marks of one kind, they become an embedded image (guess: 100 bytes each as SVG)
+DOTS = 160  # per inch of such an image: two for each pixel at the usual width of a page
 
 
 def inline_svg(
@@ -29,7 +29,7 @@ def inline_svg(
     size: tuple[float, float] = SIZE,
     projection: str | None = None,
 ) -> str:
-    """What `draw` draws, as an `<svg>` element; `prefix` keeps its ids apart from those of other pictures.
+    """The picture of `draw` as an `<svg>` element; `prefix` makes its ids unique.
 
     `size` is in inches; projection="3d" gives `draw` an Axes with a third dimension.
     """
@@ -42,7 +42,7 @@ def inline_svg(
     settings |= {"axes.facecolor": "none", "legend.framealpha": 0.0, "legend.fontsize": "small"}
     settings |= {f"axes3d.{axis}axis.panecolor": (0.5, 0.5, 0.5, 0.08) for axis in "xyz"}
     with rc_context(settings), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks: the page's has it
+        warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks, but the page's font has
         figure = Figure(figsize=size, layout="constrained", facecolor="none")
         draw(figure.add_subplot(projection=projection))
         for marks in (marks for ax in figure.axes for marks in ax.collections):
@@ -51,12 +51,12 @@ def inline_svg(
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         svg = rendered(figure, "svg", metadata=nothing, dpi=DOTS, bbox_inches="tight", pad_inches=0.05).decode()
     svg = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    # text cannot hold < or >, so that what these change is never a label
+    # text cannot contain < or >, so these never change a label
     return re.sub(r"<[^>]+>", lambda tag: _fit(tag[0], caption, prefix), svg)
 
 
 def _fit(tag: str, caption: str, prefix: str) -> str:
-    """A tag of matplotlib's SVG as the page needs it."""
+    """A tag of matplotlib's SVG, adapted to the page."""
     if tag.startswith("<svg"):
         size = re.search(r'viewBox="[^"]*"', tag)
         return f'<svg role="img" aria-label="{escape(caption)}" {size[0] if size else ""}>'

@@ -1,4 +1,4 @@
-"""Pictures of a manifold: its points coloured by a function, its coordinates, its tangent spaces' spectra."""
+"""Pictures of a manifold: points coloured by a function, coordinates, and spectra of tangent spaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.matrix import as_matrix
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-DRAWN = 500  # tangent spaces whose spectra are drawn (a guess; more lines hide each other)
+DRAWN = 500  # most tangent spaces whose spectra are drawn (guess: more lines hide each other)
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Points by their leading principal components, with the share of the variance that each component holds.
+    """The leading principal components of points, and the share of the variance of each component.
 
     Attributes
     ----------
     coordinates : ndarray, shape (m, n)
-        The components of the n points, the direction of largest variance first.
+        The components of the n points, in order of decreasing variance.
     shares : ndarray, shape (m,)
-        Each component's share of the variance of the points.
+        The share of each component in the variance of the points.
     """
 
     coordinates: Array
@@ -54,7 +54,7 @@ class PrincipalComponents:
 
 @on_one_blas_thread
 def principal_components(points: ArrayLike, count: int = 3) -> PrincipalComponents:
-    """The leading principal components of points (n, B): to draw several pictures of the same points.
+    """The leading principal components of points (n, B), for several pictures of the same points.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def principal_components(points: ArrayLike, count: int = 3) -> PrincipalComponen
     data = as_matrix(points, wide=False).values
     centred = data - data.mean(axis=0)
     if not centred.any():
-        raise ParameterError(f"All {len(data)} points are the same one. A picture needs two that differ.")
+        raise ParameterError(f"All {len(data)} points are equal. Pass at least two different points.")
     shown = row_space(np.ascontiguousarray(centred.T), min(count, data.shape[1]))
     return PrincipalComponents(shown, (shown**2).sum(axis=1) / (centred**2).sum())
 
@@ -79,7 +79,7 @@ def plot_manifold(
     label: object = "",
     cyclic: bool = False,
 ) -> Axes:
-    """Points by their first two principal components, coloured by a function.
+    """Points in their first two principal components, coloured by a function.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def plot_manifold(
         The data; where several functions are drawn on the same points, `principal_components` of them is computed
         once.
     values : array_like (n,)
-        The function's values at the points.
+        The values of the function at the points.
     ax : Axes, optional
-        Where to draw; a new figure if not given. An Axes with a third dimension (projection="3d") shows three
+        The Axes to draw on. Default: a new figure. An Axes with a third dimension (projection="3d") shows three
         components.
     label : str
-        What the function is called.
+        The name of the function.
     cyclic : bool
-        For angles in radians: they are taken between −π and π, and both ends have the same colour.
+        Whether the values are angles in radians: they are mapped to −π … π, and both ends have the same colour.
     """
     found = points if isinstance(points, PrincipalComponents) else principal_components(points)
     n, colours = found.coordinates.shape[1], np.asarray(values, dtype=np.float64)
@@ -109,7 +109,7 @@ def plot_manifold(
     image = ax.scatter(*shown, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
     ordinals = ("first", "second", "third")[:count]
     for name, axis in zip(ordinals, "xyz", strict=False):
-        # numbers on three axes would cover each other, and the unit of a component means little
+        # numbers on three axes would overlap, and the unit of a component means little
         flat = {f"{axis}label": f"{name} principal component"}
         ax.set(**{f"{axis}label": name, f"{axis}ticklabels": []} if deep else flat)
     name = short_names([label])[0]
@@ -130,18 +130,18 @@ def plot_coordinates(
     cyclic: bool = False,
     colours: ArrayLike | None = None,
 ) -> Axes:
-    """All points in the plane of two picked functions: what the manifold looks like in its new coordinates.
+    """All points in the plane of two picked functions: the manifold in its new coordinates.
 
     Parameters
     ----------
     first, second : array_like (n,)
-        The functions' values at the points.
+        The values of the functions at the points.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     labels : pair of str
-        What the functions are called.
+        The names of the functions.
     cyclic : bool
-        Whether they are angles in radians, which are taken between −π and π.
+        Whether they are angles in radians, which are mapped to −π … π.
     colours : array_like (n,), optional
         A third quantity to colour the points by, such as an energy.
     """
@@ -171,13 +171,13 @@ def plot_coordinates(
 def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
     """The variances of the neighbourhoods from which tangent spaces were estimated, and the dimension.
 
-    Each neighbourhood is a thin line, their mean a thick one; a good dimension is where they fall steeply.
+    Each neighbourhood is a thin line, and their mean is a thick one. At a good dimension they drop steeply.
     """
     ax = new_axes(ax)
     shares = tangents.spectra / tangents.totals[:, None]
     rank = list(range(1, shares.shape[1] + 1))
     lines = shares[np.linspace(0, len(shares) - 1, min(len(shares), DRAWN)).astype(np.intp)]
-    floor = 1e-6  # far below any direction that counts
+    floor = 1e-6  # far below any relevant direction
     ax.plot(rank, np.maximum(lines, floor).T, color=SKY, linewidth=0.5, alpha=0.5)
     ax.plot([], [], color=SKY, linewidth=1, label=f"{len(shares)} neighbourhoods")
     ax.plot(rank, np.maximum(shares.mean(axis=0), floor), "o-", color=BLUE, markersize=4, label="mean")
@@ -193,9 +193,9 @@ def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
 
 
 def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown: int = 6) -> Axes:
-    """The shares of the variance of each direction against the size of the neighbourhoods.
+    """The share of the variance of each direction against the size of the neighbourhoods.
 
-    Shares of the manifold's own directions stay level. Those of noise fall as neighbourhoods grow, and those of
+    Shares of directions along the manifold stay level. Those of noise fall as neighbourhoods grow, and those of
     curvature rise. The bands hold the middle half of the neighbourhoods; the directions of the suggested dimension are
     blue.
 
@@ -204,7 +204,7 @@ def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown
     evidence : DimensionEvidence
         From `dimension_evidence`.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     shown : int
         How many directions to draw.
     """
@@ -212,7 +212,7 @@ def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown
         raise ParameterError(f"shown={shown} must be at least 1.")
     ax = new_axes(ax)
     sizes, D = evidence.neighbours, evidence.suggested
-    shares = np.maximum(evidence.shares, 1e-6)  # far below any direction that counts
+    shares = np.maximum(evidence.shares, 1e-6)  # far below any relevant direction
     for rank in range(min(shown, shares.shape[2])):
         low, middle, high = np.quantile(shares[:, :, rank], (0.25, 0.5, 0.75), axis=1)
         colour = BLUE if rank < D else ORANGE
@@ -240,21 +240,21 @@ def plot_frequencies(
     kind: Literal["functions", "subsets"] = "functions",
     shown: int = 12,
 ) -> Axes:
-    """At what share of the points each function, or each set of functions, is picked.
+    """The share of points at which each function, or each set of functions, is picked.
 
     Parameters
     ----------
     picked : PointwiseSelection
         From `select_pointwise`.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     kind : {"functions", "subsets"}
         What to count.
     shown : int
         How many of the most frequent to show.
     """
     if kind not in ("functions", "subsets"):
-        raise ParameterError(f"kind={kind!r} is not known. Use 'functions' or 'subsets'.")
+        raise unknown_option("kind", kind, ("functions", "subsets"))
     if shown < 1:
         raise ParameterError(f"shown={shown} must be at least 1.")
     ax = new_axes(ax)

@@ -21,19 +21,19 @@ def molecule_svg(
     size: tuple[int, int] = (480, 360),
     least: float = 0.05,
 ) -> str:
-    """A molecule as SVG text, pairs of atoms marked by their shares (extra `chem`).
+    """A molecule as SVG text, with pairs of atoms marked by their shares (extra `chem`).
 
-    For picked torsions the pairs are their axes, or the bonds that turn them.
+    For picked torsions, the pairs are their axes or the bonds that turn them.
 
     Parameters
     ----------
     symbols : sequence of str
-        The atoms' chemical symbols; they are drawn with their numbers, hydrogens too.
+        The chemical symbols of the atoms, which are drawn with their numbers, including hydrogens.
     bonds : sequence of pairs of int
-        Who is bonded to whom.
+        Pairs of bonded atoms.
     shares : mapping of pairs of int to float
-        From 0 to 1. A bond becomes a band, the wider the larger its share, and a pair without a bond a line; both
-        carry their percentage.
+        Shares from 0 to 1. A bond becomes a band whose width grows with its share, and a pair without a bond becomes a
+        line. Both are labelled with the percentage.
     size : pair of int
         Width and height in pixels.
     least : float
@@ -100,7 +100,7 @@ def _draw_molecule(
         start, end = (drawing.GetDrawCoords(a) for a in sorted(pair))
         drawing.SetLineWidth(1 + round(24 * share))
         drawing.DrawLine(start, end, rawCoords=True)
-        # a third of the way, where lines that cross in the middle leave room
+        # at a third of the line, because lines may cross in the middle
         third = Geometry.Point2D((2 * start.x + end.x) / 3, (2 * start.y + end.y) / 3)
         drawing.DrawString(f"{share:.0%}", third, rawCoords=True)
     drawing.FinishDrawing()
@@ -108,14 +108,16 @@ def _draw_molecule(
 
 
 def depicted(symbols: Sequence[str], bonds: Sequence[tuple[int, int]]) -> Any:
-    """An RDKit molecule with these single bonds, numbered as they come, and a place in the plane for each atom."""
+    """An RDKit molecule with these single bonds, in the given order, and a place in the plane for each atom."""
     Chem, rdDepictor = _rdkit("Chem"), _rdkit("Chem.rdDepictor")
     molecule: Any = Chem.RWMol()
     for symbol in symbols:
         try:
             atom = Chem.Atom(symbol)
         except RuntimeError:
-            raise ParameterError(f"{symbol!r} is no element's symbol. Use symbols such as 'C' and 'Cl'.") from None
+            raise ParameterError(
+                f"{symbol!r} is not the symbol of an element. Use symbols such as 'C' and 'Cl'."
+            ) from None
         atom.SetNoImplicit(True)
         molecule.AddAtom(atom)
     for i, j in bonds:

@@ -1,4 +1,4 @@
-"""Pictures of what happens point by point: the loss at each of many points."""
+"""Pictures of the loss at each of many points."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array, Indices
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ShapeError, unknown_option
 from isopursuit.plots.axes import BLUE, GREY, ORANGE, maybe_log, new_axes, refuse_empty, whole_ticks
 from isopursuit.results import LARGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-EQUAL = 0.01  # a relative difference of losses; smaller ones are not drawn (guess: less means nothing to a reader)
+EQUAL = 0.01  # relative differences of losses below this are not drawn (guess: they mean nothing to a reader)
 
 
 def plot_point_losses(
@@ -29,34 +29,34 @@ def plot_point_losses(
     order: Literal["points", "losses"] = "points",
     noun: str = "point",
 ) -> Axes:
-    """The loss of the picked functions at each point, with the worst points named by their numbers.
+    """The loss of the picked functions at each point; the points with the highest losses are numbered.
 
     Losses above 10⁶ are drawn at the upper edge.
 
     Parameters
     ----------
     losses : array_like (n,)
-        The loss at each point, such as a selection's.
+        The loss at each point, for example of a selection.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     points : array_like of int (n,), optional
-        The numbers of the points, such as frames of a trajectory; 0 to n − 1 if not given.
+        The numbers of the points, such as frames of a trajectory. Default: 0 to n − 1.
     ideal : float, optional
-        The loss of orthonormal columns: how many functions were picked.
+        The loss of orthonormal columns, which is the number of picked functions.
     undetermined : array_like of bool (n,), optional
-        The points whose tangent space is not determined; they have another marker.
+        The points whose tangent space is not determined; they have a different marker.
     worst : int
-        How many of the largest losses to name.
+        How many of the highest losses to number.
     order : {"points", "losses"}
         Whether the points are in the order of their numbers, as along a trajectory, or by loss.
     noun : str
-        What a point is called, such as "frame".
+        The word for a point, such as "frame".
     """
     values = np.asarray(losses, dtype=np.float64)
     if values.ndim != 1:
         raise ShapeError(f"losses must be one number for each point; they have shape {values.shape}.")
     if order not in ("points", "losses"):
-        raise ParameterError(f"order={order!r} is not known. Use 'points' or 'losses'.")
+        raise unknown_option("order", order, ("points", "losses"))
     refuse_empty(values, "losses")
     numbers = np.arange(len(values)) if points is None else np.asarray(points, dtype=np.intp)
     unsure = np.zeros(len(values), dtype=bool) if undetermined is None else np.asarray(undetermined, dtype=bool)
@@ -84,7 +84,7 @@ def plot_point_losses(
     least = float(y.min()) if ideal is None else min(float(y.min()), ideal)
     if y.max() > (1 + EQUAL) * least:
         _name_worst(ax, x, y, numbers, worst)
-    else:  # all are the same for a reader: no point is worse than another
+    else:  # all losses are nearly equal, so no point is numbered
         ax.set_ylim((1 - 5 * EQUAL) * least, (1 + 5 * EQUAL) * least)
     whole_ticks(ax.xaxis)
     ax.set_xlabel(f"number of the {noun}" if order == "points" else "rank, lowest loss first")
@@ -96,17 +96,17 @@ def plot_point_losses(
 
 
 def _ranks(values: Array) -> Indices:
-    """Each value's place in ascending order, from 1."""
+    """The rank of each value in ascending order, from 1."""
     ranks = np.empty(len(values), dtype=np.intp)
     ranks[np.argsort(values, kind="stable")] = np.arange(1, len(values) + 1)
     return ranks
 
 
 def _name_worst(ax: Axes, x: Indices, y: Array, numbers: Indices, worst: int) -> None:
-    """Write the numbers of the points with the largest losses beside them."""
+    """Write the numbers of the points with the highest losses next to them."""
     middle = (float(x.min()) + float(x.max())) / 2
     for i in np.argsort(-y, kind="stable")[:worst].tolist():
-        left = float(x[i]) > middle  # towards the middle of the picture, so that no number leaves it
+        left = float(x[i]) > middle  # towards the middle, so that all numbers are inside the picture
         place: dict[str, Any] = {"xytext": (-5 if left else 5, 0), "ha": "right" if left else "left", "va": "center"}
         at = (float(x[i]), float(y[i]))
         ax.annotate(str(numbers[i]), at, textcoords="offset points", fontsize=8, **place)

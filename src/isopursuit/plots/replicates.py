@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-EQUAL = 1e-9  # losses closer than this, relatively, are equal
+EQUAL = 1e-9  # losses with a smaller relative difference are equal
 
 
 def plot_paired_losses(
     first: ArrayLike, second: ArrayLike, ax: Axes | None = None, *, names: tuple[str, str] = ("first", "second")
 ) -> Axes:
-    """Losses of two methods on the same replicates, a line for each (the paper's figure).
+    """Losses of two methods on the same replicates, with a line for each replicate (the paper's figure).
 
     Blue and solid where the first is lower, orange and dashed where the second is, black and dotted where they are
     equal to 1e-9. Pairs with an infinite loss are counted, but have no line.
@@ -75,18 +75,18 @@ def plot_loss_ecdf(
     names: tuple[str, str] = ("first", "second"),
     kind: Literal["losses", "ratio"] = "losses",
 ) -> Axes:
-    """The share of replicates whose loss is at most x, for two methods; or at most x times the other's.
+    """The share of replicates whose loss is at most x, for two methods; or at most x times the other method's loss.
 
     Parameters
     ----------
     first, second : array_like (R,)
         Losses of two methods on the same R replicates.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     names : pair of str
-        What the methods are called.
+        The names of the methods.
     kind : {"losses", "ratio"}
-        The two distributions, or that of the paired ratios second / first: left of 1 the second is lower.
+        The two distributions, or that of the paired ratios second / first; left of 1 the second loss is lower.
     """
     losses = _pairs(first, second)
     ax = new_axes(ax)
@@ -111,14 +111,14 @@ def plot_loss_ecdf(
 
 
 def plot_support_cardinalities(supports: Sequence[Pursuit | int], ax: Axes | None = None, *, D: int = 0) -> Axes:
-    """How many columns isometry pursuit kept, over many replicates.
+    """The distribution of the number of columns in the support of isometry pursuit, over many replicates.
 
     Parameters
     ----------
     supports : sequence of Pursuit or int
         The pursuits, or the sizes of their supports.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     D : int, optional
         The number of rows: the fewest columns that a support can have, shown as a line.
     """
@@ -141,7 +141,7 @@ def plot_support_cardinalities(supports: Sequence[Pursuit | int], ax: Axes | Non
 
 
 def _pairs(first: ArrayLike, second: ArrayLike) -> Array:
-    """Two methods' losses as the columns of one (R, 2) array."""
+    """The losses of two methods as the columns of an array (R, 2)."""
     one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if one.shape != two.shape or one.ndim != 1:
         raise ShapeError(f"Paired losses must be two lists of one length; got shapes {one.shape} and {two.shape}.")
@@ -149,7 +149,7 @@ def _pairs(first: ArrayLike, second: ArrayLike) -> Array:
 
 
 def _winners(losses: Array) -> tuple[Mask, Mask, Mask]:
-    """Where the first is lower, where the second is, and where they are equal."""
+    """Masks: the first is lower, the second is lower, both are equal."""
     one, two = losses.T
     with np.errstate(invalid="ignore"):
         equal = (one == two) | (np.abs(one - two) <= EQUAL * np.minimum(np.abs(one), np.abs(two)))
@@ -162,7 +162,7 @@ def _count_title(title: str, drawable: Mask) -> str:
 
 
 def _steps(ax: Axes, values: Array, colour: str, line: Any, label: str) -> None:
-    """The empirical distribution function; infinite values count, and are never reached."""
+    """The empirical distribution function; infinite values count but are never reached."""
     finite = np.sort(values[np.isfinite(values)])
     share = np.arange(1, len(finite) + 1) / len(values)
     if len(finite):

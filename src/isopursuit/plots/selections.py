@@ -1,4 +1,4 @@
-"""Pictures of one selection, of the search that found it, and of what a length costs."""
+"""Pictures of one selection, of its search, and of the loss as a function of length."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.loss.penalty import log_penalty
 from isopursuit.matrix import as_matrix
 from isopursuit.normalize import Normalization, log_lengths, symmetric_normalize
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-NUMBERED = 13  # columns: the cells of a larger Gram matrix have no numbers (as many as can be read)
-NAMED = 30  # an axis has room for this many names
-IMAGE = 500  # columns of the picture of all inner products: about one pixel each
+NUMBERED = 13  # most columns of a Gram matrix whose cells have numbers (as many as can be read)
+NAMED = 30  # most names on an axis
+IMAGE = 500  # most columns in the picture of all inner products: about one pixel each
 
 
 def compared_columns(X: Any, selection: Selection) -> Array:
-    """All columns of X as they were compared: in the selection's unit, and with space="leading" in that space.
+    """All columns of X as they were compared: in the unit of the selection, and in the leading space if it was used.
 
-    Refuses an X that the selection was not made from.
+    Raises an error if the selection was made from another matrix.
     """
     matrix, unit = as_matrix(X, wide=False), selection.unit_length
     leading = selection.space == "leading" and selection.k < len(matrix.values)
     if matrix.unit_length != unit and not (leading and unit.how == "median"):
         matrix = matrix.in_unit(unit)
     values = row_space(matrix.values, selection.k, selection.excluded) if leading else matrix.values
-    if leading and unit.how == "median":  # of the lengths there
+    if leading and unit.how == "median":  # the median of the lengths in that space
         values = values / unit.length
     fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
     if not fits or not np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
@@ -79,14 +79,14 @@ def plot_gram(
     Parameters
     ----------
     columns : Selection or array_like (D, P)
-        The picked columns ("after"), or any columns, such as all candidates ("before"). Of more than 500 columns
-        an even sample is shown.
+        The picked columns ("after"), or any columns, such as all candidates ("before"). If there are more than 500
+        columns, an even sample is shown.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     picked : Selection, optional
-        Whose columns to mark on the axes, and to keep in the sample, where all candidates are shown.
+        If all candidates are shown: the selection whose columns are marked on the axes and kept in the sample.
     noun : str
-        What a candidate is called, such as "row" where the columns of X are the rows of a table.
+        The word for a candidate, such as "row" if the columns of X are the rows of a table.
     """
     ax = new_axes(ax)
     if isinstance(columns, Selection):
@@ -112,7 +112,7 @@ def plot_gram(
         upright = max(map(len, names), default=0) > 2
         name_ticks(ax.xaxis, places, names, len(gram) // NAMED, turn=90 if upright else 0)
         name_ticks(ax.yaxis, places, names, len(gram) // NAMED)
-    else:  # names at one side alone, so that the picture has room
+    else:  # names on one side only, to leave room for the picture
         ax.set_xticks(places, [""] * len(places))
         name_ticks(ax.yaxis, places, names, len(gram) // (NAMED // 2))
     ax.set_title(title)
@@ -123,9 +123,9 @@ def plot_gram(
 def plot_singular_values(
     selection: Selection | Sequence[Selection], ax: Axes | None = None, *, noun: str = "column"
 ) -> Axes:
-    """The singular values of the picked columns against the ideal, 1; of several selections side by side.
+    """The singular values of the picked columns and their ideal, 1, for one or several selections.
 
-    Their means where a selection was made for many points. `noun` is what a candidate is called.
+    For a selection at many points, their means are shown. `noun` is the word for a candidate.
     """
     several = [selection] if isinstance(selection, Selection) else list(selection)
     refuse_empty(several, "selections")
@@ -157,22 +157,22 @@ def plot_lengths(
     normalization: Normalization = "symmetric",
     noun: str = "column",
 ) -> Axes:
-    """How long all columns of X are, and how long the picked ones.
+    """The lengths of all columns of X and of the picked ones.
 
     Parameters
     ----------
     X : array_like (D, P) or data frame
-        What the selection was made from.
+        The matrix that the selection was made from.
     selection : Selection
-        Its columns are marked below the histogram.
+        The selection; its columns are marked below the histogram.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     normalized : bool
-        Show the normalized lengths, which the pursuit works with: 1 for a unit vector, less for any other.
+        Whether to show the normalized lengths that the pursuit uses: 1 for a unit vector, less for any other vector.
     normalization : {"symmetric", "logarithmic"} or callable
-        Which normalization.
+        The normalization.
     noun : str
-        What a candidate is called.
+        The word for a candidate.
     """
     ax = new_axes(ax)
     lengths = np.linalg.norm(compared_columns(X, selection), axis=0)
@@ -206,13 +206,13 @@ def plot_lengths(
 
 
 def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None, *, noun: str = "column") -> Axes:
-    """For k = 2: all columns as points of the plane, the picked ones as arrows, and the unit circle.
+    """For k = 2: all columns as points in the plane, the picked ones as arrows, and the unit circle.
 
-    In more than two dimensions the plane is that of the picked columns, on which the others are projected. `noun` is
+    In more than two dimensions, all columns are projected onto the plane of the picked ones. `noun` is
     what a candidate is called.
     """
     if selection.k != 2:
-        raise ParameterError(f"Vectors can be drawn for k = 2; {selection.k} columns were picked.")
+        raise ParameterError(f"Vectors can only be drawn for k = 2, but {selection.k} columns were picked.")
     ax = new_axes(ax)
     values, picked = compared_columns(X, selection), selection.matrix
     if len(values) > 2:
@@ -237,7 +237,7 @@ def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None, *, noun: 
 
 
 def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> Axes:
-    """The best loss found and the proved bound while a search ran.
+    """The best loss and the lower bound over the time of a search.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
     incumbent = np.array([state.incumbent for state in history])
     bound = np.array([state.lower_bound for state in history])
     incumbent, bound = (np.where(np.isfinite(a), a, np.nan) for a in (incumbent, bound))
-    # a search that ended before its second report is one point: draw it from the start
+    # a search that ended before its second report has one point: draw a line from the start to it
     if len(seconds) == 1:
         seconds, incumbent, bound = np.array([0.0, seconds[0]]), incumbent.repeat(2), bound.repeat(2)
     ax.fill_between(seconds, bound, incumbent, step="post", color=SKY, alpha=0.3, linewidth=0)
@@ -283,21 +283,21 @@ def plot_length_curves(
     exponents: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 5.0),
     ax: Axes | None = None,
 ) -> Axes:
-    """What one column of length t costs, for several c (the paper's figure 1, D = 1).
+    """The loss of one column of length t, for several c (the paper's figure 1, D = 1).
 
     Parameters
     ----------
     kind : {"loss", "length", "pursuit"}
-        The loss g(t); the normalized length 1/g(t); or the basis-pursuit loss of the normalized column, which for
-        D = 1 is the same as the loss.
+        The loss g(t), the normalized length 1/g(t), or the basis-pursuit loss of the normalized column, which is
+        equal to the loss for D = 1.
     exponents : sequence of float
         The values of c.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     """
     titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
     if kind not in titles:
-        raise ParameterError(f"kind={kind!r} is not known. Use 'loss', 'length' or 'pursuit'.")
+        raise unknown_option("kind", kind, titles)
     refuse_empty(exponents, "exponents")
     for c in exponents:
         as_exponent(c)
@@ -316,7 +316,7 @@ def plot_length_curves(
     ax.set_xscale("log")
     ax.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     ax.set_xticks([], minor=True)
-    # the legend is where no curve is
+    # place the legend away from the curves
     ax.set_ylim(*((-0.15, 1.05) if kind == "length" else (0.4, 5.0)))
     ax.legend(loc="lower center", ncols=len(exponents), fontsize="small", columnspacing=1.0, handlelength=1.5)
     ax.set_xlabel("length t (log scale)")

@@ -1,4 +1,4 @@
-"""Pictures of torsions: marked on their molecule, and two of them against each other along a trajectory."""
+"""Pictures of torsions: marked on a molecule, and two torsions along a trajectory in the plane."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from isopursuit.rank import row_space
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEW = 2000  # frames: fewer are drawn as points, more as a density of hexagons (guess: more points hide each other)
-HEXAGONS = 72  # across the plane of two torsions, one for every 5 degrees
-NAMED = 60  # atoms: in a larger molecule only those of the torsions are named (guess: more names cover each other)
-GAP = 0.22  # of a bond's length, that is free at each end for the atom's name (guess)
-BESIDE = 0.35  # of a bond's length, from an axis to what is written beside it (guess)
-TAG = 3  # characters: a longer name of a torsion stands in the legend only (guess)
-AXIS = 32  # characters of a torsion's name beside an axis (as many as fit a picture's height)
-LEGEND = 44  # characters of a torsion's name in the legend (as many as fit a page's width)
-APART = 0.07  # of a bond's length, between the lines of two torsions along the same bond (guess)
+FEW = 2000  # most frames drawn as points; more are drawn as a density of hexagons (guess: more points hide each other)
+HEXAGONS = 72  # hexagons across the plane of two torsions, one for every 5 degrees
+NAMED = 60  # most atoms with names; in a larger molecule only the atoms of torsions have names (guess: names overlap)
+GAP = 0.22  # bond lengths left free at each end for the name of the atom (guess)
+BESIDE = 0.35  # bond lengths between an axis and the text next to it (guess)
+TAG = 3  # most characters of a name next to an axis; longer names are in the legend only (guess)
+AXIS = 32  # most characters of a torsion's name along an axis of the plot (as many as fit)
+LEGEND = 44  # most characters of a torsion's name in the legend (as many as fit on a page)
+APART = 0.07  # bond lengths between the lines of two torsions along the same bond (guess)
 
 
 def plot_ramachandran(
@@ -48,11 +48,11 @@ def plot_ramachandran(
     Parameters
     ----------
     first, second : array_like (n,)
-        The torsions' values in radians.
+        The values of the torsions in radians.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     labels : pair of str
-        What the torsions are called.
+        The names of the torsions.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
     if x.ndim != 1 or x.shape != y.shape:
@@ -89,7 +89,7 @@ def plot_torsions(
     positions: ArrayLike | None = None,
     labels: Sequence[object] | None = None,
 ) -> Axes:
-    """A molecule with torsions marked on it, each in its own colour: a thick axis between two thin lines.
+    """A molecule with torsions marked in different colours: a thick axis between two thin lines.
 
     Atoms are placed as RDKit (extra `chem`) draws the bonds, or else where the positions are, seen from the side that
     shows most of the molecule.
@@ -97,17 +97,17 @@ def plot_torsions(
     Parameters
     ----------
     names : sequence of str
-        What each atom is called: its symbol and number, or its name in the topology.
+        The names of the atoms: symbol and number, or the name in the topology.
     torsions : array_like of int (m, 4)
-        The atoms of each torsion, by their places in `names`.
+        The atoms of each torsion, by their positions in `names`.
     ax : Axes, optional
-        Where to draw; a new figure if not given.
+        The Axes to draw on. Default: a new figure.
     bonds : sequence of pairs of int
-        Who is bonded to whom; without bonds only atoms and torsions are drawn.
+        Pairs of bonded atoms. Without bonds, only atoms and torsions are drawn.
     positions : array_like (atoms, 3), optional
-        The molecule in one frame. Needed where there are no bonds, or no RDKit.
+        The positions in one frame; needed without bonds or without RDKit.
     labels : sequence of str, optional
-        What the torsions are called.
+        The names of the torsions.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def plot_torsions(
 
 
 def _tags(count: int, labels: Sequence[object] | None) -> tuple[list[str], list[str]]:
-    """What stands beside each axis, a Greek letter or a number, and what the legend says."""
+    """The text next to each axis (a Greek letter or a number), and the text in the legend."""
     numbers = [str(i + 1) for i in range(count)]
     if labels is None:
         return numbers, [f"torsion {number}" for number in numbers]
@@ -170,7 +170,7 @@ def _layout(atoms: int, bonds: Sequence[tuple[int, int]], positions: ArrayLike |
             if positions is None:
                 raise
     if positions is None:
-        raise ParameterError("There are neither bonds nor positions to draw the molecule from. Pass one of them.")
+        raise ParameterError("There are neither bonds nor positions. Pass one of them to draw the molecule.")
     r = np.asarray(positions, dtype=np.float64)
     if r.shape != (atoms, 3):
         raise ShapeError(f"positions must be ({atoms}, 3), one row for each atom; they are {r.shape}.")
@@ -178,14 +178,14 @@ def _layout(atoms: int, bonds: Sequence[tuple[int, int]], positions: ArrayLike |
 
 
 def _depicted_places(atoms: int, bonds: Sequence[tuple[int, int]]) -> Array:
-    """Places in RDKit's drawing with stretched chains, (atoms, 2); it depends on the bonds alone."""
+    """Places in RDKit's drawing with stretched chains, (atoms, 2), which depends only on the bonds."""
     molecule = depicted(["C"] * atoms, bonds)
     optional("rdkit.Chem.rdCoordGen", "chem", "Drawing molecules").AddCoords(molecule)
     return np.array(molecule.GetConformer().GetPositions(), dtype=np.float64)[:, :2]
 
 
 def _beside(places: Array, i: int, j: int, unit: float) -> Array:
-    """Where to write beside the line between two atoms: on the side that is farther from other atoms."""
+    """A place for text next to the line between two atoms, on the side that is farther from other atoms."""
     middle, step = (places[i] + places[j]) / 2, places[j] - places[i]
     aside = BESIDE * unit * np.array([-step[1], step[0]]) / max(float(np.linalg.norm(step)), 1e-12)
     sides = np.stack([middle + aside, middle - aside])
@@ -195,7 +195,7 @@ def _beside(places: Array, i: int, j: int, unit: float) -> Array:
 
 def _between(places: Array, i: int, j: int, unit: float, aside: float) -> Array:
     """The line between two atoms without its ends, `aside` bond lengths to one side: x and y."""
-    low, high = sorted((i, j))  # lines of one bond are on the same side in either direction
+    low, high = sorted((i, j))  # the side does not depend on the direction of the bond
     step = places[high] - places[low]
     length = max(float(np.linalg.norm(step)), 1e-12)
     gap = min(GAP * unit, 0.4 * length) * step / length

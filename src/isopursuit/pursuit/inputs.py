@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._types import Array
 from isopursuit.clock import UNLIMITED, Clock
-from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.matrix import LARGEST, as_matrix
 from isopursuit.pursuit.progress import Callback
 
@@ -51,7 +51,7 @@ def as_options(tol: float, solution: Solution, time_limit: float | None, **other
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
     if solution not in ("minimum-norm", "vertex"):
-        raise ParameterError(f"solution={solution!r} is not known. Use 'minimum-norm' or 'vertex'.")
+        raise unknown_option("solution", solution, ("minimum-norm", "vertex"))
     return Options(tol, solution, clock=Clock.of(time_limit), **others)
 
 

@@ -1,7 +1,7 @@
-"""Reports: self-contained HTML files about a selection or about coordinates, made for reading (extra `report`).
+"""Reports: self-contained HTML pages about a selection or about coordinates (extra `report`).
 
-A page loads nothing from anywhere: its Content-Security-Policy allows inline styles, images inside the file, and the
-one script whose hash it names. Pictures are drawn if matplotlib is installed.
+A page loads nothing from elsewhere: its Content-Security-Policy allows inline styles, embedded images, and one script,
+given by its hash. Pictures are drawn if matplotlib is installed.
 """
 
 from isopursuit.report.coordinates import coordinates_report_html, write_coordinates_report

@@ -1,4 +1,4 @@
-"""The pictures of the report of coordinates: the manifold, planes of pairs, the molecule, losses, frequencies."""
+"""Pictures in the report about coordinates: manifold, planes of pairs, molecule, losses, frequencies."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from isopursuit.report.page import draw_pictures
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_POINTS = 3000  # points or frames of the manifold that are drawn (guess: more hide each other)
-MOST_ANGLES = 400  # planar angles that make a shape in a picture; of a larger molecule an even sample (guess)
-MOST_PAIRS = 10  # planes of two functions: all pairs of five functions
-DEEP = 0.1  # share of the variance: a third component that holds more is drawn (guess)
-SMALL = (3.4, 2.9)  # inches of a picture that takes a third of a page's width
-WIDE = (7.0, 3.4)  # inches of one that takes three quarters of it
-FEW = 2  # pictures of one kind; more of them are small
-SUBSETS = 8  # sets of functions whose frequencies are drawn (guess: as many as can be read)
+MOST_POINTS = 3000  # most points or frames of the manifold in a picture (guess: more hide each other)
+MOST_ANGLES = 400  # most planar angles of a shape in a picture; an even sample for a larger molecule (guess)
+MOST_PAIRS = 10  # most planes of two functions: all pairs of five functions
+DEEP = 0.1  # a third component is drawn if its share of the variance is larger (guess)
+SMALL = (3.4, 2.9)  # inches of a picture that takes a third of the page's width
+WIDE = (7.0, 3.4)  # inches of a picture that takes three quarters of the page's width
+FEW = 2  # if there are more pictures of one kind, they are small
+SUBSETS = 8  # most sets of functions whose frequencies are drawn (guess: as many as can be read)
 Drawings = dict[str, "Callable[[Axes], object]"]
 Pictures = dict[str, str]
 
 
 def coordinate_pictures(found: Coordinates) -> tuple[dict[str, Pictures], str]:
-    """Groups of pictures by name, each SVG by caption; or why there is none."""
+    """Groups of pictures by name, each with SVGs by caption; or the reason why there are none."""
     noun = "point" if found.trajectory is None else "frame"
     groups: dict[str, Drawings] = {
         "molecule": _molecule(found),
@@ -78,7 +78,7 @@ def _losses(found: Coordinates, noun: str) -> Drawings:
         noun=noun,
     )
     order = "along the trajectory" if noun == "frame" else "from the lowest to the highest"
-    return {f"The loss of the picked functions at each {noun}, {order}; the worst have their numbers.": draw}
+    return {f"The loss of the picked functions at each {noun}, {order}; the highest are numbered.": draw}
 
 
 def _pointwise(found: Coordinates, noun: str) -> Drawings:
@@ -108,7 +108,7 @@ def _dimension(found: Coordinates, noun: str) -> Drawings:
 
 
 def _planes(found: Coordinates, noun: str) -> Drawings:
-    """Two functions at a time: of the picked ones every pair, up to a limit."""
+    """A plane for every pair of picked functions, up to a limit."""
     known = _values(found)
     if known is None:
         return {}
@@ -127,12 +127,12 @@ def _planes(found: Coordinates, noun: str) -> Drawings:
 
 
 def _untitled(draw: Callable[[Axes], Axes], ax: Axes) -> None:
-    """Draw without a title, which the caption repeats."""
+    """Draw without a title, since the caption repeats it."""
     draw(ax).set_title("")
 
 
 def _manifold(found: Coordinates) -> Pictures:
-    """The points or shapes by their principal components, once for each picked function."""
+    """The points or shapes in their principal components, once for each picked function."""
     known = _values(found)
     if known is None:
         return {}
@@ -162,11 +162,11 @@ def _shapes(found: Coordinates, numbers: Any) -> Array:
 
 
 def _values(found: Coordinates) -> tuple[Any, Array] | None:
-    """Numbers of points or frames, and the picked functions there: at all of them, or where they are known."""
+    """Numbers of points or frames, and the values of the picked functions there: all, or the known ones."""
     try:
         values = found.values()
         return np.arange(len(values)), values
-    except ParameterError:  # functions of points may have gradients alone, or values at the chosen points
+    except ParameterError:  # functions of points may have only gradients, or values at the chosen points
         known = None if found.dictionary is None else found.dictionary.values
         if known is None or len(known) != len(found.points):
             return None

@@ -1,4 +1,4 @@
-"""The report of coordinates of a manifold; the template is data/coordinates.html.jinja."""
+"""The report about coordinates of a manifold; its template is data/coordinates.html.jinja."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from isopursuit.report.coordinate_pictures import coordinate_pictures
 from isopursuit.report.page import render, require_templates
 from isopursuit.results import LogLoss, name_of
 
-WORST = 10  # points of the highest losses in the table (guess: a short list)
-LISTED = 30  # undetermined points in the table (guess: a screen)
-REPEATED = 200  # points whose numbers are written out, so that the same ones can be taken again (guess)
-SPELLED = 40  # atoms: the symbols of a larger molecule are not written out (guess: one line)
-WIDE = 96  # characters of a line of Python (as many as fit a page's width)
+WORST = 10  # points with the highest losses in the table (guess: a short list)
+LISTED = 30  # most undetermined points in the table (guess: a screen)
+REPEATED = 200  # most points whose numbers are listed, for reproduction (guess)
+SPELLED = 40  # most atoms whose symbols are listed (guess: one line)
+WIDE = 96  # characters in a line of Python (as many as fit on the page)
 
 
 @dataclass(frozen=True)
 class PointRow:
-    """One chosen point in a table: its number, its loss, its own best functions, and why it is undetermined."""
+    """A row about one chosen point: number, loss, the best functions there, and why it is undetermined."""
 
     number: int
     loss: LogLoss
@@ -41,7 +41,7 @@ def write_coordinates_report(
     source: str | None = None,
     command: str | None = None,
 ) -> Path:
-    """Write `coordinates_report_html` to a file, whole or not at all, and return its path."""
+    """Write `coordinates_report_html` to a file, completely or not at all, and return its path."""
     path = Path(path)
     write_whole(path, coordinates_report_html(found, title=title, source=source, command=command))
     return path
@@ -50,18 +50,18 @@ def write_coordinates_report(
 def coordinates_report_html(
     found: Coordinates, *, title: str | None = None, source: str | None = None, command: str | None = None
 ) -> str:
-    """The coordinates of a manifold as one HTML page: what was picked, the loss at each point, pictures, the proof.
+    """A report about coordinates of a manifold as one HTML page, with losses, pictures and the proof.
 
     Parameters
     ----------
     found : Coordinates
         The answer of `find_coordinates`.
     title : str, optional
-        The page's heading.
+        The heading of the page.
     source : str, optional
-        Where the data came from; the trajectory's own source if not given.
+        Where the data came from. Default: the source of the trajectory.
     command : str, optional
-        What to type to repeat it; lines of Python if not given.
+        The command that reproduces the answer. Lines of Python are always shown.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def coordinates_report_html(
     Raises
     ------
     PackageError
-        Jinja2, which the extra `report` brings, is not installed.
+        Jinja2 is not installed; the extra `report` installs it.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def coordinates_report_html(
 
 def _row(found: Coordinates, i: int) -> PointRow:
     """The i-th chosen point."""
-    reached = i < len(found.pointwise.searches)  # the time for the selections at single points may be over before
+    reached = i < len(found.pointwise.searches)  # the time limit may have ended the selections at single points
     best = found.pointwise.searches[i] if reached else None
     names = "" if best is None else ", ".join(str(name_of(found.matrices.labels, c)) for c in best.indices.tolist())
     return PointRow(
@@ -142,7 +142,7 @@ def _data_words(found: Coordinates) -> str:
 
 
 def _python(found: Coordinates) -> str:
-    """Lines that repeat it, but for options that the answer does not carry."""
+    """Python code that reproduces the answer, except for options that the answer does not record."""
     selection = found.selection
     aggregate = selection.aggregate
     how = f"{aggregate.share:g}" if aggregate.name == "trimmed" else repr(aggregate.name)

@@ -1,4 +1,4 @@
-"""What every page shares: templates and their filters, the policy, versions, and pictures inside of the page."""
+"""Shared parts of all pages: templates and filters, the content policy, versions, and embedded pictures."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from isopursuit.views import fixed, number, percent, shade, signed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # whose versions a page names
+PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # packages whose versions a page lists
 
 
 def require_templates() -> Any:
-    """Jinja2, or the error that says what to install: asked for before any work on a page."""
+    """Jinja2, or an error that says what to install; called before any work on a page."""
     return optional("jinja2", "report", "The report")
 
 
@@ -44,13 +44,13 @@ def render(template: str, **content: Any) -> str:
             **content,
         )
     )
-    return page.encode("utf-8", "replace").decode()  # a label may hold a lone surrogate
+    return page.encode("utf-8", "replace").decode()  # a label may contain a lone surrogate
 
 
 def draw_pictures(
     drawings: Mapping[str, Callable[[Axes], object]], prefix: str = "p", **options: Any
 ) -> tuple[dict[str, str], str]:
-    """SVG by caption, or why there is none; `prefix` keeps the ids of one group of pictures apart from another's."""
+    """SVGs by caption, or the reason why there are none; `prefix` makes the ids of a group of pictures unique."""
     try:
         optional("matplotlib", "plot", "Drawing")
     except PackageError as error:
@@ -81,17 +81,17 @@ def _asset(name: str) -> str:
 
 
 def _sort_key(value: float) -> str:
-    """A number as JavaScript reads it."""
+    """A number in JavaScript's notation."""
     return repr(float(value)).replace("inf", "Infinity")
 
 
 def _cell(value: object) -> str:
-    """A value of a table for reading."""
+    """A value of a table as text."""
     return number(float(value), 6) if is_number(value) else str(value)
 
 
 def _versions() -> dict[str, str]:
-    """What the answer was made with."""
+    """The versions of the software that made the answer."""
     found = {name: _version(name) for name in PACKAGES}
     found["python"] = f"{platform.python_implementation()} {platform.python_version()}"
     return found | {"platform": platform.platform()}

@@ -1,4 +1,4 @@
-"""The report of one selection; the template is data/report.html.jinja."""
+"""The report about one selection; its template is data/report.html.jinja."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Candidates = Literal["columns", "rows"]
-NUMBERED = 16  # columns: the cells of a larger Gram matrix are colours without numbers (as many as fit a page's width)
-DRAWN = 64  # columns: a larger Gram matrix is a picture instead of a table (a guess)
-MOST_COLUMNS = 12  # of a table, that are shown for the picked rows (guess: more do not fit a page's width)
+NUMBERED = 16  # most columns of a Gram matrix whose cells have numbers (as many as fit on the page)
+DRAWN = 64  # most columns of a Gram matrix that is a table; a larger one is a picture (guess)
+MOST_COLUMNS = 12  # most columns of the table of picked rows (guess: more do not fit on the page)
 
 
 def write_report(
@@ -44,7 +44,7 @@ def write_report(
     noun: str | None = None,
     table: Any = None,
 ) -> Path:
-    """Write `report_html` to a file, whole or not at all, and return its path.
+    """Write `report_html` to a file, completely or not at all, and return its path.
 
     Examples
     --------
@@ -86,32 +86,31 @@ def report_html(
     noun: str | None = None,
     table: Any = None,
 ) -> str:
-    """What was asked, what was picked and why, the proof, the pictures, and how to repeat it, as one HTML page.
+    """A report about a selection as one HTML page: the question, the answer, the proof, pictures, how to reproduce it.
 
     Parameters
     ----------
     selection : Selection or Audit
-        The answer of `select`, or of `audit`: then the page is about the given columns, with the best subset found.
+        The answer of `select` or `audit`. For an audit, the page is about the given columns and the best subset found.
     X : array_like (D, P) or data frame
-        What it was selected from.
+        The matrix that the columns were selected from.
     title : str, optional
-        The page's heading.
+        The heading of the page.
     source : str, optional
         Where the data came from, such as a file name.
     command : str, optional
-        What to type to repeat it; a line of Python if not given.
+        The command that reproduces the answer. Default: a line of Python.
     history : sequence of SearchProgress, optional
-        What a callback collected during the search, for a picture of it.
+        The reports that a callback collected during the search; the page shows them as a picture.
     options : mapping, optional
-        What else was asked, by name: time limit, columns to include, ...
+        Further options to list, by name: time limit, columns to include, ...
     candidates : {"columns", "rows"}
-        What the candidates, which are the columns of X, are in the table that the user has. For rows the report shows
-        the values of those that were picked.
+        Whether the candidates, which are the columns of X, are columns or rows of your table. For rows, the report
+        shows the values of the picked ones.
     noun : str, optional
-        What one candidate is called, such as "patient"; "row" or "column" if not given.
+        The word for one candidate, such as "patient". Default: "row" or "column".
     table : array_like, data frame or `isopursuit.files.Table`, optional
-        The table as the user has it, with its rows in the order of the candidates: before standardization. X, turned
-        back into a table, if not given.
+        Your table before standardization, with rows in the order of the candidates. Default: X as a table.
 
     Returns
     -------
@@ -120,7 +119,7 @@ def report_html(
     Raises
     ------
     PackageError
-        Jinja2, which the extra `report` brings, is not installed.
+        Jinja2 is not installed; the extra `report` installs it.
     """
     require_templates()
     audit = selection if isinstance(selection, Audit) else None
@@ -156,7 +155,7 @@ def report_html(
 def _shown_table(table: Any, candidates: Candidates, *, turned: bool) -> tuple[Sequence[Any], Any, Sequence[int]]:
     """The names of a table's columns, its entries (rows, columns), and the number of each row in its file.
 
-    A table that is `turned` is X itself, whose columns are the candidates.
+    `turned` says that the table is X, whose columns are the candidates.
     """
     if turned:
         entries = table.T if candidates == "rows" else table
@@ -174,10 +173,10 @@ def _shown_table(table: Any, candidates: Candidates, *, turned: bool) -> tuple[S
 
 
 def _picked_values(selection: Selection, noun: str, names: Sequence[Any], entries: Any) -> dict[str, Any]:
-    """The values of the picked rows in the table's first columns: a caption, the heads, and the entries row by row."""
+    """The values of the picked rows in the first columns of the table: a caption, the heads, and the rows."""
     if len(entries) <= int(selection.indices.max()):
-        raise ShapeError(f"The table has {len(entries)} rows, fewer than X has candidates. Pass one row for each.")
-    caption = f"The values of the picked {noun}s, as they came"
+        raise ShapeError(f"The table has {len(entries)} rows, but X has more candidates. Pass one row for each.")
+    caption = f"The values of the picked {noun}s"
     if len(names) > MOST_COLUMNS:
         caption += f": the first {MOST_COLUMNS} of {len(names)} columns"
     heads = [(noun, False), *((str(name), True) for name in names[:MOST_COLUMNS])]
@@ -185,34 +184,32 @@ def _picked_values(selection: Selection, noun: str, names: Sequence[Any], entrie
 
 
 def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str) -> tuple[dict[str, str], str]:
-    """SVG by caption, or why there is none."""
-    columns = plots.compared_columns(X, selection)  # refuses another matrix, drawn or not
+    """SVGs by caption, or the reason why there are none."""
+    columns = plots.compared_columns(X, selection)  # raises an error for another matrix
     drawings: dict[str, Callable[[Axes], object]] = {
-        "Each singular value would be 1 in an orthonormal set.": partial(
-            plots.plot_singular_values, selection, noun=noun
-        ),
-        f"How long the {noun}s are. Marks below the bars are the picked ones.": partial(
+        "Singular values. In an orthonormal set all are 1.": partial(plots.plot_singular_values, selection, noun=noun),
+        f"Lengths of all {noun}s. Marks below the bars show the picked ones.": partial(
             plots.plot_lengths, X, selection, noun=noun
         ),
-        "The same after normalization, as the pursuit sees them: 1 is best, long and short both come out short.": (
+        "Lengths after the normalization for the pursuit: length 1 stays 1; longer and shorter ones become shorter.": (
             partial(plots.plot_lengths, X, selection, normalized=True, noun=noun)
         ),
-        "Before: the inner products of all candidates, with the picked ones marked.": partial(
+        f"Before: inner products of all {noun}s; the picked ones are marked.": partial(
             plots.plot_gram, columns, picked=selection, noun=noun
         ),
     }
     if selection.k > DRAWN:
-        drawings["After: the inner products of the picked."] = partial(plots.plot_gram, selection, noun=noun)
+        drawings[f"After: inner products of the picked {noun}s."] = partial(plots.plot_gram, selection, noun=noun)
     if selection.k == 2:
-        drawings[f"The {noun}s themselves."] = partial(plots.plot_vectors, X, selection, noun=noun)
+        drawings[f"The {noun}s as vectors."] = partial(plots.plot_vectors, X, selection, noun=noun)
     if history:
         whole = [*history, _last(selection, history[-1])]
-        drawings["The search: the two lines meet when the proof is complete."] = partial(plots.plot_progress, whole)
+        drawings["The search: loss and lower bound meet when it is proved."] = partial(plots.plot_progress, whole)
     return draw_pictures(drawings)
 
 
 def _last(selection: Selection, before: SearchProgress) -> SearchProgress:
-    """How the search ended: callbacks come ten times a second, and the end between two of them."""
+    """The state at the end of the search, which is between two calls of a callback."""
     search = selection.search
     bound = search.loss if search.optimal else search.lower_bound
     seconds = max(search.seconds, before.seconds)

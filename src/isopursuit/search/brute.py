@@ -1,4 +1,4 @@
-"""The paper's brute-force search: evaluate every subset. The oracle for everything else, on small problems."""
+"""The paper's brute-force search: evaluate every subset. Tests of small problems compare other searches with it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from isopursuit.search.settings import TIE
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
 
-BATCH = 8192  # subsets evaluated at once, fewer where they are large (guess)
-ENTRIES = 2**20  # of all matrices evaluated at once: 8 MB
+BATCH = 8192  # most subsets evaluated at once; fewer if they are large (guess)
+ENTRIES = 2**20  # entries of all matrices evaluated at once: 8 MB
 
 
 @on_one_blas_thread
@@ -46,23 +46,24 @@ def brute_search(
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Search:
-    """Brute-force search (the paper's BruteSearch): the best subset by trying them all.
+    """Brute-force search (the paper's BruteSearch): try all subsets.
 
     Parameters
     ----------
     X, c, k, unit, aggregate, objective, include, exclude, labels
         As in `greedy_search`.
     budget : int
-        The most subsets to try; more are refused with the count.
+        The largest number of subsets to try; if there are more, `BudgetError` is raised.
     time_limit : float, optional
-        Seconds after which the best subset so far is returned, with status "time" and the trivial bound.
+        Seconds after which the best subset so far is returned, with status "time" and the trivial bound. Default: None,
+        no limit.
     callback, progress
-        As in `exact_search`; `nodes` are the subsets that were tried, `open_nodes` those that are left.
+        As in `exact_search`; `nodes` counts the subsets tried so far, and `open_nodes` the remaining ones.
 
     Returns
     -------
     Search
-        Proved optimal, unless time was over. Of equal subsets the first in lexicographic order.
+        Proved optimal, unless the time limit ended the search. Ties go to the first subset in lexicographic order.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def brute_search(
     if is_source(X) and not isinstance(X, np.memmap):
         raise ParameterError(
             "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which "
-            "proves the same answer where it can."
+            "can prove the same answer."
         )
     given = Given(X, exclude, labels).in_unit(unit, k, in_memory=True)
     together = as_aggregate(aggregate)
@@ -85,7 +86,7 @@ def brute_search(
     if count > budget:
         raise BudgetError(
             f"Brute force would try {count:,} subsets of {pool.missing} out of {pool.count - len(pool.include)} "
-            f"columns, more than the budget of {budget:,}. Use exact_search, which proves the same answer far sooner, "
+            f"columns, more than the budget of {budget:,}. Use exact_search, which proves the same answer much faster, "
             "or raise budget=."
         )
     with shown(progress, callback, lambda now: now.line(time_limit, "brute")) as report:

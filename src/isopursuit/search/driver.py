@@ -17,18 +17,18 @@ from isopursuit.search.pool import Pool
 class Stage(Protocol):
     """One step of a search.
 
-    `share` is the share of the remaining time that the stage may use. `applies` says whether it can do something for
-    this pool. `run` reports what it finds to the incumbent as it goes, so that nothing is lost when it is interrupted;
-    it returns None, or why the whole search must end.
+    `share` is the share of the remaining time that the stage may use. `applies` says whether the stage is useful for
+    this pool. `run` reports each result to the incumbent at once, so nothing is lost if it is interrupted. It returns
+    None, or the reason why the whole search must end.
     """
 
     @property
     def share(self) -> float:
-        """Of the time that remains, what the stage may use."""
+        """The share of the remaining time that the stage may use."""
         ...
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """Whether the stage can do something."""
+        """Whether the stage is useful for this pool."""
         ...
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
@@ -37,7 +37,7 @@ class Stage(Protocol):
 
 
 def run(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
-    """Run the stages in turn. Ctrl-C ends the search with what is known, if a subset is known at all."""
+    """Run the stages in turn. Ctrl-C ends the search and returns the best subset so far, if there is one."""
     try:
         run_inner(stages, pool, incumbent, clock)
     except KeyboardInterrupt:
@@ -47,7 +47,7 @@ def run(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: Clock)
 
 
 def run_inner(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
-    """As `run`, for a search inside a stage: Ctrl-C ends the outer one."""
+    """As `run`, for a search inside a stage; Ctrl-C ends the outer search."""
     for stage in stages:
         if incumbent.closed or incumbent.stop is not None:
             return

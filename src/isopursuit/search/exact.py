@@ -1,8 +1,9 @@
-"""The best subset of all, with a proof, or how far from it the answer can be.
+"""Exact search: the best subset of all with a proof, or a subset with a gap.
 
-A few descents, and then the proof (`Prove`) with a search for better subsets beside it (`Improver`). At many points,
-and over a source, exchange search's schedule (`search_stages`) comes first; the proof at many points is `PointBounds`
-and `JointTree`. A small array is solved by brute force. Over a source the proof loads at most `memory` bytes.
+It starts with a few descents. Then the proof (`Prove`) and a search for better subsets (`Improver`) run in parallel. At
+many points and for a source, the schedule of exchange search (`search_stages`) comes first; `PointBounds` and
+`JointTree` give the proof at many points. Brute force solves small arrays. For a source, the proof loads at most
+`memory` bytes.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 
 @dataclass(frozen=True)
 class ExactSettings:
-    """What the caller of an exact search asks for; `prune` by isometry pursuit on the way.
+    """Options of an exact search; `prune` says whether to use isometry pursuit.
 
-    `start` is a subset, in the caller's numbers, that the answer is not to be worse than.
+    `start` is a subset, in the caller's numbers; the answer is at least as good.
     """
 
     gap: float = 0.0
@@ -95,49 +96,49 @@ def exact_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """The k columns of least isometry loss, proved.
+    """Find the k columns of least isometry loss, with a proof.
 
-    It begins with descents, as `exchange_search` does. Then cuts exclude columns that no better subset contains, all
-    subsets are shown to miss targets that rise from k, and where that decides no more best-first branch and bound on a
-    convex relaxation of the loss does. Beside branch and bound the search for better subsets goes on.
+    The search starts with descents, as in `exchange_search`. Then cuts exclude columns that no better subset contains,
+    and targets that rise from k are proved to be out of reach. When this makes no more progress, best-first branch and
+    bound on a convex relaxation of the loss continues, while other threads look for better subsets.
 
-    At many points that share one selection pairs of columns are bounded first, and then the sets all of whose pairs can
-    be in a better one: expect a proof for D up to 3, often for 4, and a gap beyond. Over a source (`as_source`) passes
-    exclude columns, and what is left is searched in memory; where that is too much the status is "memory".
+    At many points that share one selection, pairs of columns are bounded first, and then the sets all of whose pairs
+    can be in a better subset. Expect a proof for D up to 3, often for 4, and a gap beyond. For a source (`as_source`),
+    passes exclude columns, and the remaining ones are searched in memory; if they do not fit, the status is "memory".
 
     Parameters
     ----------
     X, c, k, unit, aggregate, include, exclude, labels
         As in `greedy_search`.
     time_limit : float, optional
-        Seconds after which the best subset so far is returned, with its bound and status "time". Without a limit the
-        search goes on until it has a proof, which can take days; Ctrl-C returns the best subset so far.
+        Seconds after which the best subset so far is returned, with its bound and status "time". Default: None. Without
+        a limit the search continues until it has a proof, which can take days; Ctrl-C returns the best subset so far.
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     node_limit : int, optional
-        Stop after so many nodes of the tree (100 of the cheap ones of a dive count as one), with status "nodes": with
-        workers=1, and no time limit, at the same place every time. Short searches before the last one are not counted.
+        Stop after this many nodes of the tree, with status "nodes". 100 cheap nodes of a dive count as one, and nodes
+        of short searches before the last one do not count. With workers=1 and no time limit this is reproducible.
     workers : int, optional
-        Threads; one for each processor by default.
+        Number of threads. Default: one per processor.
     callback : callable, optional
-        Called about ten times a second, and whenever the loss has fallen, with a `SearchProgress`; return True to
-        stop with status "interrupted".
+        Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
+        status "interrupted".
     progress : bool
-        Whether to show a line about the running search; as in `select`.
+        Whether to show the state of the search on the error stream, as in `select`.
     memory : int
-        For a source: bytes that the columns it loads may take.
+        For a source: the most bytes of loaded columns.
 
     Returns
     -------
     Search
-        Status "optimal" means proved within a relative 1e-9; "precision" that float64 cannot decide, because the
-        subsets in question are badly conditioned. Ctrl-C does not raise: it returns the best subset so far with its
-        bound and status "interrupted". Of columns that are equal up to sign the first is picked.
+        Status "optimal" means proved within a relative 1e-9. "precision" means that float64 cannot decide, because the
+        remaining subsets are badly conditioned. Ctrl-C does not raise: it returns the best subset so far with its bound
+        and status "interrupted". If columns are equal up to sign, the first is picked.
 
     Raises
     ------
     RangeError
-        Where the best loss known is beyond the range in which float64 can hold bounds (large c).
+        The best loss known is too large for bounds in float64 (large c).
 
     Examples
     --------
@@ -152,8 +153,8 @@ def exact_search(
     settings = ExactSettings(gap, node_limit, worker_count(workers), memory=memory)
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
-            f"c={c:g}: the exact search's bounds are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
-            "Use exchange_search beyond that."
+            f"c={c:g}: bounds of the exact search are verified for c from {SMALLEST_EXPONENT} to {LARGEST_EXPONENT}. "
+            "Use exchange_search for other c."
         )
     given = Given(X, exclude, labels).in_unit(unit, k)
     pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
@@ -215,7 +216,7 @@ def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
 
 
 class _Retry(LocalSearch):
-    """A longer local search, where no subset was found whose loss can be bounded."""
+    """A longer local search, for when no subset was found whose loss can be bounded."""
 
     def applies(self, pool: Any, incumbent: Incumbent) -> bool:
         """Where the loss is too large."""
@@ -229,6 +230,6 @@ def _check_range(pool: ArrayPool | SourcePool, incumbent: Incumbent) -> None:
     if pool.X is not None:
         scale += f" (it is {float(np.median(np.linalg.norm(pool.X, axis=1))):.4g})"
     raise RangeError(
-        f"The best loss known is e^{incumbent.log_loss:.4g}, beyond the range in which bounds can be computed. Use "
+        f"The best loss known is e^{incumbent.log_loss:.4g}, outside the range in which bounds can be computed. Use "
         f"exchange_search, which compares logarithms, a smaller c, or {scale}."
     )

@@ -1,6 +1,6 @@
 """Exchange search: swaps, kicks, exchanges of pairs, then exact search among the columns of the best subsets.
 
-`search_stages` is the schedule; exact search begins with the same one.
+`search_stages` is the schedule; exact search starts with the same one.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from isopursuit.threads import on_one_blas_thread
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: starts and kicks of local searches, and nodes of short proofs, 0 for none.
+    """How much to try: starts and kicks of local searches, and nodes of short proofs (0 for no proofs).
 
-    `prune` by isometry pursuit; `bound` the loss over all columns at the end, if short proofs have not. `start` is a
-    subset, in the caller's numbers, that the answer is not to be worse than.
+    `prune` says whether to use isometry pursuit, and `bound` whether to bound the loss over all columns at the end if
+    short proofs have not. `start` is a subset, in the caller's numbers; the answer is at least as good.
     """
 
     starts: int
@@ -92,39 +92,40 @@ def exchange_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """The best of many subsets that no exchange of one or two columns improves: often the best of all.
+    """Find a subset that no exchange of one or two columns improves; it is often the best of all.
 
-    Single columns are swapped while the loss falls, from several starts; the best subset is kicked and improved again.
-    Where columns are few a short exact search follows: if that proves the subset best of all the search ends, with
-    status "optimal". If not, the columns that isometry pursuit leaves are searched, as the paper does, and there are
-    many more kicks (at many points only these); then pairs are exchanged, each by the best pair of all, and the columns
-    of the best subsets met, and all columns where they are few, are given to the short exact search again.
+    From several starts, single columns are swapped while the loss falls. The best subset is then kicked (a few columns
+    are replaced) and improved again. If there are few columns, a short exact search follows; if it proves the subset,
+    the search ends with status "optimal". Otherwise the columns that isometry pursuit keeps are searched, as in the
+    paper, and many more kicks follow (at many points only kicks). Then every pair is exchanged for the best other pair,
+    and a short exact search runs among the columns of the best subsets, or among all columns if there are few.
 
     Parameters
     ----------
     X, c, k, unit, aggregate, include, exclude, labels
         As in `greedy_search`.
     starts : int
-        Starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs, then maxvol),
-        then random ones.
+        The number of starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs,
+        then maxvol), then random ones.
     kicks : int
-        How often the best is shaken, by replacing a few columns, and improved again. With 0 nothing is proved either.
+        How often the best subset is kicked and improved again. With 0 there is no proof either.
     time_limit : float, optional
-        Seconds after which the best so far is returned. Without a limit the search ends by itself, when all starts and
-        kicks are made.
+        Seconds after which the best subset so far is returned. Default: None. Without a limit the search ends after all
+        starts and kicks.
     rng : numpy.random.Generator or int, optional
-        For the random starts and kicks. Without it the answer is always the same, whatever the order of the columns.
+        The source of randomness for starts and kicks. By default the answer is always the same, for any order of the
+        columns.
     callback, progress
         As in `exact_search`.
     memory : int
-        For a source: bytes that the columns it loads may take.
+        For a source: the most bytes of loaded columns.
 
     Returns
     -------
     Search
-        The bound is what short proofs reached, at least the trivial one: no D columns have a loss below D. For many
-        points it is at least what the best columns of the worst points must cost. Over a source a note says whether
-        passes have shown that no single swap with any of its columns improves the answer.
+        The lower bound is the one that short proofs reached, and at least the trivial one: no D columns have a loss
+        below D. At many points it also uses lower bounds at the points with the highest losses. For a source,
+        a note says whether passes have shown that no single swap with any of its columns improves the answer.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def default_effort(
     callback: Callback | None = None,
     kicks: int = EXACT_KICKS,
 ) -> Effort:
-    """The effort of `exchange_search` without other options, from the subset `start`."""
+    """The default effort of `exchange_search`, from the subset `start`."""
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
     nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
     rng = np.random.default_rng(0)
@@ -178,14 +179,14 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
 
 
 def in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
-    """The callback, with the caller's column numbers."""
+    """The callback with the caller's column numbers."""
     if callback is None:
         return None
     return lambda progress: callback(replace(progress, indices=pool.to_caller(progress.indices)))
 
 
 def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indices | None) -> None:
-    """Begin with a subset in the caller's numbers, unless the pool has lost a column of it that equals another."""
+    """Start from a subset in the caller's numbers, unless the pool has dropped one of its columns as a duplicate."""
     positions = None if start is None else pool.positions_of(start)
     if positions is None:
         return
@@ -197,7 +198,7 @@ def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indic
 def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     """Descents and a short proof; if that fails isometry pursuit, many kicks, and recombination with short proofs.
 
-    Without kicks nothing is proved either. A stage that does not apply to the pool is passed over.
+    Without kicks there is no proof either. A stage that does not apply to the pool is skipped.
     """
     starts, kicks, rng = effort.starts, effort.kicks, effort.rng
     root = [Prove(memory=effort.memory, root=True, short=True)] if kicks and effort.bound else []
@@ -244,7 +245,7 @@ def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> li
 
 
 def _few(pool: Pool) -> bool:
-    """Whether columns are so few that short proofs and exchanges of pairs pay."""
+    """Whether there are so few columns that short proofs and exchanges of pairs are worthwhile."""
     return pool.count * pool.rows**2 <= SHORT_PROOF_WORK
 
 

@@ -1,4 +1,4 @@
-"""The paper's greedy search: add the column that leaves the objective lowest, until there are k."""
+"""The paper's greedy search: add the column with the lowest objective until there are k."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ def greedy_search(
     time_limit: float | None = None,
     progress: bool = False,
 ) -> Search:
-    """Greedy search (the paper's GreedySearch). It proves nothing, and can be far from the best.
+    """Greedy search (the paper's GreedySearch). It proves nothing and can be far from the best.
 
     Parameters
     ----------
     X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
-        Columns are candidates. Several matrices share one selection. Over a source (`as_source`) each column takes one
-        pass, and the answer is the array's.
+        Columns are candidates. Several matrices share one selection. For a source (`as_source`) each column takes one
+        pass, and the answer is the same as for an array.
     c : float
         The paper's exponent.
     k : int, optional
-        How many columns to pick: D if not given. The loss is that of the D × k matrix of the columns themselves.
+        How many columns to pick. Default: D. The loss is that of the D × k matrix of the columns as they are.
     unit : number, "median", "each" or None
         The length that counts as 1, as in `select`.
     aggregate : {"sum", "geometric", "trimmed"} or number
-        How the losses of several matrices become one, as in `select`; other objectives than "isometry" are summed.
+        How the losses of several matrices are combined, as in `select`. Objectives other than "isometry" are summed.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
-        What to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ, −Σ log σ,
-        or a function of a D × k matrix.
+        The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
+        −Σ log σ, or a function of a D × k matrix.
     starts : int
-        Greedy runs from this many first columns, the best ones by themselves, and the best run is kept.
+        The number of greedy runs, each from another first column (the best single ones first). The best run is kept.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked.
     time_limit : float, optional
-        Seconds after which the columns still missing are those of largest volume, found in little time; the status is
-        "time" then.
+        Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
+        None, no limit.
     progress : bool
-        Whether to show how many columns are picked, for a source; as in `select`.
+        For a source: whether to show how many columns are picked, as in `select`.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def greedy_search(
     given = Given(X, exclude, labels).in_unit(unit, k)
     one_start = objective == "isometry" and starts == 1
     if is_source(given.X) and not one_start:
-        raise ParameterError("Over a source greedy search has one start, and objective='isometry'.")
+        raise ParameterError("For a source, greedy search supports only one start and objective='isometry'.")
     if one_start:
         pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
     else:
@@ -136,7 +136,7 @@ def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> 
 
 
 def _extension_scores(pool: ArrayPool, objective: Objective, subset: list[int], clock: Clock) -> tuple[Array, Indices]:
-    """Scores of subset + p for every candidate p outside it, and those p; infinite for those past the deadline."""
+    """Scores of subset + p for every candidate p outside it (infinite after the deadline), and those p."""
     X = pool.X
     free = np.setdiff1d(np.arange(X.shape[2]), subset)
     scores = np.full(len(free), np.inf)

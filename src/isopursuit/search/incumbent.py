@@ -1,4 +1,4 @@
-"""The best subset that a search knows, the bound that it has proved, and why it stopped. Every stage reports here.
+"""The incumbent: the best subset known, the proved lower bound, and why the search stopped. Every stage reports here.
 
 `Incumbent.report` calls the caller's callback. If that returns True, the stage returns StopReason.INTERRUPTED, the
 driver stores it in `stop`, and the status becomes "interrupted".
@@ -23,8 +23,8 @@ from isopursuit.search.settings import REPORT_SECONDS
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """The state of a running search, as a callback sees it: `incumbent` is the loss of the columns `indices`, which the
-    stage `found_by` found. `method` is the method that runs, where `select` chose it.
+    """The state of a running search, for callbacks. `incumbent` is the loss of the best columns so far, `indices`, and
+    `found_by` is the stage that found them. `method` is the running method if `select` chose it.
     """
 
     seconds: float
@@ -38,8 +38,8 @@ class SearchProgress:
     method: str = ""
 
     def line(self, time_limit: float | None = None, method: str = "") -> str:
-        """One line for reading: the method, the time, the best loss and the bound where there is a useful one, then the
-        speed of the tree once it has nodes, or else the stage that found the subset.
+        """One line of text: the method, the time, the best loss and a useful bound, then the speed of the tree or, if
+        it has no nodes yet, the stage that found the subset.
         """
         begin = [word for word in (self.method or method, seconds_text(self.seconds, time_limit)) if word]
         parts = [f"{', '.join(begin)}: loss {loss_text(self.incumbent)}"]
@@ -59,7 +59,7 @@ Callback = Callable[[SearchProgress], bool | None]
 
 
 class StopReason(enum.Enum):
-    """Why a search ended before its subset was proved; the value is the status that the caller sees."""
+    """Why a search ended without a proof; the value is the status in the answer."""
 
     TIME = "time"
     NODES = "nodes"
@@ -70,7 +70,7 @@ class StopReason(enum.Enum):
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """What a search answers: positions in its pool, and what is known about them."""
+    """The answer of a search: positions in its pool, with loss and bound."""
 
     subset: Indices
     status: Status
@@ -87,22 +87,22 @@ class Incumbent:
     Attributes
     ----------
     ideal : float
-        What no subset's loss is below, before anything is proved: D for each point.
+        The trivial lower bound: D for each point.
     gap : float
         The search ends when the loss is proved to be within this relative distance of the best.
     subset, log_loss
-        Positions in the pool, sorted, and the logarithm of their loss; nothing and infinite at first.
+        Sorted positions in the pool, and the logarithm of their loss; empty and infinite at first.
     lower_bound : float
         No subset's loss is below this.
     least : float
-        The least that the loss of an evaluated subset can be, given its rounding. Where it is below what would be
-        proved, float64 does not decide.
+        The least possible loss of an evaluated subset, given rounding. If it is below the loss to prove, float64 cannot
+        decide.
     seen : tuple of int
-        Positions of the columns of all subsets that descents ended in, those of the best subsets first.
+        Positions of the columns of all subsets at which descents ended, best subsets first.
     swap_optimal : bool
         Whether passes have shown that no single swap with any column of a source improves the subset.
     point_bounds : (n,) array or None
-        At many points: a bound on the loss of any subset at each of them.
+        At many points: a lower bound on the loss of any subset at each point.
     """
 
     ideal: float
@@ -129,12 +129,12 @@ class Incumbent:
 
     @property
     def loss(self) -> float:
-        """The loss, infinite where it overflows float64."""
+        """The loss; infinite if it overflows float64."""
         return to_loss(self.log_loss)
 
     @property
     def limit(self) -> float:
-        """What a better subset's loss is below."""
+        """The cutoff: a better subset has a lower loss than this."""
         return self.loss * (1 - PROVED)
 
     @property
@@ -144,13 +144,13 @@ class Incumbent:
 
     @property
     def closed(self) -> bool:
-        """Whether the bound is as close to the loss as was asked for."""
-        # an infinite loss is within no gap, though inf <= gap * inf
+        """Whether the requested gap is reached."""
+        # an infinite loss never reaches a gap, although inf <= gap * inf
         return self.proved or self.loss - self.lower_bound <= self.gap * self.loss < np.inf
 
     @property
     def status(self) -> Status:
-        """Proved, or why not."""
+        """Whether it is proved, or why not."""
         if self.closed:
             status, claim = ("optimal", STATED) if self.proved else ("gap", max(self.gap, STATED))
             return status if self.decides(self.loss, claim) else "precision"
@@ -159,7 +159,7 @@ class Incumbent:
         return "heuristic" if self.decides(self.loss) else "precision"
 
     def offer(self, subset: NDArray[np.integer], log_loss: float, found_by: str) -> bool:
-        """Take over a subset if it is better; whether it is."""
+        """Replace the subset if this one is better; returns whether it is."""
         if len(self.subset) and not log_loss < self.log_loss:
             return False
         subset = np.sort(subset).astype(np.intp)
@@ -168,15 +168,15 @@ class Incumbent:
         return True
 
     def raise_bound(self, bound: float) -> None:
-        """Every subset's loss is at least this, or at least the loss that is known."""
+        """Raise the lower bound to this, but not above the best loss known."""
         self.lower_bound = max(self.lower_bound, min(bound, self.loss))
 
     def decides(self, loss: float, claim: float = STATED) -> bool:
-        """Whether float64 decides that no evaluated subset is below this loss, to a relative `claim`."""
+        """Whether float64 can decide that no evaluated subset is below this loss, up to a relative `claim`."""
         return not self.least < loss * (1 - claim)
 
     def report(self, nodes: int = 0, open_nodes: int = 0, *, at_once: bool = False) -> bool:
-        """Call the callback about ten times a second, and where the loss has fallen; True if the search is to stop."""
+        """Call the callback about ten times a second and whenever the loss falls; True if the search must stop."""
         if self.report_to is None:
             return False
         seconds = self.clock.seconds
@@ -191,10 +191,10 @@ class Incumbent:
         return bool(self.report_to(progress))
 
     def inside(self, ideal: float, gap: float = 0.0) -> Incumbent:
-        """An incumbent for a smaller search inside a stage, whose reports are calls of this one's."""
+        """An incumbent for a smaller search inside a stage, which reports to this one."""
         return Incumbent(ideal, gap, self.clock, lambda _: self.report())
 
     def found(self) -> SearchOutcome:
-        """The answer as it stands."""
+        """The answer so far."""
         bound = min(self.lower_bound, self.least)
         return SearchOutcome(self.subset, self.status, self.evaluations, bound, self.nodes, self.notes)

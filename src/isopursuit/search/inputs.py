@@ -1,4 +1,4 @@
-"""Validate what a search is given, once: arrays, data frames, many points, or a source become a pool."""
+"""Validate the input of a search once: arrays, data frames, many points, or a source become a pool."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse
 
 @dataclass(frozen=True)
 class Given:
-    """What a search is given, with lengths in the unit asked for.
+    """The input of a search, with lengths in the requested unit.
 
-    In a unit X is validated points, which have their labels, or a source, and `exclude` has numbers.
+    After the conversion to a unit, X is a source or validated points with labels, and `exclude` has numbers.
     """
 
     X: Any
@@ -59,8 +59,7 @@ def as_pool(
 ) -> ArrayPool | SourcePool:
     """The pool of a matrix, of many points, or of a source.
 
-    A large matrix is searched in passes, as a source is, where fewer columns than rows are to be picked: few of its
-    columns are ever copied then.
+    If k < D, a large matrix is searched in passes, like a source, so that only a few of its columns are copied.
     """
     if is_source(X) or searched_as_source(X, k, labels):
         return as_source_pool(X, c, include, exclude, labels, clock, k)
@@ -75,7 +74,7 @@ def as_pool(
 
 
 def searched_as_source(X: Any, k: int | None, labels: object = None) -> bool:
-    """Whether an array is searched in passes as it is, not even copied to float64: a large one without labels."""
+    """Whether an array is searched in passes without a copy to float64: a large array without labels."""
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and labels is None
     return plain and X.size >= SOURCE_ENTRIES and is_whole(k) and 1 <= k < len(X)
 
@@ -88,7 +87,7 @@ def as_array_pool(
     labels: Sequence[Label] | None = None,
     k: int | None = None,
 ) -> ArrayPool:
-    """Validate a search's input in memory: enough columns, of enough rank, and independent included ones.
+    """Validate the input of a search in memory: enough columns of sufficient rank, and independent included columns.
 
     X is one matrix or many points, raw or already validated.
     """
@@ -137,7 +136,7 @@ def as_source_pool(
     clock: Clock,
     k: int | None = None,
 ) -> SourcePool:
-    """Validate a search's input that is read in passes."""
+    """Validate the input of a search in passes."""
     refuse_labels(labels)
     columns = as_candidates(X, k)
     rows, count = columns.shape
@@ -152,7 +151,7 @@ def as_source_pool(
 
 
 def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:
-    """The numbers of a source's columns, sorted and without repeats."""
+    """Sorted numbers of columns of a source, without repetitions."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     given = np.atleast_1d(np.asarray(columns if isinstance(columns, str | int) else list(columns)))
@@ -160,9 +159,7 @@ def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indic
 
 
 def _check_rank(pool: ArrayPool, i: int, matrix: Matrix, columns: Indices) -> None:
-    """Refuse columns of deficient rank at the i-th point, which are `columns` of its matrix, and dependent included
-    ones.
-    """
+    """Raise an error if the given columns of the i-th point have deficient rank, or if included ones are dependent."""
     values, where = pool.X[i], f" at point {i}" if pool.points > 1 else ""
     rounding = None if matrix.rounding is None else matrix.rounding[columns]
     rank = matrix.rank if len(columns) == matrix.values.shape[1] else direction_rank(values, rounding)

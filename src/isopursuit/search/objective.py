@@ -1,4 +1,4 @@
-"""What a search minimizes: the isometry loss, one of the other objectives of the paper, or the user's own function."""
+"""Objectives of a search: the isometry loss, the other objectives of the paper, or a user's function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from isopursuit._types import Array
 from isopursuit.aggregate import SUM, Aggregate
-from isopursuit.errors import ParameterError
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.parameters import as_exponent
@@ -19,12 +19,12 @@ from isopursuit.search.settings import TIE
 
 @dataclass(frozen=True)
 class Objective:
-    """What a search minimizes.
+    """The objective of a search.
 
-    `score` maps a stack of submatrices (..., D, k) to numbers to compare; `loss` turns a score into the value that is
-    reported. For l_c the score is the log-loss. `bound(k)` is the least loss any k columns can have. `add` turns the
-    scores of many points that share one selection (along the last axis) into one. `least` is the score less what
-    rounding may have added to it, where that is known.
+    `score` maps a stack of submatrices (..., D, k) to numbers to compare, and `loss` converts a score to the reported
+    value. For l_c the score is the log-loss. `bound(k)` is the least possible loss of k columns. `add` combines the
+    scores of many points that share one selection (along the last axis). `least` is the score minus its possible
+    rounding error, if known.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Objective:
         return self.add(self.score(stack))
 
     def resolves(self, subset: Array) -> bool:
-        """Whether float64 knows the loss of a subset (n, D, k) well enough for a proof. Where it does not, bounds near
-        that loss say nothing either.
+        """Whether the loss of a subset (n, D, k) is precise enough in float64 for a proof. If not, bounds near that
+        loss are meaningless too.
         """
         if self.least is None:
             return True
@@ -48,12 +48,12 @@ class Objective:
         return score < np.inf and score - self.least_score(subset) <= STATED
 
     def least_score(self, subset: Array) -> float:
-        """The least that the score of a subset (n, D, k) can be, given its rounding."""
+        """The least possible score of a subset (n, D, k), given rounding."""
         return -np.inf if self.least is None else float(self.add(self.least(subset)))
 
 
 def as_objective(objective: str | Callable[[Array], float], c: float = 1.0, aggregate: Aggregate = SUM) -> Objective:
-    """The objective of that name at exponent c, or the user's own function of one D × k matrix."""
+    """The objective of this name at exponent c, or a user's function of one D × k matrix."""
     if objective == "isometry":
         return _isometry(as_exponent(c), aggregate)
     if aggregate.name != "sum":
@@ -63,8 +63,7 @@ def as_objective(objective: str | Callable[[Array], float], c: float = 1.0, aggr
     try:
         return _OBJECTIVES[objective](as_exponent(c))
     except KeyError:
-        names = ", ".join(repr(name) for name in _OBJECTIVES)
-        raise ParameterError(f"objective={objective!r} is not known. Use one of {names}, or a function.") from None
+        raise unknown_option("objective", objective, _OBJECTIVES, "a function") from None
 
 
 def _one_by_one(function: Callable[[Array], float]) -> Callable[[Array], Array]:
@@ -146,7 +145,7 @@ _OBJECTIVES: dict[str, Callable[[float], Objective]] = {
 
 
 def lowest(scores: Array) -> int:
-    """The first of the scores that are lowest, to within rounding."""
+    """The first of the lowest scores, up to rounding."""
     least = float(scores.min())
     if not np.isfinite(least):
         return int(np.argmin(scores))

@@ -1,1 +1,1 @@
-"""Columns wherever they are stored: arrays, files, devices, clusters. A pass screens all; a few are loaded."""
+"""Columns in any storage: arrays, files, devices, clusters. A pass screens all columns, and a few are loaded."""

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """One pass over a block of columns: z = A (a∘x − b), and of every column ‖z‖², ‖F z‖² and zᵀK z.
 
-A few hundred columns at a time are multiplied into a buffer that stays in cache, and summed up there. The transform
-and all sums are in float64; only the products F z and K z are in the block's own precision.
+A few hundred columns at a time are multiplied into a buffer that stays in cache, and summed there. The transform and
+all sums are in float64; only the products F z and K z are in the precision of the block.
 """
 from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm, sgemm
@@ -82,7 +82,7 @@ def measure(const real[:, :] x, a, b, A, const real[:, ::1] F, const real[:, ::1
         The columns' elementwise transform.
     A : (D, D₀) float64, or None for the identity
     F, K : (r, D) and (D, D), or None
-        Where F is None it is K; where both are None only lengths are wanted.
+        F defaults to K; if both are None, only lengths are computed.
     """
     cdef int raw = <int> x.shape[0], D = raw if A is None else <int> len(A), r = D if F is None else <int> F.shape[0]
     cdef Py_ssize_t m = x.shape[1], first = 0
@@ -109,7 +109,7 @@ def measure(const real[:, :] x, a, b, A, const real[:, ::1] F, const real[:, ::1
         K_data = &K_view[0, 0]
     cdef double* given = NULL
     cdef double* moved = NULL
-    cdef bint packed = plain and upright and x.strides[1] == raw * sizeof(real)  # the block is as BLAS wants it
+    cdef bint packed = plain and upright and x.strides[1] == raw * sizeof(real)  # the block has the layout of BLAS
     cdef real* own = <real*> malloc(WIDTH * D * sizeof(real))
     cdef real* z = own
     cdef real* v = <real*> malloc(WIDTH * max(D, r) * sizeof(real))

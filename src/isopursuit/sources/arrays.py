@@ -1,4 +1,4 @@
-"""Columns in memory, and in .npy files that are read a block at a time."""
+"""Columns in memory, and in .npy files that are read block by block."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from isopursuit.threads import on_one_blas_thread, processors
 
 
 class Blocks(Source, Protocol):
-    """What can be read a block at a time."""
+    """A source that can be read block by block."""
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Columns first to last − 1, (D₀, m), float32 or float64."""
         ...
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """All columns, a block at a time."""
+        """The first and last column of each block."""
         ...
 
 
@@ -76,7 +76,7 @@ def even_spans(source: Source) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class ArraySource:
-    """An array in memory, (D₀, P), in any order of strides; what float32 holds exactly is screened in float32."""
+    """An array in memory, (D₀, P), with any strides. Types that float32 represents exactly are screened in float32."""
 
     values: NDArray[Any]
     dtype: np.dtype[Any]
@@ -84,14 +84,15 @@ class ArraySource:
 
     @classmethod
     def of(cls, x: NDArray[Any], rows: bool, workers: int | None) -> Source:
-        """A memory map is read as a file, so that its pages do not add up in memory, unless its file holds other data.
+        """A source for an array. A memory map is read as a file, so that its pages do not accumulate in memory.
 
-        A copy-on-write map does where it was written to, and a map's file may have been replaced or removed.
+        The array itself is used if the file has other contents: a copy-on-write map may have been written to, and the
+        file of a map may have been replaced or removed.
         """
         if x.ndim != 2:
             raise ShapeError(f"The array has {x.ndim} dimensions {x.shape}; expected a matrix.")
         if np.ma.is_masked(x):
-            raise NonFiniteError("The array is masked, with missing entries. Fill them, or drop those columns.")
+            raise NonFiniteError("The array is masked and has missing entries. Fill them in, or drop those columns.")
         kind = precision(x.dtype, "The array")
         values = x.T if rows else x
         file = FileSource.mapped(values, kind, workers) if isinstance(values, np.memmap) else None
@@ -103,7 +104,7 @@ class ArraySource:
         return self.values.shape
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """A view where the precision is right, a copy where not."""
+        """A view if the precision matches, otherwise a copy."""
         return np.asarray(self.values[:, first:last], dtype=self.dtype)
 
     def fold(self, task: Task) -> Any:
@@ -123,7 +124,7 @@ class ArraySource:
 class FileSource:
     """A matrix (D₀, P) in a file: entry (d, p) of type `stored` is at byte offset + d strides[0] + p strides[1].
 
-    Blocks are read, not mapped: mapped pages would count as this process's memory.
+    Blocks are read and not mapped, because mapped pages would count as memory of this process.
     """
 
     path: Path
@@ -139,7 +140,7 @@ class FileSource:
         """A .npy file."""
         shape, fortran, stored, offset = npy_header(path)
         if len(shape) != 2:
-            raise ShapeError(f"{path.name} holds an array of {len(shape)} dimensions {shape}; expected a matrix.")
+            raise ShapeError(f"{path.name} contains an array of {len(shape)} dimensions {shape}; expected a matrix.")
         one, other, size = *shape, stored.itemsize
         down, along = (size, one * size) if fortran else (other * size, size)
         if rows:
@@ -170,7 +171,7 @@ class FileSource:
 
     @property
     def upright(self) -> bool:
-        """Whether a candidate's entries are side by side in the file."""
+        """Whether the entries of a candidate are adjacent in the file."""
         return self.strides[0] < self.strides[1]
 
     def raw(self, first: int, last: int) -> NDArray[Any]:
@@ -196,7 +197,7 @@ class FileSource:
         except IsoPursuitError:
             raise
         except OSError as error:
-            raise FileError(f"{self.path} cannot be read any more: {error.strerror}.") from None
+            raise FileError(f"{self.path} can no longer be read: {error.strerror}.") from None
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Columns first to last − 1."""
@@ -211,14 +212,14 @@ class FileSource:
         return even_spans(self)
 
     def take(self, indices: Indices) -> Array:
-        """These columns, float64; near ones are read together."""
+        """These columns, float64; neighbouring columns are read together."""
         D, _ = self.shape
         near = NEIGHBOUR_BYTES // (self.stored.itemsize * (D if self.upright else 1))
         return take_runs(self, indices, near)
 
 
 def take_runs(source: Blocks, indices: Indices, near: int) -> Array:
-    """Columns by blocks that leave out gaps of more than `near` columns."""
+    """Columns, read in blocks that skip gaps of more than `near` columns."""
     D, _ = source.shape
     values = np.empty((D, len(indices)))
     order = np.argsort(indices, kind="stable")
@@ -240,7 +241,7 @@ def take_runs(source: Blocks, indices: Indices, near: int) -> Array:
 
 
 def _read(file: Any, offset: int, count: int) -> NDArray[np.uint8]:
-    """So many bytes from an offset on."""
+    """`count` bytes from an offset."""
     file.seek(offset)
     block = np.empty(count, dtype=np.uint8)
     view = memoryview(block.data)

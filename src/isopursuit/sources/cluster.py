@@ -1,4 +1,4 @@
-"""Columns in a Dask array (extra `dask`): blocks are screened where they are, by whatever scheduler is at work."""
+"""Columns in a Dask array (extra `dask`): each block is screened where it is stored, by any scheduler."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from isopursuit.threads import on_one_blas_thread
 
 @dataclass(frozen=True)
 class DaskSource:
-    """A Dask array (D₀, P) whose blocks hold whole columns.
+    """A Dask array (D₀, P) whose blocks contain whole columns.
 
-    Every pass asks for every block: `x.persist()` keeps them in the cluster's memory between passes. What a lost worker
-    held is computed again by Dask, and the answer is the same.
+    Every pass reads every block; `x.persist()` keeps the blocks in the cluster's memory between passes. If a worker is
+    lost, Dask computes its blocks again, and the answer is the same.
     """
 
     array: Any
@@ -30,14 +30,14 @@ class DaskSource:
 
     @classmethod
     def of(cls, x: Any, rows: bool) -> DaskSource:
-        """Blocks are put together where they hold parts of columns."""
+        """A source for an array; blocks are merged if they contain parts of columns."""
         if not hasattr(x, "chunks") or x.ndim != 2:
             kind = f"{x.ndim} dimensions" if hasattr(x, "ndim") else f"a {type(x).__name__}"
             raise ShapeError(
-                f"Expected a Dask array of 2 dimensions; got {kind}. A frame's `.to_dask_array(lengths=True)` is one."
+                f"Expected a Dask array of 2 dimensions; got {kind}. For a frame, use .to_dask_array(lengths=True)."
             )
         if any(np.isnan(size) for sizes in x.chunks for size in sizes):
-            raise ShapeError("The Dask array does not know its chunks' sizes. Call x.compute_chunk_sizes() first.")
+            raise ShapeError("The chunk sizes of the Dask array are unknown. Call x.compute_chunk_sizes() first.")
         x = x.T if rows else x
         if len(x.chunks[0]) > 1:
             x = x.rechunk({0: -1, 1: "auto"})
@@ -49,7 +49,7 @@ class DaskSource:
         return self.array.shape
 
     def fold(self, task: Task) -> Any:
-        """One pass: every block answers where it is, and answers merge pairwise."""
+        """One pass: the workers compute the answers of their blocks, which are merged pairwise."""
         delayed = _delayed()
         if isinstance(task, Screen):
             task = replace(task, quota=QUOTA * task.room / self.shape[1])
@@ -67,7 +67,7 @@ class DaskSource:
         return answers[0].compute()
 
     def take(self, indices: Indices) -> Array:
-        """These columns, float64, from the blocks that hold them."""
+        """These columns, float64, from the blocks that contain them."""
         order = np.argsort(indices, kind="stable")
         values = np.empty((self.shape[0], len(indices)))
         values[:, order] = self.array[:, indices[order]].compute()
@@ -75,7 +75,7 @@ class DaskSource:
 
 
 def on_cluster(columns: Columns) -> Columns:
-    """The same files, read by a cluster's workers, who must see them under the same names."""
+    """The same files, read by the workers of a cluster, where they must have the same names."""
     import dask.array as da
 
     source = cast("Blocks", columns.source)

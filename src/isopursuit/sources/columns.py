@@ -1,5 +1,5 @@
 """Columns that are not an array in memory: `as_source`, the protocol `Source` (`fold` is one pass, `take` reads some
-columns), and `Columns`, a source with what is done to its columns on the fly.
+columns), and `Columns`, a source with a transform that is applied on the fly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 from isopursuit._types import Array, Indices, Unit
-from isopursuit.errors import DataTypeError, NonFiniteError, ParameterError, RangeError, RankError, ShapeError
+from isopursuit.errors import (
+    DataTypeError,
+    NonFiniteError,
+    ParameterError,
+    RangeError,
+    RankError,
+    ShapeError,
+    unknown_option,
+)
 from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit.renamed import renamed_keywords
@@ -26,7 +34,7 @@ Vectors = Literal["columns", "rows"]
 
 
 class Source(Protocol):
-    """Columns, wherever they are stored. `dtype` is the precision they are screened in, float32 or float64."""
+    """Columns in any storage. `dtype` is the precision of the screening, float32 or float64."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -35,11 +43,11 @@ class Source(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The precision in which blocks come."""
+        """The precision of the blocks."""
         ...
 
     def fold(self, task: Task) -> Any:
-        """The task's answer over all columns: one pass."""
+        """The task's answer for all columns, in one pass."""
         ...
 
     def take(self, indices: Indices) -> Array:
@@ -49,7 +57,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """A source and what is done to its columns on the fly: standardized, in a unit, projected. Made by `as_source`.
+    """A source whose columns are standardized, rescaled or projected on the fly. `as_source` makes it.
 
     Examples
     --------
@@ -72,19 +80,19 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """What one pass reads."""
+        """The bytes that one pass reads."""
         D, P = self.source.shape
         return D * P * self.source.dtype.itemsize
 
     def screen(self, question: Screen) -> Screened:
-        """One pass over all columns; refuses entries that are not finite."""
+        """One pass over all columns; raises an error for entries that are not finite."""
         found: Screened = self.source.fold(question)
         if found.bad_columns:
             _refuse(found.bad, found.bad_columns)
         return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
 
     def take(self, indices: Indices) -> Array:
-        """These columns as stored, (D₀, m), float64; refuses entries that are not finite."""
+        """These columns as stored, (D₀, m), float64; raises an error for entries that are not finite."""
         values = self.source.take(np.asarray(indices, dtype=np.intp))
         if not np.isfinite(values).all():
             where = np.argwhere(~np.isfinite(values))[:SHOWN]
@@ -92,7 +100,7 @@ class Columns:
         return values
 
     def sample(self, count: int) -> Indices:
-        """About `count` columns, in runs spread evenly over all."""
+        """About `count` columns, in runs spread evenly over all columns."""
         P = self.shape[1]
         if count >= P:
             return np.arange(P)
@@ -102,7 +110,7 @@ class Columns:
 
     @on_one_blas_thread
     def standardized(self) -> Columns:
-        """Rows of mean 0 and variance 1, at the cost of one pass; constant rows are left out with a note."""
+        """Standardize the rows to mean 0 and variance 1; takes one pass. Constant rows are left out, with a note."""
         if self.transform.A is not None or self.unit_length != AS_GIVEN:
             raise ParameterError(
                 "Standardize before choosing a unit and before projecting: as_source(x).standardized().projected(k)."
@@ -120,17 +128,19 @@ class Columns:
 
     @on_one_blas_thread
     def projected(self, k: int) -> Columns:
-        """The columns' coordinates in the leading k-dimensional row space, at the cost of one pass.
+        """The columns' coordinates in the leading k-dimensional row space; takes one pass.
 
-        The space is that of the leading eigenvectors of Σ z zᵀ, summed up in float64 over all columns.
+        The leading eigenvectors of Σ z zᵀ span this space; the sum over all columns is computed in float64.
         """
         D, t = self.shape[0], self.transform
         e, U = np.linalg.eigh(self._second_moment())
         rank = int((e > DEPENDENT * e[-1]).sum())
         if not isinstance(k, int | np.integer) or not 1 <= k <= D:
-            raise ParameterError(f"k={k!r} is out of range: there are {D} rows, so project on 1 to {rank} dimensions.")
+            raise ParameterError(
+                f"k={k!r} is out of range: there are {D} rows, so project onto 1 to {rank} dimensions."
+            )
         if k > rank:
-            raise RankError(f"The columns have {D} rows but rank {rank}. Project on at most {rank} dimensions.")
+            raise RankError(f"The columns have {D} rows but rank {rank}. Project onto at most {rank} dimensions.")
         leading = fix_signs(U[:, ::-1][:, :k])
         A = leading.T if t.A is None else leading.T @ t.A
         # eps λ_1 / (λ_k − λ_(k+1)), at most LOOSE, as in `rank.leading_directions`
@@ -140,9 +150,9 @@ class Columns:
 
     @on_one_blas_thread
     def in_unit(self, unit: Unit, excluded: Indices | tuple[int, ...] = ()) -> Columns:
-        """Lengths divided by a unit: a number, "median" or "each", as in `select`.
+        """Divide lengths by a unit: a number, "median" or "each", as in `select`.
 
-        The median takes one pass; it is that of the columns that are not zero and whose numbers are not `excluded`.
+        The median takes one pass. Zero columns and columns with numbers in `excluded` do not count.
         """
         unit = as_unit(unit)
         if unit is None:
@@ -151,7 +161,7 @@ class Columns:
         if unit == "each":
             if t.A is not None and len(t.A) < t.A.shape[1] and t.angle > 0:
                 raise ParameterError(
-                    "Give each column length 1 before projecting: as_source(x, unit='each', leading=k)."
+                    "Scale each column to length 1 before projecting: as_source(x, unit='each', leading=k)."
                 )
             return replace(self, transform=replace(t, each=True, scale=1.0), unit_length=UnitLength("each"))
         lengths = without(self._lengths(), excluded) if unit == "median" else np.zeros(0)
@@ -159,7 +169,7 @@ class Columns:
         return replace(self, transform=replace(t, scale=t.scale / resolved.length), unit_length=resolved)
 
     def _lengths(self) -> Array:
-        """The lengths of all columns, by one pass; refuses entries that are not finite."""
+        """The lengths of all columns, in one pass; raises an error for entries that are not finite."""
         lengths = np.concatenate(self.source.fold(Lengths(self.transform)))
         wrong = np.flatnonzero(~(lengths <= LARGEST))
         if len(wrong):
@@ -188,7 +198,7 @@ class Columns:
         return spread + centre @ centre.T
 
     def _moments(self) -> tuple[Summed, Array, Array]:
-        """The moments of each row times a power of two that brings it to size 1, where squares stay in float64."""
+        """The moments of the rows, each scaled by a power of two to size 1, so that squares fit in float64."""
         some = self.take(self.sample(1024))
         scale = np.ldexp(1.0, -np.frexp(np.abs(some).max(axis=1))[1].clip(-1000, 1000))
         origin = (some * scale[:, None]).mean(axis=1) / scale
@@ -209,25 +219,27 @@ def as_source(
     leading: int | None = None,
     workers: int | None = None,
 ) -> Columns:
-    """Columns, wherever they are stored, for `isometry_pursuit`, `basis_pursuit` and `select`.
+    """Wrap columns in any storage for `isometry_pursuit`, `basis_pursuit`, `select` and the searches.
 
     Parameters
     ----------
     x : ndarray, path, PyTorch tensor, Dask array, or a source
-        A memory map (`np.load(path, mmap_mode="r")`) is read in blocks, as a file is. A path is a .npy file (read in
-        blocks, never as a whole), or Parquet or Arrow files of vectors (a pattern such as ``folder/*.parquet`` names
-        several; extra `files`), whose rows are candidates.
+        A path names a .npy file, or Parquet or Arrow files of vectors whose rows are candidates (extra `files`). A
+        pattern such as ``folder/*.parquet`` names several files. Files and memory maps, as from
+        ``np.load(path, mmap_mode="r")``, are read in blocks, never as a whole.
     vectors : {"columns", "rows"}
         Whether the candidates are the columns of x, (D, P), or its rows, (P, D).
     standardize : bool
-        Mean 0 and variance 1 in every dimension, computed on the fly after one pass for the moments.
+        Whether to scale every dimension to mean 0 and variance 1. One pass computes the moments; the columns are
+        standardized on the fly.
     unit : number, "median", "each" or None
-        The length that counts as 1, after standardization, as in `select`. The median takes one pass and eight bytes
-        for each column; "each" is computed on the fly, before a projection on the leading space.
+        The length that counts as 1 after standardization, as in `select`. The median takes one pass and eight bytes
+        per column. "each" is computed on the fly, before a projection onto the leading space.
     leading : int, optional
-        Work in the leading row space of so many dimensions, computed on the fly after one pass for Σ x xᵀ.
+        Number of dimensions of the leading row space to project onto. One pass computes Σ x xᵀ; the columns are
+        projected on the fly.
     workers : int, optional
-        Number of threads for arrays and files; by default one for each processor.
+        Number of threads for arrays and files. Default: one per processor.
 
     Returns
     -------
@@ -242,7 +254,7 @@ def as_source(
     (True, True)
     """
     if vectors not in ("columns", "rows"):
-        raise ParameterError(f"vectors={vectors!r} is not known. Use 'columns' for (D, P) or 'rows' for (P, D).")
+        raise unknown_option("vectors", vectors, ("columns", "rows"))
     columns = open_source(x, vectors, workers)
     D, P = columns.shape
     if D == 0 or P == 0:
@@ -257,13 +269,13 @@ def as_source(
         columns = columns.in_unit(unit)
     if leading is not None and leading != columns.shape[0]:
         columns = columns.projected(leading)
-    if unit == "median":  # of the lengths that are compared
+    if unit == "median":  # the median of the lengths that are compared
         columns = columns.in_unit(unit)
     return columns
 
 
 def as_candidates(x: Any, k: int | None) -> Columns:
-    """The columns of a source of which k are to be picked; without k as many as there are rows."""
+    """The columns of a source to pick k from; k defaults to the number of rows."""
     columns = as_source(x)
     D, P = columns.shape
     if P >= D:
@@ -273,7 +285,7 @@ def as_candidates(x: Any, k: int | None) -> Columns:
 
 
 def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None) -> Columns:
-    """Columns, wherever they are stored, of any shape: nothing is read of them yet."""
+    """Columns of any shape in any storage; nothing is read yet."""
     if isinstance(x, Columns):
         return x
     source = _source(x, vectors == "rows", workers)
@@ -281,25 +293,25 @@ def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None
 
 
 def _check_tall(D: int, P: int, k: int | None) -> None:
-    """Refuse P candidates of D > P dimensions if more than P are to be picked, or if they do not fit in memory."""
+    """For P candidates of D > P dimensions: raise an error if k > P, or if they do not fit in memory."""
     shape = f"There are {P} candidates of {D} dimensions"
-    turned = "Did you mean vectors='rows', or 'columns' if that is what you passed?"
+    turned = "Did you mean vectors='rows' (or 'columns', if you passed 'rows')?"
     if k is None:
-        raise ShapeError(f"{shape}, and {D} are needed. {turned} Otherwise pass k={P} or less.")
+        raise ShapeError(f"{shape}, but {D} are needed. {turned} Otherwise pass k={P} or less.")
     if is_whole(k) and k > P:
         raise ParameterError(f"{shape}, so k={k} is out of range. {turned} Otherwise pass k={P} or less.")
     if 8 * D * P > LOADED_BYTES:
         raise ShapeError(
-            f"{shape}. {turned} Columns longer than they are many are not streamed but loaded, and these take "
-            f"{8 * D * P / 2**30:.3g} GiB. Pass an array in memory, or fewer rows."
+            f"{shape}. {turned} Candidates with more dimensions than there are candidates are loaded into memory, "
+            f"and these take {8 * D * P / 2**30:.3g} GiB. Pass an array in memory, or fewer rows."
         )
 
 
 def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
-    """P columns with D > P rows as a source in memory: one pass's Σ x xᵀ, D × D, would be larger than all of them.
+    """Load P columns with D > P rows into memory: the matrix Σ x xᵀ (D × D) of a pass would be larger than the columns.
 
-    Their coordinates in a space that they span, P × P, have the same inner products. Standardized ones stay as they
-    are: whether fewer than rows are picked is not known yet.
+    Their coordinates in their span, P × P, have the same inner products. Standardized columns are not rotated, because
+    it is not known yet whether k < D.
     """
     from isopursuit.sources.arrays import ArraySource
 
@@ -319,7 +331,7 @@ def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
 
 
 def is_source(x: Any) -> bool:
-    """Whether x is streamed: a path, a tensor, a Dask array, columns, a matrix that is mapped from a file."""
+    """Whether x is streamed: a path, a tensor, a Dask array, `Columns`, or a matrix mapped from a file."""
     if isinstance(x, np.memmap):
         base = cast("Any", x)
         while isinstance(base, np.ndarray):
@@ -368,9 +380,9 @@ def _source(x: Any, rows: bool, workers: int | None) -> Source:
 
 
 def precision(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
-    """Float32 for what it holds exactly, float64 for other real numbers."""
+    """Float32 for types that it represents exactly, float64 for other real numbers."""
     if dtype.kind not in "biuf":
-        raise DataTypeError(f"{what} holds {dtype}, not real numbers. Convert it to integers or floats first.")
+        raise DataTypeError(f"{what} contains {dtype}, not real numbers. Convert it to integers or floats first.")
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
 
 
@@ -378,11 +390,11 @@ def _refuse(bad: tuple[tuple[int, int, float], ...], columns: int | None) -> Non
     some = ", ".join(f"({i}, {j}): {value}" for i, j, value in bad)
     if all(np.isfinite(value) for _, _, value in bad):
         raise RangeError(
-            f"Columns such as {some.partition(',')[0]}… have lengths beyond {LARGEST:g}, whose squares overflow "
+            f"Columns such as {some.partition(',')[0]}… have lengths above {LARGEST:g}, whose squares overflow "
             "float64. Rescale the data."
         )
     many = "some" if columns is None else str(columns)
     raise NonFiniteError(
-        f"Entries are NaN or infinite, in {many} columns; the first, as (row, column): {some}. "
-        "Drop those columns, or fill them in."
+        f"There are NaN or infinite entries in {many} columns; the first, as (row, column): {some}. "
+        "Drop those columns, or fill in the entries."
     )

@@ -1,4 +1,4 @@
-"""The sums that standardizing and projecting need, and the lengths that a unit needs, in one pass."""
+"""Tasks of one pass: moments for standardizing and projecting, and lengths for a unit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from isopursuit.sources.tasks import Transform, measure
 
 @dataclass(frozen=True)
 class Moments:
-    """How many columns, the sum of z and the sum of z zᵀ, for z = s∘(x − x₀), an x₀ near the mean and a scale s.
+    """Number of columns, sum of z and sum of z zᵀ, for z = s∘(x − x₀) with an x₀ near the mean and a scale s.
 
-    With a transform x is a column after it.
+    If there is a transform, x is a transformed column.
     """
 
     origin: Array
@@ -26,7 +26,7 @@ class Moments:
     transform: Transform | None = None
 
     def __call__(self, block: Any, first: int) -> Summed:
-        """The block's own sums."""
+        """The sums of one block."""
         D, m = len(self.origin), block.shape[1]
         total, gram = np.zeros(D), np.zeros((D, D))
         for start in range(0, m, SUMMED_AT_ONCE):
@@ -42,19 +42,19 @@ class Moments:
         return Summed(m, total, gram, bad)
 
     def merge(self, one: Summed, other: Summed) -> Summed:
-        """Sums add up."""
+        """The sums of both."""
         with np.errstate(invalid="ignore"):
             total, gram = one.total + other.total, one.gram + other.gram
         return Summed(one.columns + other.columns, total, gram, (one.bad + other.bad)[:SHOWN])
 
     def after(self, answer: Summed) -> Moments:
-        """The same."""
+        """The same task."""
         return self
 
 
 @dataclass(frozen=True)
 class Summed:
-    """What `Moments` adds up."""
+    """The sums of `Moments`."""
 
     columns: int
     total: Array
@@ -69,15 +69,15 @@ class Lengths:
     transform: Transform
 
     def __call__(self, block: Any, first: int) -> list[Array]:
-        """Those of one block."""
+        """The answer for one block."""
         t = self.transform
         squares = measure(block, t.a, t.b, t.A, None, None)[0]
         return [np.sqrt(on_host(t.rescaled(squares, block)))]
 
     def merge(self, one: list[Array], other: list[Array]) -> list[Array]:
-        """One after the other."""
+        """Both lists."""
         return one + other
 
     def after(self, answer: list[Array]) -> Lengths:
-        """The same."""
+        """The same task."""
         return self

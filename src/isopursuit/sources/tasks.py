@@ -1,19 +1,19 @@
-"""What is asked of every block of columns in one pass, and how the blocks' answers become one.
+"""Tasks: a computation on every block of columns in one pass, and how the answers of blocks are merged.
 
 A column enters the convex program as s·z, z = A (a∘x − b), with s its normalized length over its length. At weights
 with M = Σ w x xᵀ, K = M⁻¹ and F = Yᵀ K (F = K for isometry pursuit), one pass computes
 
     √q = s‖F z‖,        leverage k = s² zᵀK z,        σ = (√q − 1)/√k.
 
-σ² is what an exact coordinate step on the column takes off f where σ > 0; where σ < 0 the column is in no optimal
-solution once f(w) − min f < σ² (design.py, `Evaluation.tied`). So the columns of largest σ are loaded,
-and the largest σ of the others says whether any column that matters was not.
+If σ > 0, an exact coordinate step on the column decreases f by σ². If σ < 0, the column is in no optimal solution once
+f(w) − min f < σ² (design.py, `Evaluation.tied`). So the columns with the largest σ are loaded, and the largest σ of the
+others shows whether a relevant column was missed.
 
 **Rounding.** With u the unit roundoff of the block's precision, z rounded once, F rounded once and a sum of D
 products in any order, |fl(F z) − F z| ≤ γ |F||z| componentwise, γ = (D+2)u / (1 − (D+2)u). Lengths, s and sums of
 squares are float64. Hence |√q̂ − √q| ≤ η = γ ‖|F|‖₂ s‖z‖, and |k̂ − k| ≤ δ = γ ‖|K|‖₂ s²‖z‖². Every column is
-reported at its worst, √q̂ + η and (√q̂ + η − 1)/√(k̂ + δ); columns of float32 data for which η could decide are
-computed again in float64, where they are.
+reported with its worst-case values √q̂ + η and (√q̂ + η − 1)/√(k̂ + δ). Columns of float32 data for which η could be
+decisive are computed again in float64, on the same device.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from isopursuit.sources.topk import TopK, true
 
 
 class Task(Protocol):
-    """A question for every block of columns, and the way to put two answers together."""
+    """A computation on every block of columns, and a way to merge two answers."""
 
     def __call__(self, block: Any, first: int) -> Any:
         """The answer for the columns `block` (D₀, m), the first of which is number `first`."""
@@ -46,7 +46,7 @@ class Task(Protocol):
         ...
 
     def after(self, answer: Any) -> Task:
-        """What remains to be asked of the next block, once so much is known."""
+        """The task for the next block, given the answer so far."""
         ...
 
 
@@ -54,14 +54,14 @@ class Task(Protocol):
 class Transform:
     """z = A u for a column x, and s = the normalized length over the length of z times e^(−log_scale).
 
-    u = scale · (a∘x − b), and where `each` column has length 1, u = scale · (a∘x − b) / ‖a∘x − b‖. `angle` is how far
-    the space on which A projects may be off by rounding, as a sine.
+    u = scale · (a∘x − b), or u = scale · (a∘x − b) / ‖a∘x − b‖ if `each` column has length 1. `angle` is the sine of
+    the angle by which rounding may turn the space that A projects onto.
     """
 
     a: Array | None = None
     b: Array | None = None
     A: Array | None = None
-    c: float | None = None  # None: lengths stay as they are
+    c: float | None = None  # None: lengths are not normalized
     normalization: Normalization = "symmetric"
     log_scale: float = 0.0
     angle: float = 0.0
@@ -73,7 +73,7 @@ class Transform:
         if self.a is not None and self.b is not None:
             values = values * self.a[:, None] - self.b[:, None]
         if self.each:
-            # summed row by row, so that equal columns in blocks of any layout stay equal to the last digit
+            # summed row by row, so that equal columns remain equal to the last digit in any memory layout
             values = values if namespace(values) is not np else np.ascontiguousarray(values)
             values = values * namespace(values).sqrt(self._factors((values * values).sum(0)))
         elif self.scale != 1:
@@ -81,20 +81,20 @@ class Transform:
         return values if self.A is None else self.A @ values
 
     def squares(self, block: Any) -> Any:
-        """‖u‖² · scale⁻² before each column gets length 1, (m,): ‖a∘x − b‖²."""
+        """‖a∘x − b‖², (m,): the squared lengths before `each` and `scale`."""
         return measure(block, self.a, self.b, None, None, None)[0]
 
     def rescaled(self, found: Any, block: Any) -> Any:
-        """Squares (…, m) of A (a∘x − b), measured over a block, as squares of A u."""
+        """Convert squares (…, m) of A (a∘x − b), measured for a block, to squares of A u."""
         return found * self._factors(self.squares(block)) if self.each else found * self.scale**2
 
     def _factors(self, squares: Any) -> Any:
-        """‖u‖² / ‖a∘x − b‖² where each column has length 1; columns too short to be squared keep their length."""
+        """‖u‖² / ‖a∘x − b‖² if each column has length 1; columns too short to be squared keep their length."""
         xp = namespace(squares)
         return self.scale**2 / xp.where(squares > LARGEST**-2, squares, xp.ones_like(squares))
 
     def factors(self, lengths: Any) -> tuple[Any, float]:
-        """S for every length (0 for no length at all), and the largest logarithm of a new length."""
+        """S for every length (0 for zero columns), and the largest logarithm of a normalized length."""
         xp = namespace(lengths)
         alive = lengths > 1 / LARGEST
         if self.c is None:
@@ -106,19 +106,19 @@ class Transform:
         return xp.where(alive, s, 0.0), float(logs.max()) if len(logs) else -np.inf
 
     def columns(self, values: Array) -> Array:
-        """What enters the program, (D, m), for columns (D₀, m)."""
+        """The columns of the convex program, (D, m), for columns (D₀, m)."""
         z = self.apply(values)
         return z * self.factors(np.sqrt(np.einsum("dp,dp->p", z, z)))[0]
 
 
 @dataclass(frozen=True)
 class Screened:
-    """What one pass found: bounds over all columns, and the columns to load.
+    """The result of one pass: bounds over all columns, and the columns to load.
 
     Attributes
     ----------
     columns, zero, short : int
-        How many columns were seen, how many of them are zero, and how many are not but too short to be squared.
+        Numbers of columns: all, zero, and nonzero but too short to be squared.
     top : float
         No column has √q above this.
     near : int
@@ -130,7 +130,8 @@ class Screened:
     drawn : TopK
         Columns drawn at random among those with √q > 1 − band.
     bad : tuple
-        (row, column, value) of the first entries that are not finite, and `bad_columns` how many columns have such.
+        (row, column, value) of the first entries that are not finite; `bad_columns` counts the columns with such
+        entries.
     """
 
     columns: int
@@ -147,12 +148,12 @@ class Screened:
 
 @dataclass(frozen=True)
 class Screen:
-    """One pass at the inverse K: the question of this module.
+    """One pass with the inverse K, as described above.
 
-    `room` is how many columns of the largest σ are loaded, and how many drawn at random where √q > 1 − band: the
-    largest σ are where K errs now, the others everywhere it may err next. `reach` is the √(f − lower bound) known
-    before the pass. Columns below the bars are not loaded, and of a block at most the share `quota` is (a cluster would
-    otherwise send everything).
+    `room` columns with the largest σ are loaded, where K is most wrong now, and as many random columns with
+    √q > 1 − band, where it may be wrong next. `reach` is the √(f − lower bound) known before the pass. Columns whose
+    keys are below the `bars` are not loaded. At most the share `quota` of a block is loaded, since a cluster would
+    otherwise send everything.
     """
 
     K: Array
@@ -188,7 +189,7 @@ class Screen:
         )
 
     def judged(self, block: Any, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
-        """S, √q and σ of every column, the latter two at their worst, and the largest logarithm of a new length."""
+        """s, and the worst-case √q and σ of every column, and the largest logarithm of a normalized length."""
         xp = namespace(squares)
         kind = np.finfo(block.dtype)
         lengths = xp.sqrt(squares)
@@ -213,7 +214,7 @@ class Screen:
         return s, root, sigma, longest
 
     def merge(self, one: Screened, other: Screened) -> Screened:
-        """Both blocks in one."""
+        """The answer for both blocks."""
         return Screened(
             columns=one.columns + other.columns,
             zero=one.zero + other.zero,
@@ -228,7 +229,7 @@ class Screen:
         )
 
     def after(self, answer: Screened) -> Screen:
-        """Columns below the smallest of those that fill the room need not be copied."""
+        """The screen with higher bars: columns below the smallest key of a full room need not be copied."""
         return replace(self, bars=(max(self.bars[0], answer.largest.bar), max(self.bars[1], answer.drawn.bar)))
 
     def measured(self, block: Any) -> Any:
@@ -236,7 +237,9 @@ class Screen:
         found, t = self._measured_as_stored(block), self.transform
         if not t.each and t.scale == 1:
             return found
-        if np.finfo(block.dtype).bits < 64:  # `judged` sees lengths in the unit, and these are what float32 must hold
+        if (
+            np.finfo(block.dtype).bits < 64
+        ):  # `judged` checks the lengths in the unit; these lengths must fit in float32 too
             odd = true((found[0] > LARGEST_SINGLE**2) | ((found[0] < LARGEST_SINGLE**-2) & (found[0] > 0)))
             if len(odd):
                 found[:, odd] = self._measured_as_stored(doubled(block, odd))
@@ -289,16 +292,16 @@ class Listed:
     screen: Screen
 
     def __call__(self, block: Any, first: int) -> list[Indices]:
-        """Those of one block."""
+        """The answer for one block."""
         _, _, sigma, _ = self.screen.judged(block, *self.screen.measured(block))
         return [first + on_host(true(sigma >= -self.screen.reach))]
 
     def merge(self, one: list[Indices], other: list[Indices]) -> list[Indices]:
-        """One after the other."""
+        """Both lists."""
         return one + other
 
     def after(self, answer: list[Indices]) -> Listed:
-        """The same."""
+        """The same task."""
         return self
 
 
@@ -315,13 +318,13 @@ def measure(block: Any, a: Array | None, b: Array | None, A: Array | None, F: An
 
 
 def doubled(block: Any, columns: Any) -> Any:
-    """Some columns of a block in float64, where the block is."""
+    """Some columns of a block in float64, on the device of the block."""
     return np.asarray(block[:, columns], dtype=np.float64) if isinstance(block, np.ndarray) else block.doubled(columns)
 
 
 def random_keys(numbers: Any) -> Any:
-    """A pseudo-random number in [0, 1) for each column: a hash of its index (splitmix64), whatever the blocks."""
-    z = numbers * -0x61C8864680B583EB  # products wrap around, in int64
+    """A pseudo-random number in [0, 1) for each column: a hash of its index (splitmix64), independent of the blocks."""
+    z = numbers * -0x61C8864680B583EB  # products wrap around in int64
     z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
     z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
     z = z ^ ((z >> 31) & (2**33 - 1))

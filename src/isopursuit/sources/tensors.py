@@ -1,4 +1,4 @@
-"""Columns in a PyTorch tensor (extra `torch`), on whatever device it is: products there, the few columns here."""
+"""Columns in a PyTorch tensor (extra `torch`): products run on the tensor's device, and a few columns are copied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isopursuit.sources.tasks import Task
 
 
 class Block:
-    """Some columns of a tensor, with what a task asks of a block: shape, precision, columns as an array, measures."""
+    """Some columns of a tensor with the interface of a block: shape, precision, columns as an array, measures."""
 
     def __init__(self, tensor: Any, dtype: np.dtype[Any]) -> None:
         self.tensor, self.dtype = tensor, dtype
@@ -36,13 +36,13 @@ class Block:
         return self.tensor[:, columns].T.contiguous().cpu().numpy()
 
     def doubled(self, columns: Any) -> Block:
-        """Some columns in float64, where they are."""
+        """Some columns in float64, on the same device."""
         return Block(self.tensor[:, columns].double(), np.dtype(np.float64))
 
     def measure(self, a: Array | None, b: Array | None, A: Array | None, F: Any | None, K: Any | None) -> Any:
         """‖z‖², ‖F z‖² and zᵀK z of every column, as _screen.measure, in the tensor's precision; a tensor.
 
-        Where K is None the first is computed and takes the place of all three.
+        If K is None, only the first is computed, and all three are equal to it.
         """
         import torch
 
@@ -76,7 +76,7 @@ class TensorSource:
 
     @classmethod
     def of(cls, x: Any, rows: bool) -> TensorSource:
-        """Half precision is screened in float32, which holds it exactly."""
+        """A source for a tensor. Half precision is screened in float32, which represents it exactly."""
         import torch
 
         if x.ndim != 2:
@@ -97,7 +97,7 @@ class TensorSource:
         kind = torch.float32 if self.dtype == np.float32 else torch.float64
         answer: Any = None
         before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")  # the bound on rounding counts on it
+        torch.set_float32_matmul_precision("highest")  # the rounding bound requires it
         try:
             D, P = self.shape
             width = max(
@@ -113,7 +113,7 @@ class TensorSource:
         return answer
 
     def products(self, x: Array) -> DeviceProducts | None:
-        """Columns (m, D) of a program, multiplied on this device, where it is not the host."""
+        """Products with columns (m, D) of a program on this device; None if it is the host."""
         return None if self.tensor.device.type == "cpu" else DeviceProducts.of(x, self.tensor.device)
 
     def take(self, indices: Indices) -> Array:
@@ -132,7 +132,7 @@ class DeviceProducts:
 
     @classmethod
     def of(cls, x: Array, device: Any) -> DeviceProducts:
-        """A copy of columns that are on the host."""
+        """Copy columns from the host."""
         import torch
 
         there = torch.from_numpy(x).to(device)
@@ -162,7 +162,7 @@ class DeviceProducts:
 
 
 def _numpy_dtype(x: Any) -> np.dtype[Any]:
-    """The dtype NumPy has for a tensor's."""
+    """The NumPy dtype of a tensor."""
     import torch
 
     return torch.zeros(0, dtype=x.dtype).numpy().dtype

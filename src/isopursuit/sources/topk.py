@@ -1,4 +1,4 @@
-"""The k largest of many keys with their columns, block by block, for arrays and tensors."""
+"""The columns with the k largest keys, collected block by block, for arrays and tensors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from isopursuit.backend import on_host
 
 @dataclass(frozen=True)
 class TopK:
-    """The columns of the largest keys, at most `room` of them in the end.
+    """The columns with the largest keys, at most `room` of them after `trimmed`.
 
-    `parts` are (numbers, keys, values), (m,), (m,) and (m, D₀); `left` is the largest key of a column that was dropped.
+    `parts` are (numbers, keys, values) of shapes (m,), (m,) and (m, D₀). `left` is the largest key of a dropped column.
     """
 
     room: int
@@ -25,7 +25,7 @@ class TopK:
 
     @classmethod
     def pick(cls, block: Any, first: int, which: Any, keys: Any, room: int, bar: float) -> TopK:
-        """Of the columns `which` of a block (None: all) those of the largest keys above the bar, copied to the host."""
+        """Copy to the host those columns `which` of a block (None: all) that have the largest keys above the bar."""
         above = true(keys > bar)
         left = bar if len(above) < len(keys) else -np.inf
         if len(above) > room:
@@ -37,22 +37,22 @@ class TopK:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of columns."""
         return sum(len(keys) for _, keys, _ in self.parts)
 
     @property
     def bar(self) -> float:
-        """A lower bound on the keys that can still be among the largest, as far as it is known cheaply."""
+        """A lower bound on the keys that can still be among the largest, if it is cheap to compute."""
         full = len(self.parts) == 1 and self.count >= self.room
         return float(self.parts[0][1].min(initial=np.inf)) if full else -np.inf
 
     def joined(self, other: TopK) -> TopK:
-        """Both; columns are dropped once there are twice as many as there is room for."""
+        """Both together; columns are dropped once there are more than twice `room`."""
         both = TopK(self.room, self.parts + other.parts, max(self.left, other.left))
         return both.trimmed() if both.count > 2 * self.room else both
 
     def trimmed(self) -> TopK:
-        """One part, of no more columns than there is room for."""
+        """One part with at most `room` columns."""
         if len(self.parts) == 1 and self.count <= self.room:
             return self
         indices = np.concatenate([part[0] for part in self.parts])
@@ -67,12 +67,12 @@ class TopK:
 
 
 def true(mask: Any) -> Any:
-    """Where a mask, an array or a tensor, holds."""
+    """The indices at which a mask (array or tensor) is True."""
     return np.flatnonzero(mask) if isinstance(mask, np.ndarray) else mask.nonzero()[:, 0]
 
 
 def largest(keys: Any, room: int) -> tuple[Any, float]:
-    """Where the `room` largest of more are, ascending, and the largest of the others."""
+    """The ascending indices of the `room` largest keys, and the largest of the other keys."""
     if isinstance(keys, np.ndarray):
         order = np.argpartition(-keys, room)
         return np.sort(order[:room]), float(keys[order[room]])

@@ -1,4 +1,4 @@
-"""Vectors in Parquet and Arrow files (extra `files`): rows are candidates, read by row groups, never all at once."""
+"""Vectors in Parquet and Arrow files (extra `files`): rows are candidates, read one row group at a time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SUFFIXES = PARQUET + ARROW
 class VectorFiles:
     """Files of vectors: one column of lists of equal length, or one numeric column for each dimension.
 
-    `groups` are (path, group, rows): what is read at once. Columns that are not numbers are left out with a note, and
-    so are files without rows.
+    `groups` are the units of reading: (path, group, rows). Columns that are not numeric and files without rows are left
+    out, with a note.
     """
 
     groups: tuple[tuple[Path, int, int], ...]
@@ -45,7 +45,7 @@ class VectorFiles:
 
     @classmethod
     def of(cls, pattern: str | Path, workers: int | None = None) -> VectorFiles:
-        """The files that a pattern names, in order of their names."""
+        """The files that match a pattern, in order of their names."""
         exact = Path(pattern)
         matching = sorted(glob.glob(str(pattern), recursive=True))
         paths = [exact] if is_there(exact) else [Path(found) for found in matching]
@@ -68,12 +68,10 @@ class VectorFiles:
             if first is None:
                 first = path, found
             elif found[:4] != first[1][:4]:
-                raise ShapeError(
-                    f"{path.name} does not hold vectors like those of {first[0].name}: {_described(found)}."
-                )
+                raise ShapeError(f"{path.name} has other vectors than {first[0].name}: {_described(found)}.")
             groups += [(path, i, rows) for i, rows in enumerate(file.sizes) if rows]
         if first is None:
-            raise ShapeError(f"The files of {pattern} hold no rows.")
+            raise ShapeError(f"The files of {pattern} have no rows.")
         columns, listed, size, kind, left_out = first[1]
         notes = tuple(
             f"left out, {why}: {name_columns(range(len(names)), tuple(names))}."
@@ -84,7 +82,7 @@ class VectorFiles:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The number of the first vector of each group, and of the end."""
+        """The number of the first vector of each group, and the number of all vectors."""
         return np.concatenate([[0], np.cumsum([rows for _, _, rows in self.groups])]).tolist()
 
     @property
@@ -93,7 +91,7 @@ class VectorFiles:
         return self.dimensions, self.starts[-1]
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Vectors first to last − 1 as columns, all from one or several groups."""
+        """Vectors first to last − 1 as columns, from one or several groups."""
         parts: list[NDArray[Any]] = []
         i = bisect_right(self.starts, first) - 1
         while first < last:
@@ -138,7 +136,7 @@ def _open(path: Path) -> _File:
         reader: Any = ipc.open_file(pa.memory_map(str(path)))
         sizes = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
         return _File(reader.schema, sizes, partial(_batch, reader))
-    except Exception as error:  # noqa: BLE001 - whatever pyarrow says of a broken file becomes one line
+    except Exception as error:  # noqa: BLE001 - any pyarrow error about a broken file becomes one line
         raise _unreadable(path, error) from None
 
 
@@ -162,7 +160,7 @@ def _batch(reader: Any, i: int, names: list[str]) -> Any:
 
 
 def _layout(file: _File, path: Path) -> _Layout:
-    """The columns to read, whether they hold lists, the number of dimensions, the precision, the columns left out."""
+    """The columns to read, whether they contain lists, the dimensions, the precision, and the columns left out."""
     import pyarrow.types
 
     kinds: Any = pyarrow.types
@@ -194,7 +192,7 @@ def _layout(file: _File, path: Path) -> _Layout:
         )
     names = tuple(field.name for field in fields)
     if len(set(names)) < len(names):
-        raise LabelError(f"{path.name} has several columns of one name. Rename them: {', '.join(names[:8])}.")
+        raise LabelError(f"{path.name} has several columns with the same name. Rename them: {', '.join(names[:8])}.")
     kind = np.dtype(np.result_type(*[_kind(field.type) for field in fields]))
     left_out = tuple(name for name in file.schema.names if name not in set(names))
     return names, False, len(fields), kind, left_out
@@ -240,7 +238,7 @@ def _numbers(table: Any, files: VectorFiles, path: Path, first: int) -> NDArray[
 
 
 def _array(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An Arrow column as NumPy's; decimals become float64, to within one unit in the last place."""
+    """An Arrow column as a NumPy array; decimals become float64, up to one unit in the last place."""
     import pyarrow as pa
 
     some: Any = pa
