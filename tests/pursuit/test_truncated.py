@@ -6,7 +6,7 @@ import pytest
 import isopursuit as ip
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit import design as designs
-from isopursuit.pursuit.truncated import HostProducts
+from isopursuit.pursuit.products import HostProducts
 from isopursuit.pursuit.whitening import build_design
 
 

@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from isopursuit._types import Array, Indices, Mask
+from isopursuit.pursuit.products import ColumnProducts
 from isopursuit.pursuit.settings import (
     DOUBLE_GAP,
     FAR_SLACK,
@@ -33,7 +34,7 @@ from isopursuit.pursuit.settings import (
     STALE_TURNS,
     TO_THE_BOUNDARY,
 )
-from isopursuit.pursuit.truncated import ColumnProducts, Point, Program
+from isopursuit.pursuit.truncated import Point, Program
 from isopursuit.rank import EPS
 
 

@@ -33,6 +33,7 @@ from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.central_path import follow
 from isopursuit.pursuit.evaluation import Certified, Evaluation
+from isopursuit.pursuit.products import ColumnProducts, HostProducts
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import (
     FEWEST_JOINING,
@@ -43,7 +44,7 @@ from isopursuit.pursuit.settings import (
     REFINED_RESIDUAL,
     USUAL_CONJUGATE_STEPS,
 )
-from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
+from isopursuit.pursuit.truncated import Program, bounds, descend
 from isopursuit.rank import EPS, spectrum
 from isopursuit.results import Certificate
 
@@ -273,7 +274,7 @@ class Design:
         n, _, D = self.shape
         B, norms, missed, rounding = _program.certify(self.x, evaluation.inverse, evaluation.weights, support)
         residual = (missed + rounding) / math.sqrt(n * D)
-        if residual > REFINED_RESIDUAL:
+        if missed > REFINED_RESIDUAL * math.sqrt(n * D):  # least squares cannot lower the bound on rounding
             return None
         rho = _program.largest_slope(self.x, evaluation.inverse)
         diagonal = evaluation.inverse.diagonal(axis1=1, axis2=2).ravel().tolist()  # positive

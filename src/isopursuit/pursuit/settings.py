@@ -24,9 +24,9 @@ MEMORY = 2**29  # bytes that a source's resident columns may take by default (gu
 MOST_MEMORY = 2**31  # bytes that they may take where many rows need many columns (guess)
 WHITENED_AT_ONCE = 8192  # columns whitened at once: they stay in cache (guess)
 TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
-MULTIPLIED_AT_ONCE = 1024  # columns multiplied at once in truncated.py, so that the product stays in cache (guess)
+MULTIPLIED_BY_ONE = 2**25  # products of entries that are worth a thread of their own: about 1 ms (guess)
+MOST_PARTS = 8  # parts of the columns that threads multiply at most: the sum of each costs as much as D columns (guess)
 SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
-STRIPS = 4  # strips of a symmetric matrix, of which only the lower triangle is computed: 5/8 of the work (derived)
 MOST_POLYTOPE = 60_000_000  # entries of the polytope's matrix (480 MB); beyond, no solution is chosen (derived)
 
 # ------------------------------------------------------------------------------------------------ which solver
@@ -56,6 +56,7 @@ SHORTEST = 1e-100  # columns shorter than this count as zero when they are divid
 # ------------------------------------------------------------------------------------------------ sources
 
 SAMPLE_GAP = 1e-3  # the gap to which a sample is solved: other columns change the optimum by more (guess)
+ROUNDED_TOLERANCE = 0.999  # share of a tolerance that the central path solves a part to: the rest is for rounding (guess)
 LARGEST_LOG_LENGTH = 250.0  # logarithm of a normalized length relative to the sample's longest: squares stay finite
 SPAN_PASSES = 4  # passes that look for directions which the sample lacks (guess)
 

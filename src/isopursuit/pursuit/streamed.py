@@ -28,6 +28,7 @@ from isopursuit.pursuit.settings import (
     LARGEST_LOG_LENGTH,
     MEMORY,
     MOST_MEMORY,
+    ROUNDED_TOLERANCE,
     SAMPLE_GAP,
     SPAN_PASSES,
     SPANNING,
@@ -216,7 +217,7 @@ class StreamedColumns:
     @property
     def finish(self) -> float:
         """As much as leaves room for rounding there: all columns that matter are in the part."""
-        return 0.95 if self.design.crowded(self.weights) else 0.3
+        return ROUNDED_TOLERANCE if self.design.crowded(self.weights) else 0.3
 
     def screen(self) -> float | None:
         """One pass, if time allows: the gap over all columns. The first is made in any case, for nothing is known of

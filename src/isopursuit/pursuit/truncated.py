@@ -17,34 +17,28 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _sweep
+from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single
 from isopursuit.pursuit.settings import (
     CONJUGATE_STEPS,
     LEAST_RESIDUAL,
-    MULTIPLIED_AT_ONCE,
     NEAR_COUNT,
     NEAR_EXCESS,
     NEAR_SHARE,
     SAMPLE_PER_ROW,
     SINGLE_GAP,
     STALE_TURNS,
-    STRIPS,
     SWEEP_GAP,
     SWEEPS,
     SWEPT_AT_ONCE,
     TURNS,
 )
 from isopursuit.results import relative_gap
-
-Single = NDArray[np.float32]
 
 
 def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float) -> tuple[float, float]:
@@ -56,73 +50,6 @@ def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float)
     if ridge > 0:
         rho = max(rho, 1.0)
     return 2 * norms + ridge * squares, 2 * trace / rho - ridge * squares / rho**2 if rho > 0 else 0.0
-
-
-class ColumnProducts(Protocol):
-    """The two products of the columns that the solver needs, computed on a host or a device.
-
-    `rough` asks for single precision.
-    """
-
-    def moments(self, u: Array, rough: bool = False) -> Array:
-        """Σ u_p x_p x_pᵀ, (D, D)."""
-        ...
-
-    def forms(self, S: Array, rough: bool = False) -> Array:
-        """x_pᵀ S x_p of every column."""
-        ...
-
-    def take(self, columns: Indices) -> ColumnProducts:
-        """Some of the columns."""
-        ...
-
-
-class HostProducts:
-    """Columns (m, D) in memory."""
-
-    def __init__(self, x: Array, single: Single | None = None) -> None:
-        self.x, self.single = x, single
-        edges = [i * x.shape[1] // STRIPS for i in range(STRIPS + 1)]
-        self.strips = [slice(a, b) for a, b in pairwise(edges)]
-
-    def values(self, rough: bool) -> NDArray[Any]:
-        """The columns in the precision asked for."""
-        if not rough:
-            return self.x
-        if self.single is None:
-            self.single = self.x.astype(np.float32)
-        return self.single
-
-    def moments(self, u: Array, rough: bool = False) -> Array:
-        """Σ u_p x_p x_pᵀ: the strips of its lower triangle."""
-        x = self.values(rough)
-        total = np.zeros((x.shape[1],) * 2, dtype=x.dtype)
-        weights = u.astype(x.dtype)
-        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
-            block = x[first : first + MULTIPLIED_AT_ONCE]
-            other = block * weights[first : first + MULTIPLIED_AT_ONCE, None]
-            for strip in self.strips:
-                total[strip, : strip.stop] += block[:, strip].T @ other[:, : strip.stop]
-        lower = np.tril(total).astype(np.float64)
-        return lower + np.tril(lower, -1).T
-
-    def forms(self, S: Array, rough: bool = False) -> Array:
-        """x_pᵀ S x_p, which is twice x_pᵀ L x_p for S's lower triangle L with half its diagonal."""
-        x = self.values(rough)
-        L = np.tril(S)
-        L[np.diag_indices_from(L)] /= 2
-        L = L.astype(x.dtype)
-        found = np.zeros(len(x))
-        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
-            block = x[first : first + MULTIPLIED_AT_ONCE]
-            for strip in self.strips:
-                product = block[:, : strip.stop] @ L[strip, : strip.stop].T
-                found[first : first + MULTIPLIED_AT_ONCE] += np.einsum("pd,pd->p", product, block[:, strip])
-        return 2 * found
-
-    def take(self, columns: Indices) -> HostProducts:
-        """A copy of some."""
-        return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
 
 
 @dataclass(frozen=True)
