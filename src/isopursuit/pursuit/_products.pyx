@@ -26,7 +26,7 @@ cdef void add_squares(int D, int count, real sign, const real* columns, real* to
         dsyrk("L", "N", &D, &count, &sign, <double*> columns, &D, &one, total, &D)
 
 
-def moments(const real[:, ::1] x, const double[::1] u, real[:, ::1] total):
+def moments(const real[:, ::1] x, const double[:] u, real[:, ::1] total):
     """Add Σ u_p x_p x_pᵀ to the upper triangle of `total`."""
     cdef int D = <int> x.shape[1], a, side, filled[2]
     cdef Py_ssize_t p

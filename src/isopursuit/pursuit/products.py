@@ -23,15 +23,19 @@ T = TypeVar("T")
 class ColumnProducts(Protocol):
     """The two products of the columns that the solvers need, computed on a host or a device.
 
-    `rough` asks for single precision.
+    `rough` asks for single precision. The answer to what was placed on a device stays there.
     """
 
-    def moments(self, u: Array, rough: bool = False) -> Array:
+    def moments(self, u: Any, rough: bool = False) -> Any:
         """Σ u_p x_p x_pᵀ, (D, D)."""
         ...
 
-    def forms(self, S: Array, rough: bool = False) -> Array:
+    def forms(self, S: Any, rough: bool = False) -> Any:
         """x_pᵀ S x_p of every column."""
+        ...
+
+    def place(self, values: Array) -> Any:
+        """Values where the columns are."""
         ...
 
     def take(self, columns: Indices) -> ColumnProducts:
@@ -91,9 +95,18 @@ class HostProducts:
             return [some(part) for part in self.parts]
         return list(_threads(os.getpid()).map(on_one_blas_thread(some), self.parts))
 
+    def place(self, values: Array) -> Array:
+        """The same: they are here."""
+        return values
+
     def take(self, columns: Indices) -> HostProducts:
         """A copy of some."""
         return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
+
+
+def fetched(values: Any) -> Array:
+    """What was computed on a device, here."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 @cache

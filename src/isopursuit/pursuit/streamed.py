@@ -25,6 +25,7 @@ from isopursuit.pursuit.inputs import Goal, Options, as_weights
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
+    DEVICE_MEMORY,
     LARGEST_LOG_LENGTH,
     MEMORY,
     MOST_MEMORY,
@@ -92,7 +93,8 @@ class StreamedColumns:
         D = columns.shape[0]
         # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
         many = SPANNING * D * (D + 1)
-        memory = int(np.clip(2 * 96 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
+        most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
+        memory = int(np.clip(2 * 96 * D * many, MEMORY, most)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
         self.band = 2 * SAMPLE_GAP
         self.seconds: list[float] = []

@@ -26,11 +26,13 @@ from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single
 from isopursuit.pursuit.settings import (
     CONJUGATE_STEPS,
+    LAST_FACTOR,
     LEAST_RESIDUAL,
     NEAR_COUNT,
     NEAR_EXCESS,
     NEAR_SHARE,
     SAMPLE_PER_ROW,
+    SINGLE_EPS,
     SINGLE_GAP,
     STALE_TURNS,
     SWEEP_GAP,
@@ -132,20 +134,24 @@ def descend(
     stale = 0
     point = program.at(w)
     goal = 0.0  # of the columns near 1; at 0 all columns are looked at
-    near = np.arange(0)
+    near, q = np.arange(0), np.zeros(0)
     part = program.products
     for _ in range(TURNS):
         if point is None:
             return np.inf
         w[:] = point.weights
         if goal == 0:
-            q = program.products.forms(point.R)
+            q = _screened(program, point, near, q)
             gap = point.gap(q, w)
             if gap <= tol or stop(gap):
                 return gap
-            goal = max(0.9 * tol, NEAR_SHARE * gap)
-            near = _near(q, w)
-            part, q = program.products.take(near), q[near]
+            if gap > SWEEP_GAP:
+                near = np.arange(m)
+            else:
+                goal = max(0.9 * tol, NEAR_SHARE * gap)
+                goal = 0.9 * tol if goal < LAST_FACTOR * tol else goal
+                near = _near(q, w)
+                part, q = program.products.take(near), q[near]
         else:
             q = part.forms(point.R, rough=bool(best > SINGLE_GAP))
             gap = point.gap(q, w[near])
@@ -178,6 +184,24 @@ def _begin(program: Program, w: Array, deadline: float) -> None:
     if point is not None:
         w[:] = 0.0
         w[sample] = _swept(x, program.y, point.K, point.weights, deadline)
+
+
+def _screened(program: Program, point: Point, near: Indices, known: Array) -> Array:
+    """Q of every column, in double precision where that matters: `known` of the columns `near`, unless f is far from
+    its least value, and of others as far as single precision does not show that they are below 1.
+    """
+    w, R = point.weights, point.R
+    q = program.products.forms(R, rough=True)
+    if point.gap(q, w) > SINGLE_GAP:
+        return q
+    longest = float(np.einsum("pd,pd->p", program.x, program.x).max())
+    error = SINGLE_EPS * float(np.sqrt(len(R))) * longest * float(np.linalg.norm(R))
+    q[near] = known
+    open_ = (w > 0) | (q > 1 - error)
+    open_[near] = False
+    others = np.flatnonzero(open_)
+    q[others] = program.products.take(others).forms(R)
+    return q
 
 
 def _near(q: Array, w: Array) -> Indices:
@@ -235,7 +259,9 @@ def _stepped(
         S = K @ part.moments(u, rough=True).astype(np.float32) @ R
         return part.forms(S + S.T, rough=True) + extra * u
 
-    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, residual, deadline)
+    # K M R + R M K = 2R without a ridge: the curvature along the weights themselves, by far the largest
+    known = v, 2 * q + extra * v if point.ridge == 0 else curvature(v)
+    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, known, residual, deadline)
     t = 1.0
     while t > 1e-3 and time.perf_counter() <= deadline:
         trial = np.zeros_like(w)
@@ -248,17 +274,27 @@ def _stepped(
 
 
 def _conjugate_gradients(
-    curvature: Callable[[Array], Array], right: Array, diagonal: Array, residual: float, deadline: float
+    curvature: Callable[[Array], Array],
+    right: Array,
+    diagonal: Array,
+    known: tuple[Array, Array],
+    residual: float,
+    deadline: float,
 ) -> Array:
-    """About H⁻¹ right, preconditioned by H's diagonal."""
-    x = np.zeros_like(right)
-    r = right.copy()
+    """About H⁻¹ right, preconditioned by H's diagonal.
+
+    `known` is a vector v and H v. The search stays H-orthogonal to v, so that its eigenvalue costs no steps.
+    """
+    v, Hv = known
+    bend = float(v @ Hv)
+    x = float(v @ right) / bend * v
+    r = right - float(v @ right) / bend * Hv
+    goal = residual**2 * float(right @ (right / diagonal))
     z = r / diagonal
-    p = z
+    p = z - float(Hv @ z) / bend * v
     rz = float(r @ z)
-    goal = residual**2 * rz
     for _ in range(CONJUGATE_STEPS):
-        if time.perf_counter() > deadline:
+        if rz <= goal or time.perf_counter() > deadline:
             break
         Hp = curvature(p)
         bent = float(p @ Hp)
@@ -267,9 +303,6 @@ def _conjugate_gradients(
         x += rz / bent * p
         r -= rz / bent * Hp
         z = r / diagonal
-        new = float(r @ z)
-        if new <= goal:
-            break
-        p = z + new / rz * p
-        rz = new
+        rz, previous = float(r @ z), rz
+        p = z - float(Hv @ z) / bend * v + rz / previous * p
     return x
