@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,6 @@ class HostProducts:
 
     def __init__(self, x: Array, single: Single | None = None) -> None:
         self.x, self.single = x, single
-        m, D = x.shape
-        many = min(m * D * D // MULTIPLIED_BY_ONE + 1, MOST_PARTS)
-        self.parts = [slice(i * m // many, (i + 1) * m // many) for i in range(many)]
 
     def values(self, rough: bool) -> NDArray[Any]:
         """The columns in the precision asked for."""
@@ -73,7 +70,7 @@ class HostProducts:
             _products.moments(x[part], u[part], total)
             return total
 
-        total, *others = self.each(some)
+        total, *others = by_parts(some, *x.shape)
         for other in others:
             total += other
         total = np.triu(total).astype(np.float64)
@@ -86,14 +83,8 @@ class HostProducts:
         half[np.diag_indices_from(half)] /= 2
         half = half.astype(x.dtype)
         found = np.empty(len(x))
-        self.each(lambda part: _products.forms(x[part], half, found[part]))
+        by_parts(lambda part: _products.forms(x[part], half, found[part]), *x.shape)
         return found
-
-    def each(self, some: Callable[[slice], T]) -> list[T]:
-        """The answers for each part, in order."""
-        if len(self.parts) == 1 or processors() == 1:
-            return [some(part) for part in self.parts]
-        return list(_threads(os.getpid()).map(on_one_blas_thread(some), self.parts))
 
     def place(self, values: Array) -> Array:
         """The same: they are here."""
@@ -104,9 +95,18 @@ class HostProducts:
         return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
 
 
+def by_parts(some: Callable[[slice], T], m: int, D: int) -> list[T]:
+    """The answers for parts of m columns of D rows, in order, each from a thread where there is enough to multiply."""
+    many = min(m * D * D // MULTIPLIED_BY_ONE + 1, MOST_PARTS)
+    parts = [slice(i * m // many, (i + 1) * m // many) for i in range(many)]
+    if many == 1 or processors() == 1:
+        return [some(part) for part in parts]
+    return list(_threads(os.getpid()).map(on_one_blas_thread(some), parts))
+
+
 def fetched(values: Any) -> Array:
     """What was computed on a device, here."""
-    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
+    return cast("Array", values if isinstance(values, np.ndarray) else values.cpu().numpy())
 
 
 @cache

@@ -27,6 +27,7 @@ WHITENED_AT_ONCE = 8192  # columns whitened at once: they stay in cache (guess)
 TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
 MULTIPLIED_BY_ONE = 2**25  # products of entries that are worth a thread of their own: about 1 ms (guess)
 MOST_PARTS = 8  # parts of the columns that threads multiply at most: the sum of each costs as much as D columns (guess)
+THREADED_ENTRIES = 2**22  # entries of X from which all columns are evaluated on several threads (guess)
 SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
 MOST_POLYTOPE = 60_000_000  # entries of the polytope's matrix (480 MB); beyond, no solution is chosen (derived)
 

@@ -321,7 +321,8 @@ class StreamedColumns:
 
     def resident(self) -> Resident:
         """The resident columns, with every column that may matter where those are few enough."""
-        evaluation = self.design.evaluate(self.weights) or self.evaluation
+        same = np.array_equal(self.evaluation.weights, self.weights)
+        evaluation = self.evaluation if same else self.design.evaluate(self.weights) or self.evaluation
         found = self.found
         if found is not None and self.settled:
             # the proof is about the weights that were screened: their columns stay too

@@ -89,8 +89,8 @@ class Point:
     ridge: float
 
     @classmethod
-    def at(cls, moments: Array, weights: Array, C: Array, ridge: float) -> Point | None:
-        """M = moments + ridge, rescaled where no ridge forbids it; None where M is singular."""
+    def at(cls, moments: Array, weights: Array, C: Array, ridge: float, *, rescaled: bool = True) -> Point | None:
+        """M = moments + ridge, rescaled unless a ridge or the caller forbids it; None where M is singular."""
         factor, failed = dpotrf(moments + ridge * np.eye(len(moments)), lower=1)
         if failed:
             return None
@@ -99,7 +99,7 @@ class Point:
         total, trace = float(weights.sum()), float(np.vdot(K, C))
         if failed or not (total > 0 and trace > 0):
             return None
-        s = np.sqrt(trace / total) if ridge == 0 else 1.0
+        s = np.sqrt(trace / total) if ridge == 0 and rescaled else 1.0
         K /= s
         return cls(weights * s, K, K @ C @ K, C, total * s + trace / s, ridge)
 
@@ -134,7 +134,9 @@ def descend(
     stale = 0
     point = program.at(w)
     goal = 0.0  # of the columns near 1; at 0 all columns are looked at
-    near, q = np.arange(0), np.zeros(0)
+    everything = np.arange(len(w))
+    near = everything[:0]
+    q = np.zeros(0)
     part = program.products
     for _ in range(TURNS):
         if point is None:
@@ -146,7 +148,7 @@ def descend(
             if gap <= tol or stop(gap):
                 return gap
             if gap > SWEEP_GAP:
-                near = np.arange(m)
+                near = everything
             else:
                 goal = max(0.9 * tol, NEAR_SHARE * gap)
                 goal = 0.9 * tol if goal < LAST_FACTOR * tol else goal
