@@ -300,7 +300,7 @@ def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const do
     cdef double size, square, sizes = 0, missed = 0
     cdef double negative = -1.0
     B = np.empty((n, count, D)) if B is None else B
-    norms, missing = np.zeros(count), np.eye(D)
+    norms, missing = np.zeros(count), np.empty((D, D))
     cdef double[:, :, ::1] b = B
     cdef double[::1] squares = norms
     cdef double[:, ::1] left_view = missing
