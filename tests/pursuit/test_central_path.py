@@ -6,7 +6,7 @@ import pytest
 import isopursuit as ip
 from isopursuit.pursuit.central_path import InMoments, InWeights, follow
 from isopursuit.pursuit.design import Design
-from isopursuit.pursuit.truncated import HostProducts
+from isopursuit.pursuit.products import HostProducts
 
 
 def columns(D, P, spread=0.1, seed=0):

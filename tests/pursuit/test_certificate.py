@@ -305,6 +305,14 @@ def test_a_target_of_one_column_or_low_rank_is_proved_on_integers(seed):
         assert found.status == "optimal"
 
 
+@pytest.mark.parametrize("seed", [23, 36, 43, 48])
+def test_one_column_of_ill_conditioned_rows_as_target_is_proved(seed):
+    X = np.array([1, 0.1, 1e-2, 1e-3])[:, None] * np.random.default_rng(seed).normal(size=(4, 23))
+    found = ip.basis_pursuit(X, 100 * X[:, [0]])
+    assert found.status == "optimal"
+    assert found.objective <= 100 * (1 + 1e-10)  # the column itself
+
+
 def test_a_column_that_has_copies_is_no_unique_solution_for_itself():
     for seed in range(40):
         X = integers(seed)

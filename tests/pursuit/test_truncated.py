@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.pursuit import _sweep
+from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit import design as designs
-from isopursuit.pursuit.truncated import HostProducts
+from isopursuit.pursuit.products import HostProducts
 from isopursuit.pursuit.whitening import build_design
+from isopursuit.threads import on_one_blas_thread
 
 
 def columns(D, P, seed, spread=0.3):
@@ -27,6 +28,27 @@ def test_the_two_products(D, rough):
     loose = 1e-4 if rough else 1e-10
     np.testing.assert_allclose(products.moments(u, rough), (x.T * u) @ x, atol=loose * 100)
     np.testing.assert_allclose(products.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
+
+
+def test_threads_change_no_digit(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(130, 34_000)) / 12  # more than THREADED_ENTRIES, and products worth several threads
+    x, u = np.ascontiguousarray(X.T), rng.normal(size=34_000)
+    design = build_design([X], None, 0.0)
+
+    @on_one_blas_thread
+    def answers():
+        products = HostProducts(x)
+        evaluation = design.evaluate(design.start())
+        proof = design.certified(evaluation, np.arange(34_000))
+        return products.moments(u), products.forms(X @ x), evaluation.q, proof.B, proof.certificate
+
+    several = answers()
+    monkeypatch.setattr("isopursuit.pursuit.products.processors", lambda: 1)
+    for one, other in zip(answers(), several, strict=True):
+        assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+    assert several[4].residual < 1e-9
+    np.testing.assert_allclose(several[2], _program.evaluate(design.x, None, 0.0, design.start())[1], rtol=1e-12)
 
 
 @pytest.mark.needs("torch")

@@ -11,14 +11,20 @@ def evaluate(
 ) -> tuple[Array, Array, Array, float, float, float] | None:
     """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None where M is singular."""
 
+def measure(x: Array, y: Array | None, inverse: Array, q: Array, leverage: Array) -> None:
+    """Write q and leverage of every column of x, from M⁻¹ (n, D, D)."""
+
 def column_keys(values: Array, keys: NDArray[np.uint64], factor: int) -> int:
     """Add to `keys` a hash of the entries of each column; returns the factor for the rows that follow."""
 
-def certify(x: Array, inverse: Array, w: Array, support: NDArray[np.intp]) -> tuple[Array, Array, float, float]:
-    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding).
+def certify(
+    x: Array, inverse: Array, w: Array, support: NDArray[np.intp], B: Array | None = None
+) -> tuple[Array, Array, float, float, Array]:
+    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding, left).
 
     B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding
-    of X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps.
+    of X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps. `left` is the
+    last point's I − X B. B is written where it is given.
     """
 
 def judge_many(x: Array, w: Array, q: Array, bounds: Array, regular: NDArray[np.uint8]) -> None:

@@ -237,33 +237,46 @@ def start(const double[:, :, ::1] x):
     return w
 
 
+cdef void measure_all(Program* A, const double* inverse, double* q, double* leverage) noexcept nogil:
+    """q and leverage of all columns, BLOCK of them at a time."""
+    cdef int count
+    cdef Py_ssize_t p = 0
+    cdef double* v = <double*> malloc(<size_t> A.n * min(A.m, BLOCK) * (A.D + A.r) * sizeof(double))
+    cdef double* u = v if A.y == NULL else v + <size_t> A.n * min(A.m, BLOCK) * A.D
+    while p < A.m:
+        count = <int> min(BLOCK, A.m - p)
+        screen_points(A, inverse, p, count, v, u, q + p, leverage + p)
+        p += BLOCK
+    free(v)
+
+
 def evaluate(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, const double[::1] w):
     """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None where M is singular."""
     cdef Program A = program(x, y, ridge)
     cdef State s
-    cdef int failed, count
-    cdef Py_ssize_t p
+    cdef int failed
     inverse = np.empty((A.n, A.D, A.D))
     q = np.empty(A.m)
     leverage = np.empty(A.m)
-    block = np.empty((A.n, min(A.m, BLOCK), A.D))
-    target = block if y is None else np.empty((A.n, min(A.m, BLOCK), A.r))
-    cdef double[:, :, ::1] inverse_view = inverse, block_view = block, target_view = target
+    cdef double[:, :, ::1] inverse_view = inverse
     cdef double[::1] q_view = q, leverage_view = leverage
     s.inverse, s.q = &inverse_view[0, 0, 0], &q_view[0]
     with nogil:
         failed = invert_information(&A, &w[0], s.inverse)
         if failed == 0:
-            p = 0
-            while p < A.m:
-                count = <int> min(BLOCK, A.m - p)
-                screen_points(&A, s.inverse, p, count, &block_view[0, 0, 0], &target_view[0, 0, 0], s.q + p,
-                              &leverage_view[p])
-                p += BLOCK
+            measure_all(&A, s.inverse, s.q, &leverage_view[0])
             judge(&A, &w[0], &s, largest(s.q, A.m))
     if failed:
         return None
     return inverse, q, leverage, s.primal, s.dual, s.value
+
+
+def measure(const double[:, :, ::1] x, const double[:, :, ::1] y, const double[:, :, ::1] inverse, double[::1] q,
+            double[::1] leverage):
+    """Write q and leverage of every column of x, from M⁻¹."""
+    cdef Program A = program(x, y, 0.0)
+    with nogil:
+        measure_all(&A, &inverse[0, 0, 0], &q[0], &leverage[0])
 
 
 def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor):
@@ -277,19 +290,22 @@ def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor
 
 
 def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const double[::1] w,
-            const Py_ssize_t[::1] support):
-    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding).
+            const Py_ssize_t[::1] support, B=None):
+    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding, left).
 
     B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding of
-    X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps."""
+    X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps. `left` is the last
+    point's I − X B. B is written where it is given."""
     cdef int n = <int> x.shape[0], D = <int> x.shape[2], count = <int> support.shape[0], i, j, a
     cdef double size, square, sizes = 0, missed = 0
     cdef double negative = -1.0
-    B, norms = np.empty((n, count, D)), np.zeros(count)
+    B = np.empty((n, count, D)) if B is None else B
+    norms, missing = np.zeros(count), np.empty((D, D))
     cdef double[:, :, ::1] b = B
     cdef double[::1] squares = norms
-    cdef double* columns = <double*> malloc(<size_t> D * (count + D) * sizeof(double))
-    cdef double* left = columns + <size_t> D * count
+    cdef double[:, ::1] left_view = missing
+    cdef double* left = &left_view[0, 0]
+    cdef double* columns = <double*> malloc(<size_t> D * count * sizeof(double))
     with nogil:
         for i in range(n if count else 0):
             for j in range(count):
@@ -312,7 +328,7 @@ def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const do
         for j in range(count):
             squares[j] = sqrt(squares[j])
     free(columns)
-    return B, norms, sqrt(missed if count else <double> n * D), (0.5 * count + 2) * EPS * sizes
+    return B, norms, sqrt(missed if count else <double> n * D), (0.5 * count + 2) * EPS * sizes, missing
 
 
 cdef bint judge_one(Program* A, double* w, State* s, const double* ones, double* bounds) noexcept nogil:

@@ -12,15 +12,17 @@ columns that are not here; weights of a basic solution make it accurate on their
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from isopursuit._types import Array, Indices, Mask
+from isopursuit.pursuit.products import ColumnProducts, fetched
 from isopursuit.pursuit.settings import (
     DOUBLE_GAP,
     FAR_SLACK,
@@ -33,7 +35,7 @@ from isopursuit.pursuit.settings import (
     STALE_TURNS,
     TO_THE_BOUNDARY,
 )
-from isopursuit.pursuit.truncated import ColumnProducts, Point, Program
+from isopursuit.pursuit.truncated import Point, Program
 from isopursuit.rank import EPS
 
 
@@ -133,7 +135,7 @@ class Path:
         right, part = q - 1, self.part
         leverage = part.forms(point.K, rough=True)
         if len(kept) < len(far):
-            right = right - _curvature(part, point, np.where(far, -self.w, 0.0), rough=gap > DOUBLE_GAP)
+            right = right - _curvature(part, point.K, point.R, np.where(far, -self.w, 0.0), rough=gap > DOUBLE_GAP)
             part = part.take(kept)
         w, s = self.w[kept], self.s[kept]
         system = _system(part, point, 2 * leverage[kept] * q[kept], s / w, gap, self.deadline)
@@ -179,9 +181,9 @@ def _reach(x: Array, d: Array) -> float:
 # ------------------------------------------------------------------------------------------------ linear systems
 
 
-def _curvature(part: ColumnProducts, point: Point, u: Array, rough: bool) -> Array:
+def _curvature(part: ColumnProducts, K: Any, R: Any, u: Any, rough: bool) -> Any:
     """H u."""
-    S = point.K @ part.moments(u, rough=rough) @ point.R
+    S = K @ part.moments(u, rough=rough) @ R
     return part.forms(S + S.T, rough=rough)
 
 
@@ -223,16 +225,24 @@ class InWeights:
     rough: bool
     deadline: float
 
+    @cached_property
+    def placed(self) -> tuple[Any, ...]:
+        """K, R, the shift and the preconditioner, where the columns are multiplied."""
+        return tuple(self.part.place(v) for v in (self.point.K, self.point.R, self.shift, self.preconditioner))
+
     def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
         """Conjugate gradients."""
+        K, R, shift, preconditioner = self.placed
 
-        def apply(u: Array) -> Array:
-            return _curvature(self.part, self.point, u, self.rough) + self.shift * u
+        def apply(u: Any) -> Any:
+            return _curvature(self.part, K, R, u, self.rough) + shift * u
 
-        def solved(r: Array) -> bool:
-            return float(np.abs(r).max()) <= most
+        def solved(r: Any) -> bool:
+            return float(abs(r).max()) <= most
 
-        u = _conjugate_gradients(apply, right, self.preconditioner, solved, start, self.deadline)
+        begin = None if start is None else self.part.place(start)
+        u = _conjugate_gradients(apply, self.part.place(right), preconditioner, solved, begin, self.deadline)
+        u = fetched(u)
         return u, u
 
 
@@ -250,19 +260,24 @@ class InMoments:
     sums: Array
     deadline: float
 
-    def moments(self, u: Array) -> Array:
+    def moments(self, u: Any, base: Any) -> Any:
         """Fᵀ (A u) F."""
-        found = self.base.T @ self.part.moments(u) @ self.base
+        found = base.T @ self.part.moments(u) @ base
         return (found + found.T) / 2
 
-    def forms(self, z: Array) -> Array:
+    def forms(self, z: Any, base: Any) -> Any:
         """Aᵀ (F z Fᵀ)."""
-        return self.part.forms(self.base @ z @ self.base.T)
+        return self.part.forms(base @ z @ base.T)
 
     @cached_property
+    def placed(self) -> tuple[Any, ...]:
+        """The shift, F, the sums and the inverse of `diagonal`, where the columns are multiplied."""
+        return tuple(self.part.place(v) for v in (self.shift, self.base, self.sums, 1 / self.diagonal))
+
+    @property
     def diagonal(self) -> Array:
         """Of the matrix that acts on z, if columns with independent Gaussian entries had the same moments."""
-        n, D = np.diag(self.moments(1 / self.shift)), len(self.base)
+        n, D = np.diag(self.moments(1 / self.shift, self.base)), len(self.base)
         return 1 / self.sums + 2 * np.outer(n, n) / float((1 / self.shift).sum()) * D / (D + 2)
 
     @cached_property
@@ -274,41 +289,47 @@ class InMoments:
 
     def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
         """Conjugate gradients; a residual of z is one of AᵀG of it in the weights."""
+        shift, base, sums, preconditioner = self.placed
 
-        def apply(z: Array) -> Array:
-            return z / self.sums + self.moments(self.forms(z) / self.shift)
+        def apply(z: Any) -> Any:
+            return z / sums + self.moments(self.forms(z, base) / shift, base)
 
-        def solved(r: Array) -> bool:
-            return self.size * float(np.linalg.norm(r * self.sums)) <= most
+        def solved(r: Any) -> bool:
+            return self.size * math.sqrt(_inner(r * sums, r * sums)) <= most
 
-        moments = self.moments(right / self.shift)
-        z = _conjugate_gradients(apply, moments, 1 / self.diagonal, solved, start, self.deadline)
-        return (right - self.forms(z)) / self.shift, z
+        moments = self.moments(self.part.place(right / self.shift), base)
+        begin = None if start is None else self.part.place(start)
+        z = fetched(_conjugate_gradients(apply, moments, preconditioner, solved, begin, self.deadline))
+        return (right - self.forms(z, self.base)) / self.shift, z
 
 
 def _conjugate_gradients(
-    apply: Callable[[Array], Array],
-    right: Array,
-    preconditioner: Array,
-    solved: Callable[[Array], bool],
-    start: Array | None,
+    apply: Callable[[Any], Any],
+    right: Any,
+    preconditioner: Any,
+    solved: Callable[[Any], bool],
+    start: Any | None,
     deadline: float,
-) -> Array:
-    """The solution of apply(x) = right as far as `solved` asks for."""
-    x = np.zeros_like(right) if start is None else start.copy()
-    r = right.copy() if start is None else right - apply(start)
+) -> Any:
+    """The solution of apply(x) = right as far as `solved` asks for; arrays, or tensors on a device."""
+    x = 0 * right if start is None else start
+    r = right if start is None else right - apply(start)
     z = preconditioner * r
-    p, rz = z, float(np.vdot(r, z))
+    p, rz = z, _inner(r, z)
     for _ in range(PATH_CONJUGATE_STEPS):
         if solved(r) or time.perf_counter() > deadline:
             break
         image = apply(p)
-        bent = float(np.vdot(p, image))
+        bent = _inner(p, image)
         if not bent > 0:
             break
-        x += rz / bent * p
-        r -= rz / bent * image
+        x = x + rz / bent * p
+        r = r - rz / bent * image
         z = preconditioner * r
-        rz, previous = float(np.vdot(r, z)), rz
+        rz, previous = _inner(r, z), rz
         p = z + rz / previous * p
     return x
+
+
+def _inner(a: Any, b: Any) -> float:
+    return float((a * b).sum())

@@ -33,6 +33,7 @@ from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.central_path import follow
 from isopursuit.pursuit.evaluation import Certified, Evaluation
+from isopursuit.pursuit.products import ColumnProducts, HostProducts, by_parts
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import (
     FEWEST_JOINING,
@@ -41,9 +42,10 @@ from isopursuit.pursuit.settings import (
     MANY_ROWS_COLUMNS,
     NEAR_TIGHT,
     REFINED_RESIDUAL,
+    THREADED_ENTRIES,
     USUAL_CONJUGATE_STEPS,
 )
-from isopursuit.pursuit.truncated import ColumnProducts, HostProducts, Program, bounds, descend
+from isopursuit.pursuit.truncated import Point, Program, bounds, descend
 from isopursuit.rank import EPS, spectrum
 from isopursuit.results import Certificate
 
@@ -76,8 +78,26 @@ class Design:
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """Everything that weights say about the program, over all columns; None where M is singular."""
+        if self.shape[0] == 1 and self.x.size > THREADED_ENTRIES:
+            return self._evaluate_by_parts(weights)
         found = _program.evaluate(self.x, self.aim, self.penalty + self.prox, weights)
         return None if found is None else Evaluation(weights, *found)
+
+    def _evaluate_by_parts(self, weights: Array) -> Evaluation | None:
+        """The same on several threads; one point only."""
+        ridge = self.penalty + self.prox
+        _, m, D = self.shape
+        point = Point.at(HostProducts(self.x[0]).moments(weights), weights, np.eye(D), ridge, rescaled=False)
+        if point is None:
+            return None
+        inverse = np.ascontiguousarray(point.K[None])
+        q, leverage = np.empty(m), np.empty(m)
+        by_parts(lambda some: _program.measure(self.x[:, some], self.aim, inverse, q[some], leverage[some]), m, D)
+        slope = inverse if self.aim is None else inverse @ self.aim
+        trace = float(np.einsum("iaa->", slope) if self.aim is None else np.vdot(self.aim, slope))
+        norms = float(weights @ np.sqrt(q))
+        primal, dual = bounds(norms, trace, float(np.vdot(slope, slope)), float(np.sqrt(q.max())), ridge)
+        return Evaluation(weights, inverse, q, leverage, primal, dual, float(weights.sum()) + trace)
 
     def start(self) -> Array:
         """Weights that use every column and leave M regular."""
@@ -249,7 +269,7 @@ class Design:
         support, B, misfit, residual = self._feasible(evaluation, support)
         nu = self.dual_point(evaluation, 1.0)
         columns = self.x if self.values is None else np.stack([v.T for v in self.values])
-        rho = _program.largest_slope(np.ascontiguousarray(columns), np.ascontiguousarray(nu))
+        rho = _largest_slope(np.ascontiguousarray(columns), np.ascontiguousarray(nu))
         terms = (self.given * nu).ravel()
         inner = math.fsum(terms.tolist()) - EPS * float(np.abs(terms).sum())
         norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
@@ -271,11 +291,11 @@ class Design:
         if self.aim is not None or self.values is not None or self.penalty > 0:
             return None
         n, _, D = self.shape
-        B, norms, missed, rounding = _program.certify(self.x, evaluation.inverse, evaluation.weights, support)
+        B, norms, missed, rounding = _certify(self.x, evaluation, support)
         residual = (missed + rounding) / math.sqrt(n * D)
-        if residual > REFINED_RESIDUAL:
+        if missed > REFINED_RESIDUAL * math.sqrt(n * D):  # least squares cannot lower the bound on rounding
             return None
-        rho = _program.largest_slope(self.x, evaluation.inverse)
+        rho = _largest_slope(self.x, evaluation.inverse)
         diagonal = evaluation.inverse.diagonal(axis1=1, axis2=2).ravel().tolist()  # positive
         trace = (1 - EPS) * math.fsum(diagonal)
         total = float(norms.sum())
@@ -346,6 +366,27 @@ class Design:
             X = self._columns(i, support)
             sizes += float(np.sqrt(np.einsum("pd,pd->p", X, X)) @ np.sqrt(np.einsum("pr,pr->p", b, b)))
         return (0.5 * len(support) + 2) * EPS * sizes
+
+
+def _largest_slope(x: Array, nu: Array) -> float:
+    """The largest ‖νᵀx_p‖ over all columns, with a bound on its rounding."""
+    n, m, D = x.shape
+    if n > 1 or x.size <= THREADED_ENTRIES:
+        return _program.largest_slope(x, nu)
+    return max(by_parts(lambda some: _program.largest_slope(x[:, some], nu), m, D))
+
+
+def _certify(x: Array, evaluation: Evaluation, support: Indices) -> tuple[Array, Array, float, float]:
+    """B, ‖B_p‖, ‖I − X B‖ and a bound on the rounding of X B, for the identity as target (`_program.certify`)."""
+    inverse, weights, count, D = evaluation.inverse, evaluation.weights, len(support), x.shape[2]
+    if len(x) > 1 or count * D <= THREADED_ENTRIES:
+        return _program.certify(x, inverse, weights, support)[:4]
+    B = np.empty((1, count, D))
+    parts = by_parts(lambda some: _program.certify(x, inverse, weights, support[some], B[:, some]), count, D)
+    left = sum(part[4] for part in parts) - (len(parts) - 1) * np.eye(D)
+    # the bound for the sum of a part, in proportion to how many terms the whole has
+    rounding = sum(part[3] * (0.5 * count + 2) / (0.5 * len(part[1]) + 2) for part in parts)
+    return B, np.concatenate([part[1] for part in parts]), float(np.linalg.norm(left)), rounding
 
 
 def _identities(shape: tuple[int, int, int]) -> Array:

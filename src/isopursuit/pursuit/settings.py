@@ -22,11 +22,13 @@ CHOICE_RATE = 2e8  # entries of the polytope's matrix times its rank, a second, 
 
 MEMORY = 2**29  # bytes that a source's resident columns may take by default (guess)
 MOST_MEMORY = 2**31  # bytes that they may take where many rows need many columns (guess)
+DEVICE_MEMORY = 2**33  # the same for the columns of a tensor: machines with a large device have a large memory (guess)
 WHITENED_AT_ONCE = 8192  # columns whitened at once: they stay in cache (guess)
 TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
-MULTIPLIED_AT_ONCE = 1024  # columns multiplied at once in truncated.py, so that the product stays in cache (guess)
+MULTIPLIED_BY_ONE = 2**25  # products of entries that are worth a thread of their own: about 1 ms (guess)
+MOST_PARTS = 8  # parts of the columns that threads multiply at most: the sum of each costs as much as D columns (guess)
+THREADED_ENTRIES = 2**22  # entries of X from which all columns are evaluated on several threads (guess)
 SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
-STRIPS = 4  # strips of a symmetric matrix, of which only the lower triangle is computed: 5/8 of the work (derived)
 MOST_POLYTOPE = 60_000_000  # entries of the polytope's matrix (480 MB); beyond, no solution is chosen (derived)
 
 # ------------------------------------------------------------------------------------------------ which solver
@@ -56,6 +58,7 @@ SHORTEST = 1e-100  # columns shorter than this count as zero when they are divid
 # ------------------------------------------------------------------------------------------------ sources
 
 SAMPLE_GAP = 1e-3  # the gap to which a sample is solved: other columns change the optimum by more (guess)
+ROUNDED_TOLERANCE = 0.999  # of a tolerance, what the central path solves a part to: the rest is for rounding (guess)
 LARGEST_LOG_LENGTH = 250.0  # logarithm of a normalized length relative to the sample's longest: squares stay finite
 SPAN_PASSES = 4  # passes that look for directions which the sample lacks (guess)
 
@@ -64,11 +67,13 @@ SPAN_PASSES = 4  # passes that look for directions which the sample lacks (guess
 TURNS = 40  # sweeps or Newton steps at most (guess)
 SWEEP_GAP = 0.1  # the gap above which sweeps lower f more than Newton steps do (guess)
 SINGLE_GAP = 1e-3  # the gap above which single precision judges well enough (derived: its eps is 1e-7)
+SINGLE_EPS = 2.4e-7  # twice the eps of single precision, for a sum of products (derived)
 SWEEPS = 2  # sweeps between two evaluations (guess)
 SAMPLE_PER_ROW = 20  # columns for each row in the sample that a cold start takes (guess)
 NEAR_SHARE = 3e-4  # share of the gap over all columns to which the columns near √q = 1 are solved (guess)
 NEAR_EXCESS = 10.0  # columns within so many times the largest excess of √q over 1 are near (guess)
 NEAR_COUNT = 1.5  # at most so many times as many columns are near as have weight or √q > 1 (guess)
+LAST_FACTOR = 10  # times the tolerance, from where on a screening costs more than solving to the tolerance (guess)
 CONJUGATE_STEPS = 60  # steps of conjugate gradients at most (guess)
 LEAST_RESIDUAL = 1e-3  # the relative residual at which conjugate gradients stop: single precision holds no more
 STALE_TURNS = 4  # turns in which the gap does not fall to half before giving up (guess)

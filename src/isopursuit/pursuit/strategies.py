@@ -78,8 +78,8 @@ def _proximal(design: Design, weights: Array | None, options: Options) -> tuple[
         previous = np.inf if best is None else best[0]
         if best is None or error < best[0]:
             best = error, part, solved
-        if error > 0.1 * previous:
-            prox, idle = max(0.1 * prox, least), idle + 1
+        if error > 0.1 * previous or error == np.inf:  # far from feasible, larger steps are what helps
+            prox, idle = max(0.1 * prox, least), idle + (error < np.inf)
         if error <= PROX_GAP or solved.status == "stopped" or idle > 3 or solved.evaluation.gap > INEXACT_PROX_GAP:
             break
         center, weights = part.slope(solved.evaluation), solved.evaluation.weights

@@ -25,9 +25,11 @@ from isopursuit.pursuit.inputs import Goal, Options, as_weights
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
+    DEVICE_MEMORY,
     LARGEST_LOG_LENGTH,
     MEMORY,
     MOST_MEMORY,
+    ROUNDED_TOLERANCE,
     SAMPLE_GAP,
     SPAN_PASSES,
     SPANNING,
@@ -91,7 +93,8 @@ class StreamedColumns:
         D = columns.shape[0]
         # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
         many = SPANNING * D * (D + 1)
-        memory = int(np.clip(2 * 96 * D * many, MEMORY, MOST_MEMORY)) if memory is None else memory
+        most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
+        memory = int(np.clip(2 * 96 * D * many, MEMORY, most)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
         self.band = 2 * SAMPLE_GAP
         self.seconds: list[float] = []
@@ -216,7 +219,7 @@ class StreamedColumns:
     @property
     def finish(self) -> float:
         """As much as leaves room for rounding there: all columns that matter are in the part."""
-        return 0.95 if self.design.crowded(self.weights) else 0.3
+        return ROUNDED_TOLERANCE if self.design.crowded(self.weights) else 0.3
 
     def screen(self) -> float | None:
         """One pass, if time allows: the gap over all columns. The first is made in any case, for nothing is known of
@@ -318,7 +321,8 @@ class StreamedColumns:
 
     def resident(self) -> Resident:
         """The resident columns, with every column that may matter where those are few enough."""
-        evaluation = self.design.evaluate(self.weights) or self.evaluation
+        same = np.array_equal(self.evaluation.weights, self.weights)
+        evaluation = self.evaluation if same else self.design.evaluate(self.weights) or self.evaluation
         found = self.found
         if found is not None and self.settled:
             # the proof is about the weights that were screened: their columns stay too

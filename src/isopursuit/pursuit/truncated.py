@@ -17,34 +17,30 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from isopursuit._types import Array, Indices
 from isopursuit.pursuit import _sweep
+from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single
 from isopursuit.pursuit.settings import (
     CONJUGATE_STEPS,
+    LAST_FACTOR,
     LEAST_RESIDUAL,
-    MULTIPLIED_AT_ONCE,
     NEAR_COUNT,
     NEAR_EXCESS,
     NEAR_SHARE,
     SAMPLE_PER_ROW,
+    SINGLE_EPS,
     SINGLE_GAP,
     STALE_TURNS,
-    STRIPS,
     SWEEP_GAP,
     SWEEPS,
     SWEPT_AT_ONCE,
     TURNS,
 )
 from isopursuit.results import relative_gap
-
-Single = NDArray[np.float32]
 
 
 def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float) -> tuple[float, float]:
@@ -56,73 +52,6 @@ def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float)
     if ridge > 0:
         rho = max(rho, 1.0)
     return 2 * norms + ridge * squares, 2 * trace / rho - ridge * squares / rho**2 if rho > 0 else 0.0
-
-
-class ColumnProducts(Protocol):
-    """The two products of the columns that the solver needs, computed on a host or a device.
-
-    `rough` asks for single precision.
-    """
-
-    def moments(self, u: Array, rough: bool = False) -> Array:
-        """Σ u_p x_p x_pᵀ, (D, D)."""
-        ...
-
-    def forms(self, S: Array, rough: bool = False) -> Array:
-        """x_pᵀ S x_p of every column."""
-        ...
-
-    def take(self, columns: Indices) -> ColumnProducts:
-        """Some of the columns."""
-        ...
-
-
-class HostProducts:
-    """Columns (m, D) in memory."""
-
-    def __init__(self, x: Array, single: Single | None = None) -> None:
-        self.x, self.single = x, single
-        edges = [i * x.shape[1] // STRIPS for i in range(STRIPS + 1)]
-        self.strips = [slice(a, b) for a, b in pairwise(edges)]
-
-    def values(self, rough: bool) -> NDArray[Any]:
-        """The columns in the precision asked for."""
-        if not rough:
-            return self.x
-        if self.single is None:
-            self.single = self.x.astype(np.float32)
-        return self.single
-
-    def moments(self, u: Array, rough: bool = False) -> Array:
-        """Σ u_p x_p x_pᵀ: the strips of its lower triangle."""
-        x = self.values(rough)
-        total = np.zeros((x.shape[1],) * 2, dtype=x.dtype)
-        weights = u.astype(x.dtype)
-        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
-            block = x[first : first + MULTIPLIED_AT_ONCE]
-            other = block * weights[first : first + MULTIPLIED_AT_ONCE, None]
-            for strip in self.strips:
-                total[strip, : strip.stop] += block[:, strip].T @ other[:, : strip.stop]
-        lower = np.tril(total).astype(np.float64)
-        return lower + np.tril(lower, -1).T
-
-    def forms(self, S: Array, rough: bool = False) -> Array:
-        """x_pᵀ S x_p, which is twice x_pᵀ L x_p for S's lower triangle L with half its diagonal."""
-        x = self.values(rough)
-        L = np.tril(S)
-        L[np.diag_indices_from(L)] /= 2
-        L = L.astype(x.dtype)
-        found = np.zeros(len(x))
-        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
-            block = x[first : first + MULTIPLIED_AT_ONCE]
-            for strip in self.strips:
-                product = block[:, : strip.stop] @ L[strip, : strip.stop].T
-                found[first : first + MULTIPLIED_AT_ONCE] += np.einsum("pd,pd->p", product, block[:, strip])
-        return 2 * found
-
-    def take(self, columns: Indices) -> HostProducts:
-        """A copy of some."""
-        return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
 
 
 @dataclass(frozen=True)
@@ -160,8 +89,8 @@ class Point:
     ridge: float
 
     @classmethod
-    def at(cls, moments: Array, weights: Array, C: Array, ridge: float) -> Point | None:
-        """M = moments + ridge, rescaled where no ridge forbids it; None where M is singular."""
+    def at(cls, moments: Array, weights: Array, C: Array, ridge: float, *, rescaled: bool = True) -> Point | None:
+        """M = moments + ridge, rescaled unless a ridge or the caller forbids it; None where M is singular."""
         factor, failed = dpotrf(moments + ridge * np.eye(len(moments)), lower=1)
         if failed:
             return None
@@ -170,7 +99,7 @@ class Point:
         total, trace = float(weights.sum()), float(np.vdot(K, C))
         if failed or not (total > 0 and trace > 0):
             return None
-        s = np.sqrt(trace / total) if ridge == 0 else 1.0
+        s = np.sqrt(trace / total) if ridge == 0 and rescaled else 1.0
         K /= s
         return cls(weights * s, K, K @ C @ K, C, total * s + trace / s, ridge)
 
@@ -205,20 +134,26 @@ def descend(
     stale = 0
     point = program.at(w)
     goal = 0.0  # of the columns near 1; at 0 all columns are looked at
-    near = np.arange(0)
+    everything = np.arange(len(w))
+    near = everything[:0]
+    q = np.zeros(0)
     part = program.products
     for _ in range(TURNS):
         if point is None:
             return np.inf
         w[:] = point.weights
         if goal == 0:
-            q = program.products.forms(point.R)
+            q = _screened(program, point, near, q)
             gap = point.gap(q, w)
             if gap <= tol or stop(gap):
                 return gap
-            goal = max(0.9 * tol, NEAR_SHARE * gap)
-            near = _near(q, w)
-            part, q = program.products.take(near), q[near]
+            if gap > SWEEP_GAP:
+                near = everything
+            else:
+                goal = max(0.9 * tol, NEAR_SHARE * gap)
+                goal = 0.9 * tol if goal < LAST_FACTOR * tol else goal
+                near = _near(q, w)
+                part, q = program.products.take(near), q[near]
         else:
             q = part.forms(point.R, rough=bool(best > SINGLE_GAP))
             gap = point.gap(q, w[near])
@@ -251,6 +186,24 @@ def _begin(program: Program, w: Array, deadline: float) -> None:
     if point is not None:
         w[:] = 0.0
         w[sample] = _swept(x, program.y, point.K, point.weights, deadline)
+
+
+def _screened(program: Program, point: Point, near: Indices, known: Array) -> Array:
+    """Q of every column, in double precision where that matters: `known` of the columns `near`, unless f is far from
+    its least value, and of others as far as single precision does not show that they are below 1.
+    """
+    w, R = point.weights, point.R
+    q = program.products.forms(R, rough=True)
+    if point.gap(q, w) > SINGLE_GAP:
+        return q
+    longest = float(np.einsum("pd,pd->p", program.x, program.x).max())
+    error = SINGLE_EPS * float(np.sqrt(len(R))) * longest * float(np.linalg.norm(R))
+    q[near] = known
+    open_ = (w > 0) | (q > 1 - error)
+    open_[near] = False
+    others = np.flatnonzero(open_)
+    q[others] = program.products.take(others).forms(R)
+    return q
 
 
 def _near(q: Array, w: Array) -> Indices:
@@ -308,7 +261,9 @@ def _stepped(
         S = K @ part.moments(u, rough=True).astype(np.float32) @ R
         return part.forms(S + S.T, rough=True) + extra * u
 
-    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, residual, deadline)
+    # K M R + R M K = 2R without a ridge: the curvature along the weights themselves, by far the largest
+    known = v, 2 * q + extra * v if point.ridge == 0 else curvature(v)
+    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, known, residual, deadline)
     t = 1.0
     while t > 1e-3 and time.perf_counter() <= deadline:
         trial = np.zeros_like(w)
@@ -321,17 +276,27 @@ def _stepped(
 
 
 def _conjugate_gradients(
-    curvature: Callable[[Array], Array], right: Array, diagonal: Array, residual: float, deadline: float
+    curvature: Callable[[Array], Array],
+    right: Array,
+    diagonal: Array,
+    known: tuple[Array, Array],
+    residual: float,
+    deadline: float,
 ) -> Array:
-    """About H⁻¹ right, preconditioned by H's diagonal."""
-    x = np.zeros_like(right)
-    r = right.copy()
+    """About H⁻¹ right, preconditioned by H's diagonal.
+
+    `known` is a vector v and H v. The search stays H-orthogonal to v, so that its eigenvalue costs no steps.
+    """
+    v, Hv = known
+    bend = float(v @ Hv)
+    x = float(v @ right) / bend * v
+    r = right - float(v @ right) / bend * Hv
+    goal = residual**2 * float(right @ (right / diagonal))
     z = r / diagonal
-    p = z
+    p = z - float(Hv @ z) / bend * v
     rz = float(r @ z)
-    goal = residual**2 * rz
     for _ in range(CONJUGATE_STEPS):
-        if time.perf_counter() > deadline:
+        if rz <= goal or time.perf_counter() > deadline:
             break
         Hp = curvature(p)
         bent = float(p @ Hp)
@@ -340,9 +305,6 @@ def _conjugate_gradients(
         x += rz / bent * p
         r -= rz / bent * Hp
         z = r / diagonal
-        new = float(r @ z)
-        if new <= goal:
-            break
-        p = z + new / rz * p
-        rz = new
+        rz, previous = float(r @ z), rz
+        p = z - float(Hv @ z) / bend * v + rz / previous * p
     return x

@@ -138,15 +138,23 @@ class DeviceProducts:
         there = torch.from_numpy(x).to(device)
         return cls(there, there.float())
 
-    def moments(self, u: Array, rough: bool = False) -> Array:
+    def moments(self, u: Any, rough: bool = False) -> Any:
         """Σ u_p x_p x_pᵀ."""
         x = self.single if rough else self.x
-        return (x.T @ (x * self._there(u, x)[:, None])).double().cpu().numpy()
+        found = (x.T @ (x * self._there(u, x)[:, None])).double()
+        return found.cpu().numpy() if isinstance(u, np.ndarray) else found
 
-    def forms(self, S: Array, rough: bool = False) -> Array:
+    def forms(self, S: Any, rough: bool = False) -> Any:
         """x_pᵀ S x_p of every column."""
+        import torch
+
         x = self.single if rough else self.x
-        return ((x @ self._there(S, x)) * x).sum(1).double().cpu().numpy()
+        found = torch.einsum("pd,pd->p", x @ self._there(S, x), x).double()
+        return found.cpu().numpy() if isinstance(S, np.ndarray) else found
+
+    def place(self, values: Array) -> Any:
+        """Values on the device, in double precision."""
+        return self._there(values, self.x)
 
     def take(self, columns: Indices) -> DeviceProducts:
         """Some of the columns."""
@@ -155,9 +163,11 @@ class DeviceProducts:
         where = torch.from_numpy(columns).to(self.x.device)
         return DeviceProducts(self.x[where], self.single[where])
 
-    def _there(self, values: Array, like: Any) -> Any:
+    def _there(self, values: Any, like: Any) -> Any:
         import torch
 
+        if not isinstance(values, np.ndarray):
+            return values.to(like.dtype)
         return torch.from_numpy(np.ascontiguousarray(values)).to(like.device).to(like.dtype)
 
 

@@ -1,0 +1,115 @@
+"""The two products of all columns with D × D matrices that the solvers for many rows and many columns consist of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit._types import Array, Indices
+from isopursuit.pursuit import _products
+from isopursuit.pursuit.settings import MOST_PARTS, MULTIPLIED_BY_ONE
+from isopursuit.threads import on_one_blas_thread, processors
+
+Single = NDArray[np.float32]
+T = TypeVar("T")
+
+
+class ColumnProducts(Protocol):
+    """The two products of the columns that the solvers need, computed on a host or a device.
+
+    `rough` asks for single precision. The answer to what was placed on a device stays there.
+    """
+
+    def moments(self, u: Any, rough: bool = False) -> Any:
+        """Σ u_p x_p x_pᵀ, (D, D)."""
+        ...
+
+    def forms(self, S: Any, rough: bool = False) -> Any:
+        """x_pᵀ S x_p of every column."""
+        ...
+
+    def place(self, values: Array) -> Any:
+        """Values where the columns are."""
+        ...
+
+    def take(self, columns: Indices) -> ColumnProducts:
+        """Some of the columns."""
+        ...
+
+
+class HostProducts:
+    """Columns (m, D) in memory, multiplied on as many threads as there are processors.
+
+    How columns are divided among threads depends on nothing but their number, and so do the sums.
+    """
+
+    def __init__(self, x: Array, single: Single | None = None) -> None:
+        self.x, self.single = x, single
+
+    def values(self, rough: bool) -> NDArray[Any]:
+        """The columns in the precision asked for."""
+        if not rough:
+            return self.x
+        if self.single is None:
+            self.single = self.x.astype(np.float32)
+        return self.single
+
+    def moments(self, u: Array, rough: bool = False) -> Array:
+        """Σ u_p x_p x_pᵀ."""
+        x = self.values(rough)
+        D = x.shape[1]
+
+        def some(part: slice) -> NDArray[Any]:
+            total = np.zeros((D, D), dtype=x.dtype)
+            _products.moments(x[part], u[part], total)
+            return total
+
+        total, *others = by_parts(some, *x.shape)
+        for other in others:
+            total += other
+        total = np.triu(total).astype(np.float64)
+        return total + np.triu(total, 1).T
+
+    def forms(self, S: Array, rough: bool = False) -> Array:
+        """x_pᵀ S x_p, which is twice x_pᵀ U x_p for S's upper triangle U with half its diagonal."""
+        x = self.values(rough)
+        half = np.triu(S)
+        half[np.diag_indices_from(half)] /= 2
+        half = half.astype(x.dtype)
+        found = np.empty(len(x))
+        by_parts(lambda part: _products.forms(x[part], half, found[part]), *x.shape)
+        return found
+
+    def place(self, values: Array) -> Array:
+        """The same: they are here."""
+        return values
+
+    def take(self, columns: Indices) -> HostProducts:
+        """A copy of some."""
+        return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
+
+
+def by_parts(some: Callable[[slice], T], m: int, D: int) -> list[T]:
+    """The answers for parts of m columns of D rows, in order, each from a thread where there is enough to multiply."""
+    many = min(m * D * D // MULTIPLIED_BY_ONE + 1, MOST_PARTS)
+    parts = [slice(i * m // many, (i + 1) * m // many) for i in range(many)]
+    if many == 1 or processors() == 1:
+        return [some(part) for part in parts]
+    return list(_threads(os.getpid()).map(on_one_blas_thread(some), parts))
+
+
+def fetched(values: Any) -> Array:
+    """What was computed on a device, here."""
+    return cast("Array", values if isinstance(values, np.ndarray) else values.cpu().numpy())
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Threads for the products of one process: a child that was forked has none of its parent's."""
+    return ThreadPoolExecutor(processors())
