@@ -73,7 +73,7 @@ def basis_pursuit(
         For a source: a file that keeps the weights after every pass. A run that was killed continues from it.
     memory : int, optional
         For a source: bytes that resident columns may take. By default between 512 MB and 2 GB, by the number of
-        rows.
+        rows, and up to 8 GB for a tensor.
 
     Returns
     -------
