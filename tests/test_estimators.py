@@ -20,6 +20,7 @@ import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
+from isopursuit.estimators.relevance import length_factor
 
 WINE = load_wine()
 FRAME = pd.DataFrame(WINE.values, columns=list(WINE.features))
@@ -381,6 +382,13 @@ def test_near_the_ideal_the_loss_is_the_weighted_sum_of_the_trade_off(trade_off)
     assert (1 - trade_off) * (fitted.loss_ - 4) == pytest.approx(expected, rel=0.1)
 
 
+def test_a_length_of_1_becomes_shorter_whatever_its_rounding():
+    lengths = 1 + np.array([0.0, 2.2e-16, -1.1e-16, 4.4e-16])
+    factors = length_factor(lengths, np.full(4, 0.5), 1.0)
+    assert np.ptp(factors) < 1e-14
+    assert factors.max() < 1
+
+
 def test_relevance_rises_with_the_trade_off_until_it_decides_alone():
     X = table(8)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -529,7 +537,7 @@ def test_every_sample_belongs_to_its_nearest_representative():
         ({"k": 2.5}, ParameterError, r"k=2.5 is not a whole number"),
         ({"c": -1}, ParameterError, "c=-1 is not a positive number"),
         ({"method": "magic"}, ParameterError, "method='magic' is not recognized"),
-        ({"unit": "mean"}, ParameterError, "unit='mean' is not a positive length"),
+        ({"unit": "mean"}, ParameterError, "unit='mean' is not recognized"),
         ({"unit": 0.0}, ParameterError, "unit=0.0 is not a positive length"),
         ({"exclude": range(60)}, InputError, "."),
     ],

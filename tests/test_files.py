@@ -332,6 +332,16 @@ def test_control_characters_in_labels_are_shown_escaped(tmp_path):
     assert all(note.isprintable() for note in read_table(path, drop_missing=True).notes)
 
 
+@pytest.mark.parametrize("cell", ["<0.1", "-", "n.a.", "1.4.2"])
+def test_a_measurement_with_a_bad_cell_is_refused_and_not_left_out(tmp_path, cell):
+    path = tmp_path / "lab.csv"
+    path.write_text(f"name,weight,height\nann,1.5,2\nbob,{cell},3\ncid,2.5,5\ndan,7,1\n")
+    with pytest.raises(DataTypeError, match=r"'weight' has numbers in 3 of 4 cells, but .* in row 1 .*--drop-columns"):
+        read_table(path)
+    assert read_table(path, drop_columns="weight").columns == ("height",)
+    assert read_table(path, columns="height", label="name").rows == ("ann", "bob", "cid", "dan")
+
+
 def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
     frame.write_csv(tmp_path / "t.csv")
     table = read_table(tmp_path / "t.csv")

@@ -203,7 +203,7 @@ def test_auto_answers_where_losses_leave_the_range_of_the_exact_search():
     picked = ip.select(X, 3, time_limit=5)
     assert picked.method == "exchange"
     assert picked.log_loss == pytest.approx(ip.exchange_search(X, k=3).log_loss)
-    assert "leave the range" in picked.reason
+    assert "outside the range" in picked.reason
 
 
 def test_auto_is_never_worse_than_a_short_exchange_search():

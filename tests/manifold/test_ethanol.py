@@ -95,7 +95,7 @@ def test_another_molecule_or_order_is_refused(tmp_path):
     with pytest.raises(FileError, match="must be ordered"):
         load_ethanol(tmp_path / "order.npz")
     np.savez(tmp_path / "methane.npz", R=ethanol.positions[:5, [0, 1, 3, 4, 5]], z=[6, 1, 1, 1, 1])
-    with pytest.raises(FileError, match="holds CHHHH, not ethanol"):
+    with pytest.raises(FileError, match="contains CHHHH, not ethanol"):
         load_ethanol(tmp_path / "methane.npz")
 
 

@@ -312,4 +312,4 @@ def test_the_command_line_searches_streamed_files(tmp_path):
     assert (run.returncode, run.stdout) == (1, "")
     assert "Brute force needs a matrix in memory" in run.stderr
     run = subprocess.run([*command, "--must-include", "red"], capture_output=True, text=True)
-    assert "by their numbers" in run.stderr
+    assert "Pass their numbers" in run.stderr

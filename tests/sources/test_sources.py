@@ -286,7 +286,7 @@ def test_wrong_shapes_and_kinds_are_refused(tmp_path):
     with pytest.raises(FileError, match="No file matches"):
         ip.as_source(tmp_path / "*.parquet")
     (tmp_path / "broken.npy").write_bytes(b"nothing")
-    with pytest.raises(FileError, match=r"not a \.npy file"):
+    with pytest.raises(FileError, match=r"not a readable \.npy file"):
         ip.as_source(tmp_path / "broken.npy")
     np.save(tmp_path / "short.npy", np.ones((2, 100)))
     (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:-8])

@@ -5,7 +5,8 @@ Near the ideal the loss is a sum of squares. For k columns of lengths e^(u_i) wi
     l_c ≈ k + c² [ Σ u_i² + ½ Σ_{i<j} s_ij² ]                (h''(1)/2 = c²/4; see loss/penalty.py).
 
 A candidate with score r_i, as a share of the largest, is given the length e^(±v_i) with v_i² = u_i² + t (1 − r_i), on
-its own side of 1. Then l_c ≈ k + c² [ Σ u_i² + ½ Σ s_ij² + t Σ (1 − r_i) ], and with t = θ / (1 − θ) the least loss is
+its own side of 1, and below 1 if its length is 1. Then
+l_c ≈ k + c² [ Σ u_i² + ½ Σ s_ij² + t Σ (1 − r_i) ], and with t = θ / (1 − θ) the least loss is
 the least of
 
     (1 − θ) · (what lengths and angles cost) + θ · Σ (1 − r_i),
@@ -89,7 +90,7 @@ def length_factor(lengths: Array, shares: Array, t: float) -> Array:
     """What to multiply columns of these lengths by, where 1 is the ideal."""
     u = np.log(np.where(lengths > 0, lengths, 1.0))
     v = np.sqrt(np.minimum(u**2 + t * (1 - shares), np.maximum(MOST_LOG_LENGTH, np.abs(u)) ** 2))
-    return np.exp(np.where(u > 0, v, -v) - u)
+    return np.exp(np.where(u > LONGER, v, -v) - u)
 
 
 def most_relevant(

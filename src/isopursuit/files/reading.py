@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from isopursuit.files.paths import check_file, one_line
 from isopursuit.files.table import Table
 from isopursuit.identifiers import identifier_note
 from isopursuit.matrix import SHOWN, name_columns
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
 PARQUET = (".parquet", ".pq")
@@ -170,6 +173,8 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
             f"No column is numeric; the columns are {shown}, and the first contains {example!r}. Check the file's "
             "separator, and that the numbers start directly below one line of names."
         )
+    for name in text:
+        _refuse_few_words(name, known[name])
     notes = read.notes + notes
     if text:
         notes += (f"left out, not numeric: {name_columns(range(len(text)), tuple(text))}.",)
@@ -185,6 +190,25 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     if len(set(rows)) < height:
         rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
     return Table(values, tuple(numeric), tuple(rows), notes)
+
+
+def _refuse_few_words(name: str, column: pl.Series) -> None:
+    """Refuse a column of text most of whose cells are numbers: it is a measurement with a few bad cells."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return
+    given = column.drop_nulls()
+    number = given.str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
+    if not 2 * int(number.sum()) > len(given):
+        return
+    wrong = str(given.filter(~number)[0])
+    row = int((column == wrong).fill_null(False).arg_true()[0])
+    raise DataTypeError(
+        f"Column {name!r} has numbers in {number.sum():,} of {len(given):,} cells, but {printable(wrong)!r} in row {row} "
+        f"(the first row below the header is row 0). Correct such cells, or leave the column out: --drop-columns {name!r} "
+        "(drop_columns=)."
+    )
 
 
 def _asked(columns: Sequence[str] | None, known: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
