@@ -205,9 +205,9 @@ def _refuse_few_words(name: str, column: pl.Series) -> None:
     wrong = str(given.filter(~number)[0])
     row = int((column == wrong).fill_null(False).arg_true()[0])
     raise DataTypeError(
-        f"Column {name!r} has numbers in {number.sum():,} of {len(given):,} cells, but {printable(wrong)!r} in row {row} "
-        f"(the first row below the header is row 0). Correct such cells, or leave the column out: --drop-columns {name!r} "
-        "(drop_columns=)."
+        f"Column {name!r} has numbers in {number.sum():,} of {len(given):,} cells, but {printable(wrong)!r} in row "
+        f"{row} (the first row below the header is row 0). Correct such cells, or leave the column out: "
+        f"--drop-columns {name!r} (drop_columns=)."
     )
 
 
