@@ -1,6 +1,6 @@
 """Many small problems at once: problems per second on CPU threads, in PyTorch on the CPU, and on a GPU if there is one.
 
-    python benchmarks/batched.py OUTPUT.json [--share 0.1] [--repeat 3] [--threads-only]
+    python -m benchmarks.batched OUTPUT.json [--share 0.1] [--repeat 3] [--threads-only]
 
 CPU threads are 1, 2, 4, 8 and 16 workers, as far as there are processors.
 

@@ -1,6 +1,6 @@
 """Two Dask workers against one on a chunked 128 × 2,000,000, and the same answer.
 
-    python benchmarks/cluster.py [--columns 2000000] [--passes 3] [--pursue]
+    python -m benchmarks.cluster [--columns 2000000] [--passes 3] [--pursue]
 
 Blocks are made on the workers and kept there. Times passes, the part that workers share. With --pursue it also compares
 pursuits: in memory, by one worker, by two, and by two of which one is killed in the middle.

@@ -1,6 +1,6 @@
 """A pursuit over a tensor that stays on a CUDA device: passes, and where the time goes.
 
-python benchmarks/device.py [--rows 256] [--columns 10000000] [--spread 0.0]
+python -m benchmarks.device [--rows 256] [--columns 10000000] [--spread 0.0]
 """
 
 import argparse

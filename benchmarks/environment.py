@@ -1,6 +1,6 @@
 """Does the number of BLAS threads that the environment allows matter?
 
-    python benchmarks/environment.py [--repeats 5] [pursuit exact ...]
+    python -m benchmarks.environment [--repeats 5] [pursuit exact ...]
 
 Every job runs in processes of its own with the thread variables unset, as users have them, and set to 1, each alone
 and beside one process that keeps a processor busy. The repeats alternate between the two, so that other load on the

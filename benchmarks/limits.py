@@ -1,6 +1,6 @@
 """Do time limits hold? Every public function that takes one, on matrices that it cannot finish.
 
-    python benchmarks/limits.py [--limits 1 5] [--repeats 1] [--only select] [--sizes 61x1797 64x20000 ...]
+    python -m benchmarks.limits [--limits 1 5] [--repeats 1] [--only select] [--sizes 61x1797 64x20000 ...]
 
 Each call runs in its own process, which makes the matrix and calls the function once with a time limit. The table shows
 how long the call took, how long one pass over the data takes (a pursuit may need one more pass than its limit allows),

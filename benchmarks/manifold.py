@@ -1,6 +1,6 @@
 """Ethanol from positions to picked torsions: time for 100 frames and for 10,000, and the pursuit against CVXPY + SCS.
 
-python benchmarks/manifold.py [FILE]      another trajectory than the package's own
+python -m benchmarks.manifold [FILE]      another trajectory than the package's own
 """
 
 import os

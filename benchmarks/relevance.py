@@ -1,7 +1,7 @@
 """Relevance against diversity: the sample selector's trade-off, maximal marginal relevance (MMR) and greedy DPP.
 
-    python benchmarks/relevance.py            # write the table of docs/howto/diversify.md and its picture
-    python benchmarks/relevance.py --check    # compare MMR and DPP as written here with those of pyversity 0.2
+    python -m benchmarks.relevance            # write the table of docs/howto/diversify.md and its picture
+    python -m benchmarks.relevance --check    # compare MMR and DPP as written here with those of pyversity 0.2
 
 Every query of two data sets has known subtopics, as many as are to be picked. Each method picks from the same list, the
 POOL most relevant candidates, with the same scores. Writing takes about three minutes on one idle core.
@@ -26,7 +26,7 @@ from isopursuit.estimators import IsometrySampleSelector
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "howto" / "diversify.md"
-MARKS = "<!-- diversity: written by `python benchmarks/relevance.py` -->", "<!-- /diversity -->"
+MARKS = "<!-- diversity: written by `python -m benchmarks.relevance` -->", "<!-- /diversity -->"
 SETTINGS = (0.0, 0.2, 0.4, 0.6, 0.8)  # of each method's trade-off; 0 is diversity alone
 SHOWN = (0.0, 0.4, 0.6, 1.0)  # in the table; 1 is the row of the most relevant candidates
 POOL = 100  # candidates of a query

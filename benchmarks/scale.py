@@ -1,6 +1,6 @@
 """A pursuit over a file larger than it needs to hold: passes, time per pass, memory.
 
-    python benchmarks/scale.py FOLDER [--rows 64] [--columns 20000000] [--spread 0.0] [--kind gauss]
+    python -m benchmarks.scale FOLDER [--rows 64] [--columns 20000000] [--spread 0.0] [--kind gauss]
 
 makes a file in FOLDER (5 GB of float32, vectors in rows), times one pass against reading and multiplying once, for
 growing numbers of columns, and then pursues all of them. Prints Markdown: the gap after every pass, and the seconds to

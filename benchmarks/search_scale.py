@@ -1,6 +1,6 @@
 """Greedy, exchange and exact search over a million columns: passes, seconds, what was left, proof or gap.
 
-    python benchmarks/search_scale.py [--columns 1000000] [--dimensions 8 12 16] [--limit 60] [--only NAME]
+    python -m benchmarks.search_scale [--columns 1000000] [--dimensions 8 12 16] [--limit 60] [--only NAME]
 
 Columns are Gaussian of mean square length 1, in float32, streamed from memory; then times e^(spread · Gaussian); with
 rows of different scale; and with an orthonormal basis hidden among them, up to noise. Prints Markdown. One BLAS thread;

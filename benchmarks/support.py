@@ -1,12 +1,12 @@
 """How many columns SCS keeps on ethanol, by its tolerance, its iteration limit and the threshold that calls a row zero.
 
-    python benchmarks/support.py [--frames 20]
+    python -m benchmarks.support [--frames 20]
 
 The paper reports |S| = 90 ± 165 at a tolerance of 1e-12 and a threshold of 1e-6, in November 2024, when
 SCS 3.2.7 was the latest version. Run the same sweep with that version:
 
     pip install --target scs-3.2.7 --no-deps scs==3.2.7
-    PYTHONPATH=scs-3.2.7 python benchmarks/support.py
+    PYTHONPATH=scs-3.2.7 python -m benchmarks.support
 
 Prints the rows of the table in src/isopursuit/data/reproduction.md. Takes half a minute of processor time with SCS
 3.3.1 and three and a half minutes with 3.2.7.

@@ -1,6 +1,6 @@
 """How the unit of length, the sign and the space change what is picked.
 
-    python benchmarks/units.py
+    python -m benchmarks.units
 
 Writes two tables of docs/explanation/scale.md, one of geometry.md, and the picture spaces.svg beside them. It needs
 scikit-learn for the data and matplotlib for the picture, and takes about two minutes. Every answer is that of
@@ -139,7 +139,7 @@ def main():
     for page in (PAGES / "scale.md", PAGES / "geometry.md"):
         text = page.read_text(encoding="utf-8")
         for name, block in made.items():
-            marks = f"<!-- {name}: written by `python benchmarks/units.py` -->", f"<!-- /{name} -->"
+            marks = f"<!-- {name}: written by `python -m benchmarks.units` -->", f"<!-- /{name} -->"
             pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
             text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
         page.write_text(text, encoding="utf-8")

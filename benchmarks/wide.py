@@ -1,6 +1,6 @@
 """Few of many long vectors, 50 of 200,000 × 384, by their loss: beside greedy DPP, pivoted QR and random draws.
 
-    python benchmarks/wide.py [--limit 10] [--columns 200000] [--rows 384] [-k 50] [--data embeddings isotropic]
+    python -m benchmarks.wide [--limit 10] [--columns 200000] [--rows 384] [-k 50] [--data embeddings isotropic]
 
 Three kinds of data, each scaled to a median length of 1: means of 3 to 30 tokens drawn by Zipf's law from 30,000
 vectors with a power-law spectrum and a common mean; isotropic vectors; 200 clusters. Every method prints its loss (the

@@ -69,7 +69,7 @@ def example() -> None:
     output = Path("output")
     output.mkdir(exist_ok=True)
     figure.savefig(output / "swiss_roll.png", dpi=100)
-    print(f"a picture in {output / 'swiss_roll.png'}")
+    print(f"A picture is in {output / 'swiss_roll.png'}.")
 
 
 # %%
