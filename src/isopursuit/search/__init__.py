@@ -1,1 +1,1 @@
-"""The searches: greedy, brute, exchange and exact. Each has its own file; all have the same interface and return a `Search`."""
+"""The searches: greedy, brute, exchange and exact. Each has its own file, and all return a `Search`."""

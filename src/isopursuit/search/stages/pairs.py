@@ -5,7 +5,7 @@ The pair cost of a subset S with Gram matrix G is
     ‖G − I‖² = Σ_i (‖x_i‖² − 1)² + 2 Σ_(i<j) (x_iᵀx_j)²,
 
 and the loss is close to k + (c²/4) ‖G − I‖² if G is close to I. Adding a column p to S adds
-a_p = (‖x_p‖² − 1)² + 2 Σ_(j in S) (x_jᵀx_p)² to the cost, so greedy search by this cost takes one product of all columns
+a_p = (‖x_p‖² − 1)² + 2 Σ_(j in S) (x_jᵀx_p)² to the cost. Greedy search by this cost takes one product of all columns
 with a vector for each pick. While columns are added, a_p never falls. A pass over a source therefore loads the columns
 of least a_p. Picks are made among them as long as their least a_p is below that of all other columns at the time of the
 pass, and for a few picks more if that would take many passes. If column p replaces column i of cost a_i, the pair cost
@@ -155,8 +155,8 @@ class PairPasses:
 
 
 def _picks(columns: Array, others: Array, count: int, least: int, limit: float) -> list[int]:
-    """The columns (rows, m) that greedy search by the pair cost adds to the others: at most `count`, and after the first
-    `least` only columns that add no more than the limit.
+    """The columns (rows, m) that greedy search by the pair cost adds to the others: at most `count`, and after `least`
+    of them only columns that add no more than the limit.
     """
     costs = _joining_costs(columns[None], others[None])
     picks: list[int] = []

@@ -26,8 +26,8 @@ WORTHWHILE = 1e-9  # least decrease of the log-loss for another round (chosen: t
 
 @dataclass(frozen=True)
 class Recombine:
-    """Exchange pairs (if `pairs`), run the stages `inner` on the columns of the best subsets, then the stages `outer` on
-    all columns if they have not seen the subset. Repeat while the loss falls.
+    """Exchange pairs (if `pairs`), run the stages `inner` on the columns of the best subsets, then the stages `outer`
+    on all columns if they have not seen the subset. Repeat while the loss falls.
     """
 
     pairs: bool

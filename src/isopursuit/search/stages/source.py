@@ -1,8 +1,8 @@
 """Stages for pools that are read in passes: greedy search over all columns, and swaps with all of them.
 
-A pass with `SwapCandidates` returns the columns that may improve the subset, by their bounds, if they replace one of its
-columns. They are loaded and tried. If a pass returns all such columns and none improves the subset, then no single swap
-with any column does.
+A pass with `SwapCandidates` returns the columns whose bounds allow that they improve the subset if they replace one of
+its columns. They are loaded and tried. If a pass returns all such columns and none improves the subset, then no single
+swap with any column does.
 """
 
 from __future__ import annotations

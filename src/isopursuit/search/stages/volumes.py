@@ -1,8 +1,8 @@
 """Starts of large volume over a source: pivoted QR of all columns with several pivots per pass, then swaps.
 
 The next pivot is the column farthest from the span of those before it. Distances never grow while columns are added, so
-a pass loads the farthest columns. Pivots are chosen among them as long as the farthest is farther than all other columns
-were at the time of the pass, and a few more if that would take many passes.
+a pass loads the farthest columns. Pivots are chosen among them as long as the farthest is beyond all other columns at
+the time of the pass, and a few more if that would take many passes.
 """
 
 from __future__ import annotations
