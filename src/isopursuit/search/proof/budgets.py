@@ -13,7 +13,7 @@ BOUND_TESTS = 60_000  # tests of an enumeration that take as long as the bound o
 TRIAL_SHARE = 0.1  # share of all work for enumerations if earlier ones have mostly failed (guess)
 MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
 NO_LIMIT = 2**62
-KEPT = 0.9  # factor by which the recorded gains decay from round to round (guess)
+KEPT = 0.9  # weight of earlier gains in their running mean (guess)
 HOPE = 0.01  # share of the gap that the first step and the first round are expected to close (guess)
 
 
@@ -71,8 +71,8 @@ class Budgets:
 class Contest:
     """Decides from recent gains whether a step towards a better subset runs in parallel with the next round of nodes.
 
-    A gain is the share of the gap that is closed. The frequency of steps is proportional to their expected gain
-    relative to that of rounds. The expected gain of a round is its recent gain. That of a step is its recent gain plus
+    A gain is the share of the gap that is closed. The frequency of steps depends on their share in the expected gain of
+    both. The expected gain of a round is the running mean of its gains. That of a step is the running mean plus
     HOPE / (1 + n) after n steps without a gain (Laplace's rule of succession). So steps never stop, and they are
     frequent if the bound hardly rises.
     """

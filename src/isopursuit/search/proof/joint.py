@@ -176,7 +176,7 @@ class _Search:
         )
 
     def _bounded_pairs(self, problem: JointProblem) -> tuple[NDArray[np.intp], Array, float] | StopReason:
-        """The pairs that can be in a better subset, their totals in ascending order, and the least total of the rest."""
+        """The pairs that can be in a better subset, their ascending totals, and a lower bound on all other totals."""
         most = PAIR_MEMORY // (4 * min(self.pool.points, PAIR_POINTS))
         ceiling = self.shares.limit(self.log_limit)
         pairs, totals = np.zeros((0, 2), np.intp), np.zeros(0)

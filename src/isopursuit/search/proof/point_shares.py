@@ -104,8 +104,8 @@ def penalty_table(c: float, largest: float) -> tuple[Array, int, int]:
 
 
 def off_included(X: Array, included: Array, c: float, m: int, largest: float) -> tuple[Array, Array, Array]:
-    """The residuals of X (n, D, P) off the span of the included columns (n, D, j), the losses of those, and the share of
-    both losses that is certain.
+    """The residuals of X (n, D, P) off the span of the included columns (n, D, j), the losses of the included columns,
+    and the share of both losses that is certain.
 
     The error of a residual is the angle of the computed span times the column's length. It moves an eigenvalue λ, and
     the relative change of h is at most (c/2) λ^(−1−c/2) times that.
