@@ -102,7 +102,7 @@ class Targets:
         return None
 
     def _first_target(self) -> tuple[float, float]:
-        """A target that leaves few columns, and one that leaves few pairs; all targets below that take about as long."""
+        """A target that leaves few columns, and one that leaves few pairs; targets below that take about as long."""
         if len(self.bounds) <= EASY_COLUMNS:
             return self.top, self.top
         lower = self.incumbent.lower_bound
@@ -214,7 +214,7 @@ class Targets:
 
 
 class _Beside:
-    """Steps towards better subsets in parallel with a tree on the columns at `positions`, for losses below the target."""
+    """Steps towards better subsets in parallel with a tree that searches the columns at `positions` below a target."""
 
     def __init__(self, improver: Improver, positions: Indices, target: float) -> None:
         self.improver, self.positions, self.target = improver, positions, target

@@ -205,7 +205,7 @@ class _Search:
         self.stop: StopReason | None = None
         self.nodes = self.ties = 0
         self.evaluations = 1
-        self.least = math.inf  # possible loss of an evaluated subset, given rounding
+        self.least = math.inf  # the least possible loss of an evaluated subset, given rounding
         self.reported = -math.inf
         self.trees: list[_Tree] = []
         self.budgets, self.contest = Budgets(self.k), Contest()
