@@ -33,8 +33,8 @@ class JointProblem:
         """Totals of the a-th column with each column before it; infinite if not below the limit."""
 
     def set_pairs(self, pairs: NDArray[np.int32], ranks: NDArray[np.int32], rows: NDArray[np.float32]) -> None:
-        """Set the pairs (q, 2) that may be in a better subset, in ascending order of their totals, their ranks (P, P) in
-        that order, and memory for their shares at the first points.
+        """Set the pairs (q, 2) that may be in a better subset, in ascending order of their totals; their ranks (P, P)
+        in that order; and memory for their shares at the first points.
         """
 
     def fill(self, first: int, last: int) -> None:
@@ -43,8 +43,8 @@ class JointProblem:
 class CliqueSearch:
     """The search of one thread.
 
-    `included` and `positions` are columns of the kernel, and `order` has its points in the problem's order. No column is
-    in more than `capacity` pairs.
+    `included` and `positions` are columns of the kernel, and `order` has its points in the problem's order. No column
+    is in more than `capacity` pairs.
     """
 
     stop: bool

@@ -30,7 +30,7 @@ cdef enum:
     THIRDS = 2048                  # cells of the table of cosines: an error of 1e-8 (derived)
     PROBED = 16                    # points after which the shares of the others are estimated (guess)
 cdef double COSINE_ERROR = 2e-7    # error of eigenvalues by cosines, relative to s (derived: 2 (1e-8 + 0.41 sqrt(80 eps)), rounded up)
-cdef double HOPE = 2.0             # ratio of the remaining points' mean share to that of the points before (guess; 1 to 4 made no difference)
+cdef double HOPE = 2.0             # assumed ratio of the mean increase at the other points to that at those before (guess; 1 to 4 made no difference)
 cdef double STEEP = 1e3            # losses above this are also bounded by residuals, because h is steep (guess)
 cdef double LARGEST = 1e300
 cdef double LARGEST_FLOAT = 3e38

@@ -73,7 +73,7 @@ cdef struct Point:            # the relaxation at one w
     double log_det            # log det N(w)
     double rounding
     double steepest           # largest diagonal entry of L^-1, where N(w) = L L'
-    double largest            # largest diagonal entry of L
+    double largest            # upper bound on the diagonal entries of L
     double* w
     double* g
     double* moment            # x' q'(M) x
@@ -85,7 +85,7 @@ cdef struct Point:            # the relaxation at one w
     double* inverses          # (D - k) inverses of their majorant, if size < D
     int top                   # number of eigenvalues of M(w) that stay in the majorant
     int residual_top          # number of eigenvalues of N(w) that stay in the majorant
-    Curve* curves             # q and its derivatives at the majorant
+    Curve* curves             # h and its derivatives at the majorant
 
 
 cdef struct Node:

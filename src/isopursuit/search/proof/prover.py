@@ -148,7 +148,7 @@ class Prover:
         self.nodes = self.dive_nodes = self.evaluations = 0
         in_memory = pool.X is not None
         self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.k))
-        self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns that the tree takes if pairs exclude nothing
+        self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns for the tree if pairs exclude nothing
         pool.load(incumbent.subset, pool.at_hand(incumbent.subset))
         loss = incumbent.loss
         included = np.ascontiguousarray(pool.resident_columns[:, : len(pool.include)].T)
