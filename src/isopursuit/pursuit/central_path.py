@@ -277,13 +277,13 @@ class InMoments:
 
     @property
     def diagonal(self) -> Array:
-        """The diagonal of the matrix that acts on z, for columns with independent Gaussian entries and these moments."""
+        """The diagonal of the matrix that acts on z, for columns with independent Gaussian entries."""
         n, D = np.diag(self.moments(1 / self.shift, self.base)), len(self.base)
         return 1 / self.sums + 2 * np.outer(n, n) / float((1 / self.shift).sum()) * D / (D + 2)
 
     @cached_property
     def size(self) -> float:
-        """An estimate of the largest zᵀS z of a column z = Fᵀx, S symmetric of norm 1, for columns in all directions."""
+        """An estimate of the largest zᵀS z of a column z = Fᵀx (S symmetric, norm 1), for columns in all directions."""
         D = len(self.base)
         leverage = float(self.part.forms(self.base @ self.base.T, rough=True).mean())
         return 4 * leverage * float(np.sqrt(2 / (D * (D + 2))))

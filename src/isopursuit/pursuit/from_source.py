@@ -51,10 +51,10 @@ def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
     found = solve_design(resident.design, resident.weights, caller, options)
     weights = np.zeros(P)
     weights[resident.indices] = found.weights
-    # the new dual point is feasible on the columns not loaded if it proves as much as the one that excluded them
+    # the new dual point is feasible on the columns not loaded if its bound is high enough for the proof that excluded them
     unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale
     feasible = resident.value - found.certificate.dual / unit <= resident.slack
-    if not feasible:  # then its bound does not hold either
+    if not feasible:  # then its bound is not valid either
         dual = min(resident.lower * unit, found.certificate.primal)
         found = replace(found, certificate=replace(found.certificate, dual=dual))
         if found.status == "optimal" and found.certificate.gap > options.tol:
