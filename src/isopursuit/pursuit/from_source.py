@@ -51,7 +51,7 @@ def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
     found = solve_design(resident.design, resident.weights, caller, options)
     weights = np.zeros(P)
     weights[resident.indices] = found.weights
-    # the new dual point is feasible on the columns not loaded if its bound is high enough for the proof that excluded them
+    # if its bound is high enough, the new dual point is also feasible on the columns that were not loaded (streamed.py)
     unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale
     feasible = resident.value - found.certificate.dual / unit <= resident.slack
     if not feasible:  # then its bound is not valid either

@@ -106,7 +106,7 @@ class PathPoint:
     gap: float  # gap of the weights for τ = 0, over the columns of this program
 
     def possible(self) -> Indices:
-        """The columns that the test of `Evaluation.tied` does not exclude, from bounds over the columns of this program."""
+        """The columns that the test of `Evaluation.tied` does not exclude, by bounds over this program."""
         leverage = np.zeros(len(self.q))
         for eigenvalues, y, nu, _ in self.spectra:
             least = 1 / (2 * len(nu) * nu.max())

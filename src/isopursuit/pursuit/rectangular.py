@@ -141,7 +141,7 @@ class RectangularDesign(Design):
         )  # fmt: skip
 
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
-        """Improve weights in place; returns False, because it is not known whether the columns determine the weights."""
+        """Improve weights in place; returns False, because it does not show that the columns determine the weights."""
         best = self._scaled(weights)
         tol *= 0.5  # the certificate adds its bound on rounding
         for _ in range(RESOLVES):
