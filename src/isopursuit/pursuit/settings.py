@@ -1,8 +1,8 @@
 """The pursuit's constants: what each is, in which unit, and how its value was chosen.
 
-A "derived" value follows from float64 or from the mathematics. A "measured" value names the measurement. A "guess" works
-in the tests and benchmarks, but no measurement of alternatives is on record. Constants of a single Cython kernel are at
-the top of that kernel.
+A "derived" value follows from float64 or from the mathematics. A "measured" value names the measurement. A "guess"
+works in the tests and benchmarks, but no measurement of alternatives is on record. Constants of a single Cython kernel
+are at the top of that kernel.
 
 Time limits: no part of the pursuit has a share of the limit. A step begins if its estimated duration ends before the
 deadline. Durations are estimated from the rates below, which are low estimates for a slow machine, so that a step is
@@ -94,7 +94,7 @@ DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double prec
 
 # ------------------------------------------------------------------------------------------------ the certificate
 
-WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, relative to their sum, above which rows are not whitened (guess)
+WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, relative to the largest, above which rows are not whitened (guess)
 REFINED_RESIDUAL = 1e-11  # relative residuals above this are removed by least squares before certifying (guess)
 NEAR_TIGHT = 1e-6  # 1 − q relative to the largest q, below which a column may help to meet the constraint (guess)
 TIGHT = 1e-9  # 1 − q below which a column counts as tied when weight is distributed (guess)

@@ -85,7 +85,7 @@ def solve(x: Tensor, goal: float, steps: int = STEPS) -> Tensor:
 
 
 class _Stack:
-    """Problems in progress: columns x (n, D, P), weights w and slacks s (n, P), and which problems are not done (n,)."""
+    """Problems in progress: columns x (n, D, P), weights w and slacks s (n, P), and which of them are not done (n,)."""
 
     def __init__(self, x: Tensor, w: Tensor, s: Tensor, live: Tensor) -> None:
         self.x, self.w, self.s, self.live = x, w, s, live

@@ -42,7 +42,7 @@ def belongs(stream: StreamedColumns) -> dict[str, Any]:
         "shape": np.array(columns.source.shape),
         "dtype": np.array(str(columns.source.dtype)),
         "columns": few.sum(axis=0),
-        "standardization": np.linalg.norm(transform.apply(few), axis=0),  # identifies the projection too, up to rotations
+        "standardization": np.linalg.norm(transform.apply(few), axis=0),  # and projection, up to rotations
         "c": np.array("none" if transform.c is None else repr(transform.c)),
         "normalization": curve,
         "target": _aim(stream.goal, columns.shape[0]),

@@ -39,8 +39,8 @@ def build_design(
     sides = [np.eye(len(values[0]))] * len(values) if targets is None else targets
     y = np.stack([s if t is None else lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
     given = None if targets is None else tuple(targets)
-    # in the new coordinates a column's leverage is w‖x‖². Multiply the weights by it, so that short columns that are not
-    # needed for any direction do not dominate the others.
+    # in the new coordinates a column's leverage is w‖x‖². Multiply the weights by it, so that short columns that no
+    # direction depends on do not dominate the others.
     lengths = np.sqrt(sum(np.einsum("dp,dp->p", v, v) for v in values))
     plain = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0) if weights is None else weights
     start_weights = (plain * np.sqrt(np.einsum("ipd,ipd->p", x, x))) ** 2

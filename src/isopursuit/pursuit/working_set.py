@@ -111,7 +111,7 @@ class ScreenedColumns(Protocol):
 
     @property
     def finish(self) -> float:
-        """The share of the tolerance over all columns to which the last part is solved."""
+        """The least gap to which a part is solved, as a share of the tolerance."""
         ...
 
     @property
