@@ -205,7 +205,7 @@ class _Batch:
         weights = engine.solve(columns, max(SURE * self.tol, CLOSEST), stopped)
         found = engine.judge(columns, weights)
         loose = (found.weights > 0) & (found.q < 1 - TIGHT)
-        if bool(loose.any()):  # rounding left weight on columns that no optimal solution uses
+        if bool(loose.any()):  # rounding gave weight to columns that no optimal solution uses
             found = found.replaced(engine.judge(columns, xp.where(loose, 0.0, found.weights)), self.tol)
             loose = (found.weights > 0) & (found.q < 1 - TIGHT)
         scale = xp.exp(-xp.clip(log_scale, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE))

@@ -22,8 +22,8 @@ from isopursuit.rank import singular_values
 
 Normalization = str | Callable[[Array], Array]
 
-LARGEST_LOG = 709.0  # e^709 is the largest integer power of e in float64
-LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero
+LARGEST_LOG = 709.0  # e^709 is the largest integer power of e in float64 (derived)
+LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero (derived: normal float64 ends at e^-708)
 
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:
@@ -75,7 +75,7 @@ def log_lengths(lengths: Array, c: float, normalization: Normalization) -> Array
 
 
 def check_symmetric(normalization: Callable[[Array], Array]) -> None:
-    """Refuse a function of lengths that is not a symmetric normalization by the paper's definition."""
+    """Raise an error for a function that is not a symmetric normalization by the paper's definition."""
     t = np.exp(np.linspace(-4.0, 4.0, 161))
     with np.errstate(all="ignore"):
         q = _apply(normalization, t)

@@ -1,5 +1,5 @@
-# Small dense linear algebra for the pursuit's kernels, in C: matrices are a few rows wide, where a call of BLAS costs more
-# than its work. Matrices are column-major and symmetric ones are stored whole. Nothing here holds the GIL.
+# Small dense linear algebra for the pursuit's kernels, in C: for matrices of a few rows a call of BLAS costs more than the
+# work. Matrices are column-major, and symmetric ones are stored completely. Nothing here holds the GIL.
 
 from libc.stdint cimport uint64_t
 

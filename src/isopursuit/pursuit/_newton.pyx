@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Second-order steps on the few columns that matter: a primal-dual interior point, then Newton down to rounding."""
+"""Second-order methods on the few columns that matter: a primal-dual interior point, then Newton to full precision."""
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -17,9 +17,9 @@ from isopursuit.pursuit._program cimport (
 cdef double ONE = 1.0, ZERO = 0.0
 cdef int UNIT = 1
 cdef enum:
-    HALF_BLOCK = BLOCK // 2  # columns of a block of H: less of its upper triangle is computed (guess)
+    HALF_BLOCK = BLOCK // 2  # columns of a block of H; smaller blocks compute less of the unused upper triangle (guess)
     FEW_COLUMNS = 32      # columns up to which plain loops over few rows are faster than BLAS (guess)
-    SMALL_SYSTEM = 200    # equations up to which `cholesky` is faster than LAPACK's (measured: 75 µs against 110 there)
+    SMALL_SYSTEM = 200    # equations up to which `cholesky` is faster than LAPACK's (measured at 200: 75 µs against 110 µs)
 
 
 cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogil:
@@ -44,9 +44,9 @@ cdef void hessian(Program* A, State* s, double* H, double* buffer) noexcept nogi
 
 
 cdef int factorize(int m, double* H) noexcept nogil:
-    """Cholesky in the lower triangle of H; nonzero where that fails.
+    """Cholesky in the lower triangle of H; nonzero if that fails.
 
-    LAPACK prints a message where m = 0: that is a failure here."""
+    m = 0 counts as a failure, because LAPACK prints a message for it."""
     cdef int info
     if m < 1:
         return 1
@@ -76,7 +76,7 @@ cdef double longest_step(int m, const double* x, const double* d) noexcept nogil
 
 cdef void interior_start(Program* A, double* w, const double* q, double* slack, double excess, State* s,
                          double* trial) noexcept nogil:
-    """Lift the weights off zero, w_p s_p ≈ μ, as far as q stays within a few times its excess over 1."""
+    """Raise the weights from zero to w_p s_p ≈ μ, but keep q within a few times its excess over 1."""
     cdef int p, turn
     cdef double mass = 0, squares = 0, lift = 1, drift
     for p in range(A.m):
@@ -98,7 +98,7 @@ cdef void interior_start(Program* A, double* w, const double* q, double* slack, 
 
 
 cdef int leaving(int m, const double* w, const double* slack, int* keep) noexcept nogil:
-    """Columns whose weight is vanishing while their slack is not; returns how many stay."""
+    """Find columns whose weight tends to 0 while their slack does not; returns how many stay."""
     cdef int p, kept = 0
     cdef double mass = 0, squares = 0, typical = 0, scale
     for p in range(m):
@@ -116,29 +116,29 @@ cdef int leaving(int m, const double* w, const double* slack, int* keep) noexcep
 
 
 cdef struct Interior:
-    # An interior point under way: the program on the columns that are left, and m numbers of each kind.
+    # State of the interior-point method: the program on the remaining columns, and arrays of m numbers.
     Program B
     State s, ahead        # at the weights, and at the predicted ones
-    int* place            # of each column that is left, its number in the whole program
+    int* place            # index of each remaining column in the whole program
     int* keep             # workspace of `squeeze`
-    double* x             # the columns that are left, once some were dropped
+    double* x             # the remaining columns, once some were dropped
     bint pairs            # whether steps are solved for pairs of rows
-    size_t room           # how many numbers `H` has room for
+    size_t room           # allocated length of `H`
     double* H             # (m, m) or (N, N), factorized; followed by workspace
-    # where steps are solved for pairs:
+    # if steps are solved for pairs:
     double* c             # (N,)   factors of the entries of Φ
     double* y             # (N,)   a solution
     double* F             # (N, m) Φ √θ; a copy of H (m, m) otherwise
-    double* vectors       # what the following point into
+    double* vectors       # memory of the following arrays
     double* now           # weights
     double* slack         # s = 1 − q, kept positive
     double* dw
     double* ds
     double* Hd            # H dw
-    double* curve         # what q does beyond its tangent
-    double* right         # what a step is solved for
+    double* curve         # deviation of q from its tangent
+    double* right         # right-hand side of a step
     double* trial
-    double* shift         # slack / weights; its inverse's root, where steps are solved for pairs
+    double* shift         # slack / weights; the root of its inverse if steps are solved for pairs
 
 
 cdef Interior new_interior(Program* A, const double* w) noexcept nogil:
@@ -172,7 +172,7 @@ cdef void free_interior(Interior* I) noexcept nogil:
 
 
 cdef int squeeze_columns(Interior* I) noexcept nogil:
-    """Drop the columns that seem to leave, where those are a tenth of all; nonzero where M becomes singular."""
+    """Drop the columns that seem to leave, if they are a tenth of all; nonzero if M becomes singular."""
     cdef int p, kept = leaving(I.B.m, I.now, I.slack, I.keep)
     cdef double* squeezed
     if kept >= 0.9 * I.B.m:
@@ -189,7 +189,7 @@ cdef int squeeze_columns(Interior* I) noexcept nogil:
 
 
 cdef double step_cost(Program* A, int count, bint pairs) noexcept nogil:
-    """About how many multiplications and additions one step takes on so many columns."""
+    """Estimated multiplications and additions of one step on so many columns."""
     cdef double m = count, N = 0.5 * A.D * (A.D + 1)
     if pairs:
         return N * N * (m + N / 3) + 12 * N * m + 30.0 * A.D * A.D * A.D
@@ -202,7 +202,7 @@ cdef bint by_pairs(Program* A, int count) noexcept nogil:
 
 
 cdef int reserve_step(Interior* I, size_t room) noexcept nogil:
-    """Room for so many numbers in `H`; nonzero where memory lacks."""
+    """Allocate so many numbers for `H`; nonzero if there is not enough memory."""
     if room > I.room:
         free(I.H)
         I.H = <double*> malloc(room * sizeof(double))
@@ -211,7 +211,7 @@ cdef int reserve_step(Interior* I, size_t room) noexcept nogil:
 
 
 cdef int factorize_columns(Interior* I) noexcept nogil:
-    """Factorize H + S/W, with the diagonal shifted by 1e-11 of its largest entry if it fails without."""
+    """Factorize H + S/W; if that fails, shift the diagonal by 1e-11 of its largest entry."""
     cdef int p, attempt, m = I.B.m
     cdef double jitter = 0, top
     if reserve_step(I, (2 * <size_t> m + 2 * BLOCK) * m) != 0:
@@ -232,10 +232,11 @@ cdef int factorize_columns(Interior* I) noexcept nogil:
 
 
 cdef int factorize_pairs(Interior* I) noexcept nogil:
-    """Factorize I + Φ (W/S) Φᵀ, where H = ΦᵀΦ has an entry for each pair of rows instead of each pair of columns.
+    """Factorize I + Φ (W/S) Φᵀ, where H = ΦᵀΦ and Φ has a row for each pair of rows of X.
 
-    In the eigenbasis of M⁻¹, with eigenvalues μ, q falls by Σ_ij μ_i μ_j (μ_i + μ_j) z_i z_j dM_ij when M changes by dM;
-    z is the column there. Column p of Φ has the entries √(μ_i μ_j (μ_i + μ_j)) z_i z_j, those with i ≠ j times √2."""
+    Let z be a column in the eigenbasis of M⁻¹, with eigenvalues μ. If M changes by dM, q falls by
+    Σ_ij μ_i μ_j (μ_i + μ_j) z_i z_j dM_ij. Column p of Φ has the entries √(μ_i μ_j (μ_i + μ_j)) z_i z_j; those with i ≠ j
+    are multiplied by √2."""
     cdef int p, a, b, m = I.B.m, D = I.B.D, N = D * (D + 1) // 2, info, lwork = 1 + 6 * D + 2 * D * D, liwork = 3 + 5 * D
     cdef double* V
     cdef double* Z
@@ -305,12 +306,12 @@ cdef void solve_step(Interior* I) noexcept nogil:
         return
     memcpy(I.dw, I.right, m * sizeof(double))
     solve_factored(m, I.H, I.dw)
-    # not `right` − S/W dw, which is less exact where S/W is large
+    # not `right` − S/W dw, which is less accurate if S/W is large
     dsymv("L", &m, &ONE, I.F, &m, I.dw, &UNIT, &ZERO, I.Hd, &UNIT)
 
 
 cdef double predict(Interior* I, double mu) noexcept nogil:
-    """The predictor's direction, the curvature of q on the way to its point, and the share σ of μ to aim at."""
+    """Compute the predictor's direction and the curvature of q along it; returns the target σ, a share of μ."""
     cdef int p, m = I.B.m
     cdef double ap, ad, t, affine = 0
     # (H + S/W) dw = q − 1, ds = 1 − q + H dw − s
@@ -324,7 +325,7 @@ cdef double predict(Interior* I, double mu) noexcept nogil:
     ad = longest_step(m, I.slack, I.ds)
     for p in range(m):
         affine += (I.now[p] + ap * I.dw[p]) * (I.slack[p] + ad * I.ds[p]) / m
-    # what q does beyond its tangent on the way to the predicted point
+    # deviation of q from its tangent at the predicted point
     if ap > 0.1:
         t = ap if ap >= 1 else 0.95 * ap
         for p in range(m):
@@ -357,8 +358,8 @@ cdef void correct(Interior* I, double goal, double gap) noexcept nogil:
 cdef double interior_point(Program* A, double* w, double tol, int max_iterations, bint squeeze) noexcept nogil:
     """Mehrotra's predictor-corrector on w ≥ 0, s = 1 − q(w) ≥ 0, from weights of moderate gap.
 
-    The corrector also carries the curvature of q seen at the predicted point. With `squeeze`, columns that seem to
-    leave are dropped on the way. Keeps the best weights it met, writes them to w and returns their gap."""
+    The corrector includes the curvature of q at the predicted point. With `squeeze`, columns that seem to leave are
+    dropped during the iteration. Writes the best weights to w and returns their gap."""
     cdef int p, iteration, stalled = 0
     cdef double gap, mu, excess, best = 1e300, least_mu = 1e300
     cdef Interior I = new_interior(A, w)
@@ -394,7 +395,7 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
 
 
 cdef int possible_columns(Program* A, const double* w, State* s, int* chosen) noexcept nogil:
-    """The columns with weight that no proof excludes from an optimal solution; returns how many."""
+    """Find the columns with weight that no proof excludes from an optimal solution; returns how many."""
     cdef int p, i, a, count = 0
     cdef size_t place
     cdef double leverage, own, heaviest = 0, slack = fmax(s.value - s.dual, 1e-15 * s.value)
@@ -418,9 +419,9 @@ cdef int possible_columns(Program* A, const double* w, State* s, int* chosen) no
 
 
 cdef bint newton(Program* A, int* chosen, int* count, double* weights, bint* determined) noexcept nogil:
-    """Newton on q = 1 for the columns `chosen`, down to rounding; those whose weight would vanish leave `chosen`.
+    """Newton's method on q = 1 for the columns `chosen`, to full precision; columns whose weight would vanish leave.
 
-    True where it converged. Sets `count`, and whether the columns' x xᵀ determine their weights."""
+    True if it converged. Sets `count`, and whether the matrices x xᵀ of the columns determine their weights."""
     cdef int p, a, turn, dropped, most = count[0]
     cdef double pivot, residual, previous = 1e300
     cdef bint independent, converged = False
@@ -483,7 +484,7 @@ cdef bint newton(Program* A, int* chosen, int* count, double* weights, bint* det
 
 
 cdef int heavy_columns(const double* w, State* s, int* chosen, int count) noexcept nogil:
-    """Of the columns `chosen`, those whose weight, as a share of a typical one, is above 1 − q; returns how many."""
+    """Keep the columns of `chosen` whose weight, relative to a typical one, is above 1 − q; returns how many."""
     cdef int j, kept = 0
     cdef double mass = 0, squares = 0
     for j in range(count):
@@ -497,11 +498,11 @@ cdef int heavy_columns(const double* w, State* s, int* chosen, int count) noexce
 
 
 cdef bint polish(Program* A, double* w, State* s, double tol) noexcept nogil:
-    """Newton on the columns that no proof excludes, down to rounding, leaving exact zeros elsewhere.
+    """Newton's method on the columns that no proof excludes, to full precision, with exact zeros on all others.
 
-    Where those do not determine their weights, only the heavy ones are tried. True when the columns' x xᵀ are linearly
-    independent by so much that their weights are determined. The weights are only replaced by ones whose gap is no
-    worse, or well below tol."""
+    If those columns do not determine their weights, only the heavy ones are tried. True if the matrices x xᵀ of the
+    columns are so clearly independent that the weights are determined. The weights are replaced only if the new gap is
+    not larger, or well below tol."""
     cdef int p, count, attempt
     cdef double before = relative_gap(s)
     cdef bint determined = False, converged = False

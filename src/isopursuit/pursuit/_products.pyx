@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The two products of columns with symmetric matrices that truncated.py needs, in single or double precision.
 
-Column p is `x[p, :]`, contiguous; in BLAS's eyes (column-major) some columns are a D × m matrix. Only one triangle of a
-symmetric matrix is computed or used: row by row it is the upper one. A few columns at a time stay in cache.
+Column p is `x[p, :]`, contiguous; for BLAS (column-major) a block of columns is a D × m matrix. Only one triangle of a
+symmetric matrix is computed or used: the upper one in row-major order. Columns are processed in blocks that stay in
+cache.
 """
 from libc.math cimport fabs, sqrt
 from libc.stdlib cimport free, malloc
@@ -56,7 +57,7 @@ def moments(const real[:, ::1] x, const double[:] u, real[:, ::1] total):
 
 
 def forms(const real[:, ::1] x, const real[:, ::1] half, double[::1] found):
-    """Write 2 x_pᵀ U x_p for every column, U the upper triangle `half` of a symmetric matrix with half its diagonal."""
+    """Write 2 x_pᵀ U x_p of every column; U = `half` is a symmetric matrix's upper triangle with half its diagonal."""
     cdef int D = <int> x.shape[1], step = 1, p, count
     cdef Py_ssize_t first = 0
     cdef real one = 1

@@ -1,7 +1,7 @@
 # The program in C, and one evaluation of it; see _program.pyx.
 
 cdef enum:
-    BLOCK = 128  # columns handled at once, where a temporary for all of them would cost memory (guess)
+    BLOCK = 128  # columns processed at once, so that temporary arrays stay small (guess)
 
 
 cdef struct Program:
@@ -14,7 +14,7 @@ cdef struct Program:
 cdef struct State:
     double* inverse       # (n, D, D)  M_i⁻¹
     double* v             # (n, m, D)  M_i⁻¹ x_p
-    double* u             # (n, m, r)  Y_iᵀ M_i⁻¹ x_p; the same memory as v when Y is the identity
+    double* u             # (n, m, r)  Y_iᵀ M_i⁻¹ x_p; the same memory as v if Y is the identity
     double* q             # (m,)       Σ_i ‖Y_iᵀ M_i⁻¹ x_p‖²
     double primal, dual   # of f: dual ≤ min f ≤ primal
     double value          # f(w)

@@ -3,7 +3,7 @@
 
     f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i⁻¹ Y_i),      M_i = ridge·I + Σ w_p x_p^i (x_p^i)ᵀ.
 
-Column p of point i is `x[i, p, :]`, contiguous; in BLAS's eyes (column-major) a point is a D × m matrix.
+Column p of point i is `x[i, p, :]`, contiguous; for BLAS (column-major) a point is a D × m matrix.
 """
 from libc.math cimport NAN, fmax, fmin, sqrt
 from libc.stdint cimport uint8_t, uint64_t
@@ -20,11 +20,11 @@ from isopursuit.pursuit._dense cimport (
 import numpy as np
 
 cdef double ONE = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
-cdef double LARGEST = 1e140     # matrix.LARGEST: sums of squares stay within float64
-cdef double WELL_CONDITIONED = 1e-6, REFINED_RESIDUAL = 1e-11  # settings.py has both
+cdef double LARGEST = 1e140     # as matrix.LARGEST: sums of squares of larger entries may overflow float64
+cdef double WELL_CONDITIONED = 1e-6, REFINED_RESIDUAL = 1e-11  # as in settings.py
 # the least eigenvalue of M, relative to their sum, above which rounding of M⁻¹ does not show in a certificate (guess)
 cdef double REGULAR = 1e-9
-cdef double NEGLIGIBLE = 1e-13  # relative rounding that is not bounded more exactly, far below any tolerance (guess)
+cdef double NEGLIGIBLE = 1e-13  # relative rounding errors below this are not bounded more tightly: far below any tolerance (guess)
 
 
 cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept:
@@ -51,7 +51,7 @@ cdef Program restrict(Program* A, const int* chosen, int count, double* x) noexc
 
 
 cdef int invert_information(Program* A, const double* w, double* inverse) noexcept nogil:
-    """M_i⁻¹ for every point; nonzero when some M_i is not positive definite."""
+    """M_i⁻¹ for every point; nonzero if some M_i is not positive definite."""
     cdef int i, p, a, b, filled, info, D = A.D
     cdef const double* x
     cdef double root
@@ -94,7 +94,7 @@ cdef int invert_information(Program* A, const double* w, double* inverse) noexce
 
 cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int count, double* v, double* u,
                         double* q, double* leverage) noexcept nogil:
-    """v, u and q of `count` columns from `first` on; leverage = max_i xᵀM_i⁻¹x where asked for.
+    """v, u and q of `count` columns from `first` on; leverage = max_i xᵀM_i⁻¹x if requested.
 
     v and u are strided as (n, count, ·): pass the full arrays with first = 0, count = m, or a block's workspace."""
     cdef int i, D = A.D, r = A.r
@@ -170,7 +170,7 @@ cdef double relative_gap(State* s) noexcept nogil:
 
 
 cdef void rescale(Program* A, double* w, State* s) noexcept nogil:
-    """Without a ridge f(tw) = tΣw + trace/t is least at t = √(trace/Σw); move there, where Σw = trace."""
+    """Without a ridge, f(tw) = tΣw + trace/t is least at t = √(trace/Σw). Rescale w by it, so that Σw = trace."""
     cdef Py_ssize_t p
     cdef double mass = 0, t
     for p in range(A.m):
@@ -211,7 +211,7 @@ cdef void free_state(State* s) noexcept nogil:
 
 
 cdef void starting(Program* A, double* w) noexcept nogil:
-    """A mild start that uses every column: weights inversely proportional to length, falling off for short ones."""
+    """A start with weight on every column: inversely proportional to length, and smaller for short columns."""
     cdef Py_ssize_t p
     cdef int i, a
     cdef double squares, value, longest = 0
@@ -251,7 +251,7 @@ cdef void measure_all(Program* A, const double* inverse, double* q, double* leve
 
 
 def evaluate(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, const double[::1] w):
-    """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None where M is singular."""
+    """(inverse, q, leverage, primal, dual, value) of f at w over all columns of x, or None if M is singular."""
     cdef Program A = program(x, y, ridge)
     cdef State s
     cdef int failed
@@ -291,11 +291,8 @@ def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor
 
 def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const double[::1] w,
             const Py_ssize_t[::1] support, B=None):
-    """What w proves about the program of the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding, left).
-
-    B (n, |S|, D) is w_p M⁻¹ x_p on the support, `norms` ‖B_p‖, `missed` ‖I − X B‖, and `rounding` bounds the rounding of
-    X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each coefficient to eps. `left` is the last
-    point's I − X B. B is written where it is given."""
+    """The primal side of the certificate for the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding, left); see
+    the stub file."""
     cdef int n = <int> x.shape[0], D = <int> x.shape[2], count = <int> support.shape[0], i, j, a
     cdef double size, square, sizes = 0, missed = 0
     cdef double negative = -1.0
@@ -332,7 +329,7 @@ def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const do
 
 
 cdef bint judge_one(Program* A, double* w, State* s, const double* ones, double* bounds) noexcept nogil:
-    """`judge_many` for one program: writes q to s, ‖β_p‖ to w and (primal, dual) to bounds; False where it is irregular."""
+    """`judge_many` for one program: writes q to s, ‖β_p‖ to w and (primal, dual) to bounds; False if ill-conditioned."""
     cdef int p, a, b, D = A.D
     cdef double mass = 0, squares = 0, moments = 0, longest = 0, norm = 0, missed = 0, trace = 0, total = 0, top
     cdef double* square = s.u  # workspace: v is followed by it
@@ -365,7 +362,7 @@ cdef bint judge_one(Program* A, double* w, State* s, const double* ones, double*
     for p in range(A.m):
         w[p] *= sqrt(s.q[p])
         total += w[p]
-    # rounding: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided, and what it costs to remove the residual
+    # rounding errors: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided; and the cost of removing the residual
     top = sqrt(largest(s.q, A.m)) + 2 * EPS * D * sqrt(longest * norm)
     bounds[0] = total * (1 + missed)
     bounds[1] = fmin(trace / top, bounds[0])
@@ -373,8 +370,7 @@ cdef bint judge_one(Program* A, double* w, State* s, const double* ones, double*
 
 
 def judge_many(const double[:, :, ::1] x, double[:, ::1] w, double[:, ::1] q, double[:, ::1] bounds, uint8_t[::1] regular):
-    """What weights w (n, m) prove about n programs x (n, m, D) of the identity: q of every column, (primal, dual) of each
-    program over all columns, and whether it is so regular that rounding does not matter. w becomes ‖β_p‖."""
+    """Bounds from weights w (n, m) for n programs x (n, m, D) of the identity; see the stub file."""
     cdef Program A = program(x, None, 0.0)
     cdef Py_ssize_t i, n = A.n
     cdef int p

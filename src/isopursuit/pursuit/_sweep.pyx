@@ -14,7 +14,7 @@ import numpy as np
 
 cdef enum:
     SWEEPS = 4       # coordinate sweeps between two exact evaluations (guess)
-    PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of the least so far: rounding (guess)
+    PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of its minimum before giving up (guess)
 
 cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost that sweeps may take first (guess)
 
@@ -22,7 +22,7 @@ cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost t
 cdef double exact_step(int n, const double* q, const double* k, double w) noexcept nogil:
     """The d ≥ −w that minimizes f along one coordinate: φ(d) = Σ_i q_i/(1 + d k_i)² = 1.
 
-    Newton on φ^(−1/2), which is linear in d for a single point, so that one step is exact there."""
+    Newton's method on φ^(−1/2), which is linear in d for a single point, so that one step is exact."""
     cdef int i, turn
     cdef double d = 0, phi, slope, t, step
     for turn in range(12):
@@ -45,14 +45,14 @@ cdef double exact_step(int n, const double* q, const double* k, double w) noexce
 
 
 cdef int padded(int D) noexcept nogil:
-    """The rows that M⁻¹ has in `sweep`: a multiple of eight, which vector instructions take at once."""
+    """The number of rows of M⁻¹ in `sweep`, rounded up for vector instructions."""
     return D if D <= 4 else (D + 7) // 8 * 8
 
 
 cdef void sweep(Program* A, double* w, double* inverse, const int* order, int count, double* work) noexcept nogil:
-    """One pass of exact coordinate steps over `order`; M_i⁻¹ follows by Sherman and Morrison.
+    """One pass of exact coordinate steps over `order`; the Sherman–Morrison formula updates M_i⁻¹.
 
-    M_i⁻¹ is updated for one step while it is multiplied by the column of the next, so that it is read once for both."""
+    M_i⁻¹ is updated for one step and multiplied by the next column in the same loop, so that it is read only once."""
     cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r, height = padded(D)
     cdef double d, t
     cdef double* S = work                      # M_i⁻¹ with rows of zeros below
@@ -93,10 +93,10 @@ cdef void sweep(Program* A, double* w, double* inverse, const int* order, int co
 
 
 cdef int in_question(Program* A, const double* w, const double* q, bint few, int* chosen) noexcept nogil:
-    """The columns with weight, and those that may still gain some: q within a few times the excess of 1.
+    """The columns with weight, and those that may still gain weight: 1 − q within a few times the largest excess.
 
-    Where `few` are wanted, "a few" is lowered while the others would outnumber the columns with weight; a column
-    left out that mattered shows up as q > 1 at the next evaluation."""
+    If `few`, that multiple is lowered while the others outnumber the columns with weight. If a column that matters is
+    left out, it has q > 1 at the next evaluation."""
     cdef int p, turn, count, weighted
     cdef double excess = fmax(largest(q, A.m) - 1, 1e-12), reach = 3
     for turn in range(4):
@@ -114,7 +114,7 @@ cdef int in_question(Program* A, const double* w, const double* q, bint few, int
 
 
 cdef bint ask(watch, double gap) noexcept:
-    """What the watch answers; whatever it raises (Ctrl-C too) stops the solver and waits in `watch.error`."""
+    """Call the watch. An exception (Ctrl-C too) stops the solver and is stored in `watch.error`."""
     try:
         return watch(gap)
     except BaseException as error:
@@ -123,7 +123,7 @@ cdef bint ask(watch, double gap) noexcept:
 
 
 cdef int with_weight(int m, const double* w, int* order) noexcept nogil:
-    """The columns with weight; returns how many."""
+    """List the columns with weight; returns how many."""
     cdef int p, count = 0
     for p in range(m):
         if w[p] > 0:
@@ -133,7 +133,7 @@ cdef int with_weight(int m, const double* w, int* order) noexcept nogil:
 
 
 cdef void interior_on(Program* A, double* w, const int* chosen, int count, double tol, bint squeeze) noexcept nogil:
-    """The interior point on the columns `chosen`; the others lose their weight."""
+    """Run the interior-point method on the columns `chosen`; the others lose their weight."""
     cdef int p
     cdef double* x = <double*> malloc(<size_t> A.n * count * A.D * sizeof(double))
     cdef double* some = <double*> malloc(count * sizeof(double))
@@ -149,7 +149,7 @@ cdef void interior_on(Program* A, double* w, const int* chosen, int count, doubl
 
 
 cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
-    """Rounds of sweeps, and the interior point once they have cost a share of it; ends polished if it converged."""
+    """Rounds of sweeps until they have cost a share of the interior-point method, then that method, then polishing."""
     cdef int p, turn, count, repeat, finishes = 0, stale = 0, m = A.m, D = A.D
     cdef double finish, spent = 0, best = 1e300, per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
     cdef bint independent = False, stop = False
@@ -201,7 +201,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
 
 
 cdef reserve(Py_ssize_t n, Py_ssize_t m, Py_ssize_t D, Py_ssize_t r):
-    """Ask for all the memory the kernel may take at once, so that a lack of it is an error here and no crash there."""
+    """Allocate and free all memory that the kernel may need, so that a lack of memory raises an error before it runs."""
     np.empty(n * m * 6 * (D + r) + min(m, 4 * n * D * D + 100) ** 2 + 40 * m)
 
 
@@ -209,8 +209,8 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
           watch=None):
     """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
 
-    `watch(gap)` is called between rounds and stops the solver by returning True; what it raises is left in
-    `watch.error`."""
+    `watch(gap)` is called between rounds and stops the solver by returning True. An exception that it raises is stored
+    in `watch.error`."""
     cdef Program A = program(x, y, ridge)
     cdef double gap
     cdef bint independent

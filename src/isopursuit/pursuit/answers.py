@@ -1,4 +1,4 @@
-"""From a solved program to the answer: which of its solutions, in whose units, with what certificate."""
+"""From a solved program to the answer: choose a solution, convert it to the caller's units, and certify it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Caller:
     labels, notes
         Of the caller's matrix.
     many : bool
-        Whether the caller passed several points; answers have one array for each then.
+        Whether the caller passed several points. Answers then have one array for each.
     columns, target : float
         The caller's columns and target, divided by the design's.
     order : ndarray, optional
         Column p of the design is column order[p] of the caller.
     copies : ndarray, optional
-        Where some columns are identical: a number for each column, the same for identical ones.
+        If some columns are identical: a number for each column, equal for identical ones.
     """
 
     labels: Labels | None = None
@@ -54,7 +54,7 @@ class Caller:
 
 
 def judged(design: Design, solved: Solved, caller: Caller, options: Options) -> Pursuit:
-    """The solution asked for, certified, in the units of the caller."""
+    """The requested solution with its certificate, in the caller's units."""
     tol, many = options.tol, caller.many
     evaluation, unique, kind = _choose(design, solved, options)
     copies = caller.copies
@@ -64,17 +64,17 @@ def judged(design: Design, solved: Solved, caller: Caller, options: Options) -> 
         evaluation = _shared(design, evaluation, copies)
     proof = design.certified(evaluation, np.flatnonzero(evaluation.weights))
     heavy = proof.norms > NEGLIGIBLE_WEIGHT * proof.norms.sum()
-    if not heavy.all():  # rounding left weights that the certificate does not need
+    if not heavy.all():  # drop weights from rounding that the certificate does not need
         again = design.certified(evaluation, proof.support[heavy])
         proof = again if again.error <= max(tol, proof.error) else proof
     tied = _tied(design, evaluation, proof)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
     possible[tied] = True
-    if copies is not None:  # rounding may distinguish them
+    if copies is not None:  # rounding may have given identical columns different weights
         tied = np.flatnonzero((np.bincount(copies, possible) > 0)[copies])
         possible[tied] = True
     proved = possible[proof.support]
-    if not proved.all():  # rounding left weight on columns that no optimal solution uses
+    if not proved.all():  # drop weights from rounding on columns that no optimal solution uses
         again = design.certified(evaluation, proof.support[proved])
         if again.error <= max(tol, proof.error) and possible[again.support].all():
             proof = again
@@ -113,8 +113,8 @@ def _shared(design: Design, evaluation: Evaluation, copies: Indices) -> Evaluati
 def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> Indices:
     """The columns that may be in an optimal solution.
 
-    After proximal steps M may be singular, and the bound that uses its inverse does not apply. There, any optimal B*
-    has Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual, which bounds the weight of every column with ‖νᵀx_p‖ < 1.
+    After proximal steps M may be singular, and the bound that uses its inverse does not apply. Then the inequality
+    Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual for any optimal B* bounds the weight of every column with ‖νᵀx_p‖ < 1.
     """
     if design.prox == 0:
         return evaluation.tied
@@ -124,7 +124,7 @@ def _tied(design: Design, evaluation: Evaluation, proof: Certified) -> Indices:
 
 
 def nothing(design: Design, caller: Caller) -> Pursuit:
-    """The answer B = 0, where the target is zero or the penalty outweighs every column."""
+    """The answer B = 0, if the target is zero or the penalty is too large for any column."""
     n, P, _ = design.shape
     y = design.target
     objective = 0.5 * float(np.vdot(y, y)) * caller.target**2 if design.penalty > 0 else 0.0
@@ -148,8 +148,10 @@ def nothing(design: Design, caller: Caller) -> Pursuit:
 def _choose(
     design: Design, solved: Solved, options: Options
 ) -> tuple[Evaluation, bool, Literal["minimum-norm", "vertex", "interior"]]:
-    """The optimal weights asked for. Where the columns with weight are independent and all that is tight, there is
-    no choice; where there is no time for it, none is made.
+    """The requested optimal weights.
+
+    If the columns with weight are independent and no others are tight, the solution is unique. If there is no time, the
+    weights stay as they are.
     """
     evaluation, solution = solved.evaluation, options.solution
     weighted = int(np.count_nonzero(evaluation.weights))
@@ -178,7 +180,7 @@ def _choose(
 
 
 def _purified(design: Design, evaluation: Evaluation) -> Evaluation:
-    """The same weights down to rounding, without the noise on columns that are proved to have none."""
+    """The same weights up to rounding, with exact zeros on columns that are proved to have no weight."""
     tied = evaluation.tied
     heavy = evaluation.weights[tied] > 1e-7 * evaluation.weights.max()
     for columns in (tied[(evaluation.q[tied] >= 1 - TIGHT) | heavy], tied):

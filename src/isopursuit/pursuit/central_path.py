@@ -1,13 +1,13 @@
-"""The solver for many columns near √q = 1: an interior point whose linear systems are solved by conjugate gradients.
+"""The solver for many columns near √q = 1: an interior-point method with conjugate gradients for the linear systems.
 
 With slacks s_p = 1 − q_p and w_p s_p = μ, a step of Newton's method solves
 
     (H + S/W) dw = (μ − dw' ds')/w − (1 − q),        ds = (μ − dw' ds')/w − s − (s/w) dw,
 
-H as in truncated.py, dw' and ds' the same with μ = 0 (Mehrotra's predictor). The slacks are variables of their own, so
-that columns can join with weight μ/s whatever that does to q. The gap contains the excess of q over 1; μ follows the
-gap, so that it never falls while the excess is larger. All columns near 1 have weight, which keeps M⁻¹ accurate on the
-columns that are not here; weights of a basic solution make it accurate on their own columns only.
+with H as in truncated.py; dw' and ds' are the step with μ = 0 (Mehrotra's predictor). Slacks are separate variables, so
+columns can join with weight μ/s even if that changes q. The gap contains the excess of q over 1, and μ follows the gap,
+so it does not fall while the excess is larger. All columns near 1 have weight, which keeps M⁻¹ accurate on columns that
+are not in the set. The weights of a basic solution would make it accurate only on the columns of that solution.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from isopursuit.rank import EPS
 def follow(
     program: Program, w: Array, tol: float, watch: Callable[[float], bool] | None, deadline: float = np.inf
 ) -> float:
-    """Improve the weights w in place to a relative gap of tol; the gap that was reached.
+    """Improve the weights w in place to a relative gap of tol; returns the gap that was reached.
 
-    `watch` receives the gap and may end it. At the deadline, by `time.perf_counter`, a step is left unfinished.
+    `watch` receives the gap and may stop the solver. A step is left unfinished at the deadline, a time of
+    `time.perf_counter`.
     """
     point = program.at(w)
     if point is None:
@@ -95,7 +96,7 @@ class Path:
         return cls(program, near, program.products.take(near), np.maximum(w, mu / s), s, deadline)
 
     def point(self) -> Point | None:
-        """The program at the weights, which are rescaled."""
+        """The program at the rescaled weights."""
         w = np.zeros(len(self.program.x))
         w[self.near] = self.w
         point = Point.at(self.part.moments(self.w), w, self.program.outer, self.program.ridge)
@@ -104,7 +105,7 @@ class Path:
         return point
 
     def join(self, q: Array, gap: float) -> None:
-        """Columns that are near 1, or above, and are not here join; the gap is that of the columns here."""
+        """Add columns that are near 1, or above, and not yet in the set; `gap` is that of the columns in the set."""
         slack = _slacks(q, gap)
         slack[self.near] = np.inf
         new = np.flatnonzero(slack < 2 * FAR_SLACK * gap)
@@ -114,7 +115,7 @@ class Path:
         self.part = self.program.products.take(self.near)
 
     def far(self, gap: float) -> Mask:
-        """Light columns far from 1, unless they are few: as many as can leave in one step.
+        """Columns of small weight far from 1, as many as can leave in one step; none if they are few.
 
         A step that moves the share t of all weight leaves an error of about t² in q, which should be below the gap.
         """
@@ -129,7 +130,7 @@ class Path:
         return far
 
     def step(self, point: Point, q: Array, gap: float, tol: float) -> None:
-        """One step of Newton's method. Columns far from 1 lose their weight, as far as the others' step is complete."""
+        """One step of Newton's method. Columns far from 1 lose weight by the fraction of the step that is taken."""
         far = self.far(gap)
         kept = np.flatnonzero(~far)
         right, part = q - 1, self.part
@@ -150,13 +151,13 @@ class Path:
 
 
 def _slacks(q: Array, gap: float) -> Array:
-    """Positive slacks: 1 − q where the largest q would be a little below 1, unless few columns are far above."""
+    """Positive slacks: 1 − q after q is scaled so that its maximum is slightly below 1, except for few outliers."""
     excess = min(max(float(q.max()) - 1, gap), 4 * gap)
     return np.maximum(1 - q / (1 + 2 * excess), gap)
 
 
 def _direction(system: System, w: Array, s: Array, right: Array, gap: float, tol: float) -> tuple[Array, Array]:
-    """The step of weights and slacks towards a smaller μ, or the same μ where the gap is much larger than that."""
+    """The step of weights and slacks towards a smaller μ, or the same μ if the gap is much larger."""
     m, total = len(w), float(w.sum())
     mu = float(w @ s) / m
     unit = total / m  # a μ of `unit` times a gap is the mean w s at twice that gap
@@ -188,11 +189,11 @@ def _curvature(part: ColumnProducts, K: Any, R: Any, u: Any, rough: bool) -> Any
 
 
 def _system(part: ColumnProducts, point: Point, diagonal: Array, shift: Array, gap: float, deadline: float) -> System:
-    """H + diag(shift), `diagonal` being H's, in the form that is better conditioned.
+    """The system H + diag(shift), in the form that is better conditioned; `diagonal` is that of H.
 
-    H has rank D(D+1)/2 at most. Where weight is on about as many columns or more, and shifts are small beside H's
-    diagonal on more than twice as many, the unknown is a matrix. Its step is a small difference of large numbers,
-    which asks for double precision.
+    H has rank at most D(D+1)/2. The unknown is a matrix if about as many columns or more have weight, and shifts are
+    small compared with the diagonal of H on more than twice as many. Its step is a small difference of large numbers,
+    so it needs double precision.
     """
     D, w = len(point.K), point.weights
     rank = D * (D + 1) // 2
@@ -210,13 +211,13 @@ class System(Protocol):
     """A linear system (H + diag(shift)) u = right."""
 
     def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
-        """About u, with residuals of about `most` at most, and what another right side may start from."""
+        """An approximate u with residuals of at most about `most`, and a start for another right-hand side."""
         ...
 
 
 @dataclass(frozen=True)
 class InWeights:
-    """The system as it stands, preconditioned by its diagonal."""
+    """The system in the weights, preconditioned by its diagonal."""
 
     part: ColumnProducts
     point: Point
@@ -227,7 +228,7 @@ class InWeights:
 
     @cached_property
     def placed(self) -> tuple[Any, ...]:
-        """K, R, the shift and the preconditioner, where the columns are multiplied."""
+        """K, R, the shift and the preconditioner, on the device of the columns."""
         return tuple(self.part.place(v) for v in (self.point.K, self.point.R, self.shift, self.preconditioner))
 
     def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
@@ -248,7 +249,7 @@ class InWeights:
 
 @dataclass(frozen=True)
 class InMoments:
-    """The same with H = AᵀGA: u = (right − Aᵀy)/shift, (G⁻¹ + A diag(1/shift) Aᵀ) y = A (right/shift).
+    """The system in moments, with H = AᵀGA: u = (right − Aᵀy)/shift, (G⁻¹ + A diag(1/shift) Aᵀ) y = A (right/shift).
 
     A u = Σ u_p x_p x_pᵀ and G(N) = K N R + R N K. With K½ Y Yᵀ K½ = Q diag(λ) Qᵀ and `base` F = K½Q, y = F z Fᵀ turns
     G⁻¹ into the division of z's entries by λ_i + λ_j, here `sums`.
@@ -271,24 +272,24 @@ class InMoments:
 
     @cached_property
     def placed(self) -> tuple[Any, ...]:
-        """The shift, F, the sums and the inverse of `diagonal`, where the columns are multiplied."""
+        """The shift, F, the sums and the inverse of `diagonal`, on the device of the columns."""
         return tuple(self.part.place(v) for v in (self.shift, self.base, self.sums, 1 / self.diagonal))
 
     @property
     def diagonal(self) -> Array:
-        """Of the matrix that acts on z, if columns with independent Gaussian entries had the same moments."""
+        """The diagonal of the matrix that acts on z, for columns with independent Gaussian entries."""
         n, D = np.diag(self.moments(1 / self.shift, self.base)), len(self.base)
         return 1 / self.sums + 2 * np.outer(n, n) / float((1 / self.shift).sum()) * D / (D + 2)
 
     @cached_property
     def size(self) -> float:
-        """About the largest zᵀS z of a column z = Fᵀx for a symmetric S of norm 1, if columns point everywhere."""
+        """An estimate of the largest zᵀS z of a column z = Fᵀx (S symmetric, norm 1), for columns in all directions."""
         D = len(self.base)
         leverage = float(self.part.forms(self.base @ self.base.T, rough=True).mean())
         return 4 * leverage * float(np.sqrt(2 / (D * (D + 2))))
 
     def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
-        """Conjugate gradients; a residual of z is one of AᵀG of it in the weights."""
+        """Conjugate gradients; a residual r of z corresponds to the residual AᵀG r in the weights."""
         shift, base, sums, preconditioner = self.placed
 
         def apply(z: Any) -> Any:
@@ -311,7 +312,7 @@ def _conjugate_gradients(
     start: Any | None,
     deadline: float,
 ) -> Any:
-    """The solution of apply(x) = right as far as `solved` asks for; arrays, or tensors on a device."""
+    """Solve apply(x) = right until `solved` accepts the residual, for arrays or tensors on a device."""
     x = 0 * right if start is None else start
     r = right if start is None else right - apply(start)
     z = preconditioner * r

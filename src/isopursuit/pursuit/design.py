@@ -1,4 +1,4 @@
-"""The convex program, as an A-optimal design, and the certificate that judges every answer to it.
+"""The convex program as an A-optimal design, and the certificate for every answer to it.
 
 Multitask basis pursuit, min Σ‖B_p‖ subject to X B = Y, is
 
@@ -10,13 +10,13 @@ q_p = ‖Yᵀ M⁻¹ x_p‖²,
     B = W Xᵀ M⁻¹ Y         is feasible,          primal = Σ w_p √q_p,
     ν = M⁻¹ Y / √max q     is dual feasible,     dual   = tr(Yᵀ ν),
 
-so that every w has a valid certificate, dual ≤ optimum ≤ primal. Two more programs are the same one: the multitask
-lasso ½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M + λI in the place of M, and many points that share one selection add
-their traces, f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
+so every w has a valid certificate, dual ≤ optimum ≤ primal. Two more programs have this form. The multitask lasso
+½‖Y − XB‖² + λ Σ‖B_p‖ is (λ/2) f with M replaced by M + λI. Many points that share one selection add their traces,
+f(w) = Σ w_p + Σ_i tr(Y_iᵀ M_i(w)⁻¹ Y_i).
 
-Where Y does not span all rows the optimal M may be singular. A proximal step on the dual,
-max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖² over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so that the same kernel
-takes it; repeated from its own solution it converges to an optimal ν of the program itself, for any μ > 0.
+If Y does not span all rows, the optimal M may be singular. A proximal step on the dual,
+max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖² over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so the same kernel solves
+it. Repeated proximal steps converge to an optimal ν of the original program for any μ > 0.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ from isopursuit.results import Certificate
 class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a penalty λ ≥ 0.
 
-    Where rows were whitened, by X = T x, `values` and `targets` keep what the caller gave, to check feasibility
-    against, `triangles` T for each point that needed it, and `start_weights` what to start from. With `prox` μ > 0 the
-    program is a proximal step on this one, and `pull` its target Y + μν₀. `products` multiplies the columns elsewhere.
+    If rows were whitened, X = T x, then `values` and `targets` are the caller's arrays for the check of feasibility,
+    `triangles` has T for each point that was whitened, and `start_weights` are the weights to start from. With
+    `prox` μ > 0 the program is a proximal step on this one, and `pull` is its target Y + μν₀. `products` multiplies the
+    columns on another device or on threads.
     """
 
     x: Array
@@ -77,14 +78,14 @@ class Design:
         return n, P, D
 
     def evaluate(self, weights: Array) -> Evaluation | None:
-        """Everything that weights say about the program, over all columns; None where M is singular."""
+        """f, its bounds, q and leverage at these weights, over all columns; None if M is singular."""
         if self.shape[0] == 1 and self.x.size > THREADED_ENTRIES:
             return self._evaluate_by_parts(weights)
         found = _program.evaluate(self.x, self.aim, self.penalty + self.prox, weights)
         return None if found is None else Evaluation(weights, *found)
 
     def _evaluate_by_parts(self, weights: Array) -> Evaluation | None:
-        """The same on several threads; one point only."""
+        """As `evaluate`, on several threads; one point only."""
         ridge = self.penalty + self.prox
         _, m, D = self.shape
         point = Point.at(HostProducts(self.x[0]).moments(weights), weights, np.eye(D), ridge, rescaled=False)
@@ -100,7 +101,7 @@ class Design:
         return Evaluation(weights, inverse, q, leverage, primal, dual, float(weights.sum()) + trace)
 
     def start(self) -> Array:
-        """Weights that use every column and leave M regular."""
+        """Positive weights on every column, with which M is regular."""
         return _program.start(self.x) if self.start_weights is None else self.start_weights.copy()
 
     @property
@@ -125,7 +126,7 @@ class Design:
         return replace(self, prox=prox, pull=np.ascontiguousarray(self.target + prox * center))
 
     def deficient(self, least: float) -> bool:
-        """Whether Y does not span all rows, its singular values below `least` of the largest being taken as zero."""
+        """Whether Y does not span all rows; singular values below `least` times the largest count as zero."""
         if self.y is None or (self.values is not None and self.targets is None):
             return False
         s = spectrum(self.given)
@@ -150,7 +151,7 @@ class Design:
         return float(np.sqrt(np.einsum("ipr,ipr->p", pulls, pulls).max()))
 
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
-        """Improve weights in place; True when the columns with weight determine them."""
+        """Improve weights in place; True if the columns with weight determine them."""
         return _sweep.solve(self.x, self.aim, self.penalty + self.prox, weights, tol, rounds, watch)[1]
 
     @property
@@ -161,22 +162,22 @@ class Design:
 
     @property
     def kernel_columns(self) -> int:
-        """How many columns are solved at once at most."""
+        """The most columns that are solved at once."""
         return KERNEL_COLUMNS
 
     @property
     def joining(self) -> int:
-        """How many columns join a cold working set: as many as x xᵀ has entries, or more."""
+        """How many columns join a cold working set: at least as many as x xᵀ has distinct entries."""
         D = self.shape[2]
         return max(FEWEST_JOINING, D * (D + 1) // 2)
 
     def descend(self, weights: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
-        """Improve weights in place by the solver for many rows (truncated.py); the gap that it reached."""
+        """Improve weights in place by the solver for many rows (truncated.py); returns the gap."""
         deadline = np.inf if watch is None else watch.clock.deadline
         return descend(self.program, weights, tol, watch, warm=warm, deadline=deadline)
 
     def follow(self, weights: Array, tol: float, watch: Watch | None) -> float:
-        """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); the gap reached."""
+        """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); returns the gap."""
         return follow(self.program, weights, tol, watch, np.inf if watch is None else watch.clock.deadline)
 
     @property
@@ -186,10 +187,10 @@ class Design:
         return Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
 
     def crowded(self, weights: Array) -> bool:
-        """Whether so many columns have weight that `follow` takes less time than the kernel (both in products)."""
+        """Whether so many columns have weight that `follow` takes fewer multiplications than the kernel."""
         n, m, D = self.shape
         held = int(np.count_nonzero(weights))
-        # nine steps of the kernel's interior point (_sweep.pyx), and products with about twice the columns with weight
+        # compare nine steps of the kernel's interior point (_sweep.pyx) with products of about twice the columns in use
         kernel = 9 * held**2 * (held / 3 + 4 * D)
         return n == 1 and 2.5 * USUAL_CONJUGATE_STEPS * min(m, 2 * held) * D**2 < kernel
 
@@ -200,14 +201,14 @@ class Design:
         return Design(x, self.y, self.penalty, start_weights=start_weights, prox=self.prox, pull=self.pull)
 
     def slope(self, evaluation: Evaluation) -> Array:
-        """M⁻¹Y (n, D, r), which is dual feasible as far as q ≤ 1."""
+        """M⁻¹Y (n, D, r), which is dual feasible if q ≤ 1."""
         return evaluation.inverse if self.aim is None else evaluation.inverse @ self.aim
 
     def moments(self, evaluation: Evaluation, columns: Indices) -> Array:
-        """What fixes X B in the weights of some columns, (entries, m): x_p u_pᵀ with u_p = νᵀx_p, for every point.
+        """The matrix that maps weights of some columns to X B, (entries, m): x_p u_pᵀ, u_p = νᵀx_p, for every point.
 
-        Where the target is the identity, M is unique, and as u_p = M⁻¹x_p the distinct entries of x_p x_pᵀ say the
-        same.
+        If the target is the identity, M is unique and u_p = M⁻¹x_p, so the distinct entries of x_p x_pᵀ are equivalent
+        and are used instead.
         """
         x = self.x[:, columns, :]
         if self.aim is None:
@@ -225,7 +226,7 @@ class Design:
         return B
 
     def dual_point(self, evaluation: Evaluation, rho: float | None = None) -> Array:
-        """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for every column of the caller's: M⁻¹Y / ρ, and T⁻ᵀ of that where whitened."""
+        """ν (n, D, r) with ‖νᵀx_p‖ ≤ 1 for the caller's columns: M⁻¹Y / ρ, multiplied by T⁻ᵀ if rows were whitened."""
         rho = float(np.sqrt(evaluation.q.max())) if rho is None else rho
         nu = self.slope(evaluation) / (max(rho, 1.0) if self.penalty > 0 else rho)
         for i, triangle in enumerate(self.triangles):
@@ -245,7 +246,7 @@ class Design:
         return K, None if target is None else target[0].T @ K
 
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
-        """A lower bound on min f from the point ν = M⁻¹Y/ρ, where no column has ‖YᵀM⁻¹x_p‖ above ρ."""
+        """A lower bound on min f from ν = M⁻¹Y/ρ, given that ‖YᵀM⁻¹x_p‖ ≤ ρ for every column."""
         nu = self.slope(evaluation)
         trace = float(np.einsum("iaa->", nu) if self.y is None else np.vdot(self.y, nu))
         return bounds(0.0, trace, float(np.vdot(nu, nu)), rho, self.penalty)[1]
@@ -258,10 +259,10 @@ class Design:
         return self.largest_pull <= self.penalty
 
     def certified(self, evaluation: Evaluation, support: Indices) -> Certified:
-        """Coefficients on the support and a dual point, for the caller's columns, and what they prove by themselves.
+        """Coefficients on the support and a dual point for the caller's columns, and the certificate they give.
 
-        Everything is computed again from these numbers as they are returned, with a bound on its rounding: how far the
-        constraint is met, the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
+        The certificate is computed from the returned numbers, with bounds on rounding: the residual of the constraint,
+        the largest ‖νᵀx_p‖, by which ν is divided, and both objectives.
         """
         found = self._identity_certified(evaluation, support)
         if found is not None:
@@ -287,7 +288,7 @@ class Design:
         return Certified.of(support, B, norms, t * nu, Certificate(primal, dual, residual))
 
     def _identity_certified(self, evaluation: Evaluation, support: Indices) -> Certified | None:
-        """The same for the identity as target, in fewer steps; None for other programs and where B needs correction."""
+        """As `certified` for the identity as target, in fewer steps; None otherwise, or if B needs correction."""
         if self.aim is not None or self.values is not None or self.penalty > 0:
             return None
         n, _, D = self.shape
@@ -304,14 +305,14 @@ class Design:
         return Certified.of(support, B, norms, evaluation.inverse / rho, certificate)
 
     def _feasible(self, evaluation: Evaluation, support: Indices) -> tuple[Indices, Array, Array, float]:
-        """Coefficients, corrected where they miss the constraint by more than rounding, Y − X B, and its relative size.
+        """Coefficients, corrected if they miss the constraint by more than rounding; Y − X B; and its relative size.
 
-        Where the columns with weight cannot correct them, those with ‖νᵀx_p‖ near 1 join.
+        If the columns with weight are not enough for the correction, those with ‖νᵀx_p‖ near 1 are added.
         """
         B = self.coefficients(evaluation, support)
         misfit, residual = self._missed(B, support)
         for turn in range(0 if self.penalty > 0 or len(support) == 0 else 3):
-            # the bound on rounding, which least squares cannot lower, is no reason to correct anything
+            # a residual that is only the bound on rounding needs no correction: least squares cannot lower it
             own = math.sqrt(float(np.vdot(misfit, misfit)) / float(np.vdot(self.given, self.given)))
             if own <= (REFINED_RESIDUAL if self.prox == 0 else 10 * EPS):
                 break
@@ -329,8 +330,8 @@ class Design:
         return support, B, misfit, residual
 
     def _cost(self, evaluation: Evaluation, support: Indices, misfit: Array, total: float) -> float:
-        """An upper bound on what coefficients that remove the residual R add to the objective."""
-        if self.aim is None:  # B R does, and ‖B_p R‖ ≤ ‖B_p‖ ‖R‖
+        """An upper bound on the objective of coefficients that remove the residual R."""
+        if self.aim is None:  # B R removes it, and ‖B_p R‖ ≤ ‖B_p‖ ‖R‖
             return total * math.sqrt(float(np.vdot(misfit, misfit)))
         misfit = np.stack([self._white(i, r) for i, r in enumerate(misfit)])
         if self.prox == 0:  # W Xᵀ M⁻¹ R
@@ -358,8 +359,10 @@ class Design:
         return self.x[i][support] if self.values is None else self.values[i][:, support].T
 
     def _rounding(self, B: Array, support: Indices) -> float:
-        """A bound on the rounding of X B: a sum of |S| products is known to |S| eps / 2 of their sizes, and each
-        coefficient to eps.
+        """A bound on the rounding error of X B.
+
+        The relative error of a sum of |S| products is |S| eps / 2 of the sum of their sizes, and that of a coefficient
+        is eps.
         """
         sizes = 0.0
         for i, b in enumerate(B):
@@ -384,7 +387,7 @@ def _certify(x: Array, evaluation: Evaluation, support: Indices) -> tuple[Array,
     B = np.empty((1, count, D))
     parts = by_parts(lambda some: _program.certify(x, inverse, weights, support[some], B[:, some]), count, D)
     left = sum(part[4] for part in parts) - (len(parts) - 1) * np.eye(D)
-    # the bound for the sum of a part, in proportion to how many terms the whole has
+    # the bound for a part, scaled to the number of terms of the whole sum
     rounding = sum(part[3] * (0.5 * count + 2) / (0.5 * len(part[1]) + 2) for part in parts)
     return B, np.concatenate([part[1] for part in parts]), float(np.linalg.norm(left)), rounding
 

@@ -1,4 +1,4 @@
-"""What weights prove: f and its bounds at some weights, and the certificate of coefficients and a dual point."""
+"""f and its bounds at some weights, and the certificate of coefficients and a dual point."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from isopursuit.results import Certificate, relative_gap
 class Certified:
     """Coefficients on the support (n, |S|, r) and their norms, a dual point (n, D, r), and what they prove.
 
-    The primal value includes what it costs to remove the residual. `error` is the relative difference of both values,
-    also where rounding puts the dual one above.
+    The primal value includes the cost of removing the residual. `error` is the relative difference of both values, even
+    if the dual value is above the primal one by rounding.
     """
 
     support: Indices
@@ -30,7 +30,7 @@ class Certified:
 
     @classmethod
     def of(cls, support: Indices, B: Array, norms: Array, nu: Array, certificate: Certificate) -> Certified:
-        """With the error of the certificate."""
+        """Make one, with the error of the certificate."""
         primal, dual = certificate.primal, certificate.dual
         above = (dual - primal) / primal if primal > 0 else 0.0
         return cls(support, B, norms, nu, certificate, max(certificate.gap, above))
@@ -55,11 +55,11 @@ class Evaluation:
 
     @property
     def minimized(self) -> bool:
-        """Whether f itself is near its least value, so that weights mean something, not only the coefficients."""
+        """Whether f itself is near its minimum, so that the weights, not only the coefficients, are near optimal."""
         return self.value - self.dual <= 1e-6 * self.value or self.gap > 1e-6
 
     def take(self, columns: Indices) -> Evaluation:
-        """The same on some of the columns, which include those with weight; the bounds stay those over all."""
+        """The evaluation on some of the columns, which include those with weight; bounds are still over all columns."""
         return replace(self, weights=self.weights[columns], q=self.q[columns], leverage=self.leverage[columns])
 
     @cached_property
@@ -67,14 +67,13 @@ class Evaluation:
         """The columns that no proof excludes from the support of an optimal solution.
 
         With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
-        ‖ν*ᵀx_p‖ ≤ 1), so that by Cauchy and Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A weight needs
-        q*_p = 1.
+        ‖ν*ᵀx_p‖ ≤ 1). By Cauchy–Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A column with weight has q*_p = 1.
         """
         slack = max(self.value - self.dual, 4 * EPS * self.value)
         return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0)) >= 1.0 - TIED_ROUNDING)
 
     @property
     def tight(self) -> Indices:
-        """Of the tied columns, those with weight or with q_p = 1 to within a little more than rounding."""
+        """The tied columns with weight, or with q_p = 1 up to slightly more than rounding."""
         tied = self.tied
         return tied[(self.q[tied] >= 1 - max(TIGHT, 10 * self.gap)) | (self.weights[tied] > 0)]

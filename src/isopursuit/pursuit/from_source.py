@@ -20,7 +20,7 @@ from isopursuit.sources.columns import Columns
 
 
 def pursued_as_source(X: Array) -> bool:
-    """Whether an array is pursued in passes, as a source is: few of its columns are ever copied then."""
+    """Whether an array is pursued in passes like a source, so that only a few of its columns are copied."""
     if X.ndim != 2 or X.size < SOURCE_ENTRIES:
         return False
     D, P = X.shape
@@ -28,12 +28,12 @@ def pursued_as_source(X: Array) -> bool:
 
 
 def with_room_for(X: Array, options: Options) -> Options:
-    """The options, with memory for a copy of the whole array where the caller set no limit."""
+    """The options, with memory for a copy of the whole array if the caller set no limit."""
     return options if options.memory is not None else replace(options, memory=max(8 * X.size, MOST_MEMORY))
 
 
 def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
-    """Stream until every column that matters is resident, then solve those as any other matrix."""
+    """Make passes until every column that matters is resident, then solve the program on those in memory."""
     penalty = goal.penalty
     if goal.target is not None and not goal.target.any():
         raise ParameterError("Y is zero, so that no column is needed.")
@@ -51,10 +51,10 @@ def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
     found = solve_design(resident.design, resident.weights, caller, options)
     weights = np.zeros(P)
     weights[resident.indices] = found.weights
-    # the new dual point is feasible on the columns not loaded if it proves as much as the one that excluded them
+    # if its bound is high enough, the new dual point is also feasible on the columns that were not loaded (streamed.py)
     unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale
     feasible = resident.value - found.certificate.dual / unit <= resident.slack
-    if not feasible:  # then its bound does not hold either
+    if not feasible:  # then its bound is not valid either
         dual = min(resident.lower * unit, found.certificate.primal)
         found = replace(found, certificate=replace(found.certificate, dual=dual))
         if found.status == "optimal" and found.certificate.gap > options.tol:
@@ -69,7 +69,7 @@ def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
 
 
 def _partly_loaded(resident: Resident, penalty: float, tol: float, scale: float, P: int) -> Pursuit:
-    """The answer where more columns may be in an optimal solution than fit in memory."""
+    """The answer if the columns that may be in an optimal solution do not fit in memory."""
     design, evaluation = resident.design, resident.evaluation
     support = np.flatnonzero(evaluation.weights)
     unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale

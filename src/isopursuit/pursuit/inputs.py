@@ -1,4 +1,4 @@
-"""What the caller asks of a pursuit, validated once."""
+"""Options and target of a pursuit, validated once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Solution = Literal["minimum-norm", "vertex"]
 
 @dataclass(frozen=True)
 class Options:
-    """How to pursue: the gap to reach, which solution, where to start, and when to stop.
+    """Options of a pursuit: the gap to reach, which solution to return, where to start, and when to stop.
 
-    `state` and `memory` concern sources.
+    `state` and `memory` are for sources.
     """
 
     tol: float = 1e-10
@@ -37,8 +37,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the coefficients are to rebuild: a target (the identity where None), with a penalty λ; or, where `k` is
-    given, a projection of rank k.
+    """What X times the coefficients must equal: a target (None is the identity), with a penalty λ; or, if `k` is given,
+    a projection of rank k.
     """
 
     target: Array | None = None
@@ -47,7 +47,7 @@ class Goal:
 
 
 def as_options(tol: float, solution: Solution, time_limit: float | None, **others: Any) -> Options:
-    """The options, refused where they are out of range; the time limit begins now."""
+    """Validate the options. The time limit starts now."""
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
     if solution not in ("minimum-norm", "vertex"):
@@ -56,7 +56,7 @@ def as_options(tol: float, solution: Solution, time_limit: float | None, **other
 
 
 def as_penalty(penalty: float) -> float:
-    """λ ≥ 0."""
+    """Validate λ ≥ 0."""
     if not isinstance(penalty, Real) or not 0 <= penalty < LARGEST:
         raise ParameterError(f"penalty={penalty!r} must be a number ≥ 0.")
     return float(penalty)

@@ -1,19 +1,20 @@
 """An interior-point method for the pursuit of k columns in more than k dimensions (rectangular.py has the program).
 
-The function to minimize, f(w) = Σ w_p + Σ_i Γ_k(M_i(w)), has a kink in its gradient wherever an eigenvalue of M meets
-the average a. As Γ_k(M) = min tr(P M⁻¹ P) over symmetric P with 0 ⪯ P ⪯ I and tr P = k, a barrier on P ⪯ I removes it:
+The function to minimize, f(w) = Σ w_p + Σ_i Γ_k(M_i(w)), has a kink in its gradient wherever an eigenvalue of M equals
+the average a. Since Γ_k(M) = min tr(P M⁻¹ P) over symmetric P with 0 ⪯ P ⪯ I and tr P = k, a barrier for P ⪯ I makes it
+smooth:
 
     Γ_τ(M) = min Σ [p_i²/λ_i − τ log(1 − p_i)]   over Σ p_i = k,
 
-with P in the eigenvectors of M. The minimum has 2p_i/λ_i + τ/(1 − p_i) = η, one quadratic equation for each p_i once η
-is known, and Γ_τ is smooth in M: with ν_i = p_i/λ_i its gradient is −V diag(ν²) Vᵀ, and its second derivative has
+where P has the eigenvectors of M. At the minimum 2p_i/λ_i + τ/(1 − p_i) = η, a quadratic equation for each p_i once η
+is known, and Γ_τ is smooth in M. With ν_i = p_i/λ_i its gradient is −V diag(ν²) Vᵀ, and its second derivative has
 
     θ_ij = (ν_i + ν_j) ν_j / (2 u_i u_j / τ + λ_i),   u_i = 1 − p_i,
 
 for the pair v_i v_jᵀ, and one term of rank one for the sum of all p: g gᵀ / Σ λ_i f_i with g_i = 2ν_i f_i and
-f_i = u_i²/(2u_i² + τλ_i). With the same τ in −τ Σ log w_p, Newton's method follows the path τ → 0. On it w_p z_p = τ
-for the multipliers z of w ≥ 0, and steps are taken in w and z together. P = Mν is feasible at every τ, so each point of
-the path has both bounds of the certificate.
+f_i = u_i²/(2u_i² + τλ_i). With the same τ in the barrier −τ Σ log w_p, Newton's method follows the path τ → 0. On the
+path w_p z_p = τ for the multipliers z of w ≥ 0, and steps are taken in w and z together. P = Mν is feasible for every
+τ, so each point of the path has both bounds of the certificate.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from isopursuit.pursuit.settings import (
 from isopursuit.rank import EPS
 from isopursuit.results import relative_gap
 
-ROOT_STEPS = 60  # steps at most for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
+ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
 
 
 def spectrum_of(x: Array, weights: Array, k: int) -> tuple[Array, Array]:
-    """Eigenvalues of Σ w x xᵀ, descending, those that are rounding set to 0, and eigenvectors; x has one column of X in
-    each row.
+    """Descending eigenvalues of Σ w x xᵀ, with rounding set to 0, and eigenvectors; each row of x is a column of X.
 
-    Where the k-th is far below the first, singular values of √w x keep the digits that a sum of squares loses.
+    If the k-th eigenvalue is far below the first, it is computed from the singular values of √w x, which keep digits
+    that a sum of squares loses.
     """
     held = weights > 0
     rows = np.sqrt(weights[held])[:, None] * x[held]
@@ -65,14 +66,14 @@ def spectrum_of(x: Array, weights: Array, k: int) -> tuple[Array, Array]:
 def relaxed_projection(eigenvalues: Array, k: int, tau: float) -> tuple[Array, Array]:
     """ν_i = p_i/λ_i and 1 − p_i at the minimum of Σ p²/λ − τ log(1 − p) over Σ p = k.
 
-    If only k eigenvalues are not 0, there is no choice, p = 1 for these.
+    If exactly k eigenvalues are nonzero, p = 1 for these.
     """
     if k == len(eigenvalues) or eigenvalues[k] == 0:
         return 1 / np.maximum(eigenvalues, eigenvalues[k - 1]), np.where(np.arange(len(eigenvalues)) < k, 0.0, 1.0)
     low, high, eta = tau, np.inf, 2 / least_majorant(eigenvalues, k).average + tau
     nu = slack = eigenvalues
     for _ in range(ROOT_STEPS):
-        # 2u² + (ηλ − 2) u − τλ = 0 for u = 1 − p, and the same for p, each by the root without cancellation
+        # 2u² + (ηλ − 2) u − τλ = 0 for u = 1 − p, and a similar equation for p; both roots without cancellation
         past = eta * eigenvalues - 2
         root = np.hypot(past, np.sqrt(8 * tau * eigenvalues))  # lengths near underflow make η large
         nu = 2 * (eta - tau) / (past + 4 + root)
@@ -94,7 +95,7 @@ def relaxed_projection(eigenvalues: Array, k: int, tau: float) -> tuple[Array, A
 
 @dataclass(frozen=True)
 class PathPoint:
-    """Σ w + Γ_τ at some weights. `spectra` has the eigenvalues of each M, x in its eigenvectors, ν and 1 − p."""
+    """Σ w + Γ_τ at some weights. `spectra` has, for each M, its eigenvalues, x in its eigenvectors, ν and 1 − p."""
 
     weights: Array
     tau: float
@@ -102,10 +103,10 @@ class PathPoint:
     q: Array
     value: float  # Σ w + Σ p²/λ, at least f
     dual: float
-    gap: float  # of the weights themselves, τ = 0, over the columns here
+    gap: float  # gap of the weights for τ = 0, over the columns of this program
 
     def possible(self) -> Indices:
-        """The columns that the bound of `Evaluation.tied` does not exclude, by the bounds over the columns here."""
+        """The columns that the test of `Evaluation.tied` does not exclude, by bounds over this program."""
         leverage = np.zeros(len(self.q))
         for eigenvalues, y, nu, _ in self.spectra:
             least = 1 / (2 * len(nu) * nu.max())
@@ -114,13 +115,13 @@ class PathPoint:
         return np.flatnonzero(np.sqrt(self.q) + np.sqrt(slack * leverage) >= 1)
 
     def features(self) -> Array:
-        """A (m, r) such that A Aᵀ is the second derivative of Σ Γ_τ in the weights, but for what is negligible."""
+        """A (m, r) such that A Aᵀ is the second derivative of Σ Γ_τ in the weights, except for negligible terms."""
         parts: list[Array] = []
         for eigenvalues, y, nu, slack in self.spectra:
             i, j = np.triu_indices(len(nu))
             theta = (nu[i] + nu[j]) * nu[j] / (2 * slack[i] * slack[j] / self.tau + eigenvalues[i])
             theta *= np.where(i == j, 1.0, 2.0)
-            # in terms of relative changes of weights, in which the barrier's second derivative is about τ
+            # for relative changes of weights, for which the second derivative of the barrier is about τ
             squares = (self.weights[:, None] * y) ** 2
             size = theta * (squares.T @ y**2)[i, j]
             kept = np.flatnonzero(size > NEGLIGIBLE_CURVATURE * self.tau)
@@ -136,7 +137,7 @@ class PathPoint:
 
 
 def path_point(x: Array, k: int, weights: Array, tau: float) -> PathPoint | None:
-    """The smoothed program at weights above 0; None where some M has rank below k."""
+    """The smoothed program at positive weights; None if some M has rank below k."""
     q, plain = np.zeros(len(weights)), np.zeros(len(weights))
     spectra: list[tuple[Array, Array, Array, Array]] = []
     traces = smallest = gamma = 0.0
@@ -162,7 +163,7 @@ def path_point(x: Array, k: int, weights: Array, tau: float) -> PathPoint | None
 def follow_path(
     x: Array, k: int, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None
 ) -> Array:
-    """Weights with a gap of at most tol over these columns, (n, m, D), or the best that were found."""
+    """Weights with a gap of at most tol over these columns (n, m, D), or the best weights found."""
     total = float(weights.sum())
     columns = np.arange(len(weights))
     tau = tol * total / len(weights)
@@ -196,7 +197,7 @@ def follow_path(
 
 
 def _newton_step(x: Array, k: int, now: PathPoint, z: Array) -> tuple[PathPoint | None, Array] | None:
-    """One Newton step in w and z, and a smaller τ where it was nearly exact; None where rounding stops it."""
+    """One Newton step in w and z, and a smaller τ if it was nearly exact; None if rounding stops it."""
     w, tau = now.weights, now.tau
     downhill = now.q - 1 + tau / w
     try:
@@ -208,7 +209,7 @@ def _newton_step(x: Array, k: int, now: PathPoint, z: Array) -> tuple[PathPoint 
     step = min(1.0, TO_THE_BOUNDARY * _room(w, dw), TO_THE_BOUNDARY * _room(z, dz))
     for _ in range(HALVINGS):
         trial = path_point(x, k, w + step * dw, tau)
-        # by slopes, which rounding spares: along the step they rise from −decrease to about 0
+        # judge by slopes, which have less rounding error than values: they rise from −decrease to about 0
         if trial is not None and float(dw @ (1 - trial.q - tau / trial.weights)) <= 0.1 * decrease:
             break
         step /= 2
@@ -222,12 +223,12 @@ def _newton_step(x: Array, k: int, now: PathPoint, z: Array) -> tuple[PathPoint 
 def _room(values: Array, direction: Array) -> float:
     """The longest step along the direction that leaves all values at least 0."""
     falling = direction < 0
-    with np.errstate(over="ignore"):  # of a direction that is nearly 0
+    with np.errstate(over="ignore"):  # if the direction is nearly 0
         return float((values[falling] / -direction[falling]).min()) if falling.any() else np.inf
 
 
 def _solve(A: Array, diagonal: Array, right: Array) -> Array:
-    """(A Aᵀ + diag)⁻¹ right, through the smaller of A Aᵀ and AᵀA."""
+    """(A Aᵀ + diag)⁻¹ right, computed with the smaller of A Aᵀ and AᵀA."""
     m, r = A.shape
     if m <= r:
         H = A @ A.T

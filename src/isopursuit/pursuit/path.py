@@ -1,4 +1,4 @@
-"""The lasso path: one penalty after the other, each solved from the solution before."""
+"""The lasso path: a sequence of penalties, each solved from the previous solution."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def lasso_path(
     callback: Callback | None = None,
     time_limit: float | None = None,
 ) -> tuple[Pursuit, ...]:
-    """The multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ for falling λ, each solved from the one before.
+    """The multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ for decreasing λ, each solved from the previous solution.
 
     Parameters
     ----------
     X, Y, tol, labels, callback
         As in `basis_pursuit`. Pass `symmetric_normalize(X, c)` for the lasso variant of isometry pursuit.
     penalties : sequence of float, or int
-        The values of λ, or how many: then they fall geometrically from the largest useful one (at which no column
-        is picked) to `smallest` times that.
+        The values of λ, or their number. With a number, λ falls geometrically from the least value at which no column
+        is picked to `smallest` times that.
     time_limit : float, optional
-        Seconds after which the path ends with the λ reached.
+        Seconds after which the path ends early.
 
     Returns
     -------
     tuple of Pursuit
-        One for each λ, largest first, as far as there was time; `penalty` holds λ. The support grows from nothing to
-        that of basis pursuit.
+        One for each λ, largest first, until time runs out; `penalty` has λ. The support goes from empty to that of
+        basis pursuit.
 
     Examples
     --------

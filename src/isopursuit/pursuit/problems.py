@@ -1,4 +1,4 @@
-"""A pursuit as it is solved: columns in an order that depends on nothing but the columns, entries near 1."""
+"""A pursuit in canonical form: the order of the columns depends only on their entries, which are scaled to near 1."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from isopursuit.pursuit.whitening import build_design
 from isopursuit.rank import EPS, direction_rank
 from isopursuit.results import Certificate, Pursuit
 
-HASH = 0x9E3779B97F4A7C15  # any odd number: the factor of the first row in a column's hash
+HASH = 0x9E3779B97F4A7C15  # factor of the first row in a column's hash (any odd number; 2^64 over the golden ratio)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A program as it is solved: columns in an order that depends on nothing but the columns, entries near 1.
+    """A program in canonical form: the order of the columns depends only on their entries, which are scaled to near 1.
 
-    Powers of two as factors leave every digit as it was.
+    The scale factors are powers of two, so scaling is exact.
     """
 
     design: Design
@@ -54,8 +54,7 @@ class Problem:
     ) -> Problem:
         """The program for one matrix or several, whose columns are the caller's times e^(−log_scale).
 
-        Where there is no time for copies the columns stay in the order they came in: no answer to such a program is
-        finished.
+        If there is no time for copies, the columns stay in the caller's order: no such program is solved to the end.
         """
         values = [m.values for m in matrices]
         labels, notes = matrices[0].labels, matrices[0].notes
@@ -72,7 +71,7 @@ class Problem:
         return cls(build_design(scaled, aims, penalty / size / reach), caller)
 
     def with_penalty(self, penalty: float) -> Problem:
-        """The same columns and target with another λ > 0, where λ was above 0 before."""
+        """The same columns and target with another λ > 0; λ was positive before."""
         unit = self.caller.columns * self.caller.target
         return replace(self, design=replace(self.design, penalty=penalty / unit))
 
@@ -85,9 +84,9 @@ class Problem:
 
 
 def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
-    """An order of the columns by a hash of their entries, so that no answer depends on the order they came in.
+    """An order of the columns by a hash of their entries, so that answers do not depend on the caller's order.
 
-    Where some columns are identical, they are also numbered, in that order, such that identical ones have one number.
+    If some columns are identical, also a number for each column in that order, equal for identical columns.
     """
     P = values[0].shape[1]
     keys = np.zeros(P, dtype=np.uint64)
@@ -100,7 +99,7 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     copy = np.append(False, keys[1:] == keys[:-1])
-    again = np.flatnonzero(copy)  # of equal hash, which almost certainly means equal
+    again = np.flatnonzero(copy)  # columns with equal hashes, which are almost certainly equal
     copy[again] = np.all([(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values], axis=0)
     return order, np.cumsum(~copy) - 1
 
@@ -117,7 +116,7 @@ def _reordered(values: Array, order: Indices, size: float) -> Array:
 
 
 def _power_of_two(values: list[Array]) -> float:
-    """The power of two next above every entry's size; 1 where all are zero."""
+    """The least power of two above the size of every entry; 1 if all are zero."""
     return math.ldexp(1.0, math.frexp(max(float(max(v.max(), -v.min())) for v in values))[1])
 
 
@@ -143,9 +142,9 @@ def _normalized(
 def rectangular_problem(
     matrices: list[Matrix], many: bool, k: int, c: float, normalization: Normalization
 ) -> tuple[RectangularProblem, float]:
-    """The program for k columns of more than k rows, as `normalized_problem` makes the square one.
+    """The program for k columns of more than k rows; `normalized_problem` makes the square one.
 
-    Where rows outnumber columns, X = Q R, and the program is that of R: it depends on inner products alone.
+    If rows outnumber columns, X = Q R, and the program is that of R, because it depends only on inner products.
     """
     values, log_scale = _normalized(matrices, c, normalization, 0.0)
     order, copies = _canonical_order(values)
@@ -162,8 +161,9 @@ def rectangular_problem(
 
 @dataclass(frozen=True)
 class RectangularProblem:
-    """A program for k columns of more than k rows. Where these outnumber the columns, its rows are those of Qᵀ X, and
-    `bases` holds Q and `values` X for each point.
+    """A program for k columns of more than k rows.
+
+    If rows outnumber columns, the program is that of Qᵀ X, and `bases` has Q and `values` has X for each point.
     """
 
     problem: Problem
@@ -178,7 +178,7 @@ class RectangularProblem:
         many, unit = self.problem.caller.many, self.problem.caller.columns
         Q = np.stack(self.bases) if many else self.bases[0]
         B, nu = found.support_coefficients @ np.swapaxes(Q, -1, -2), Q @ found.dual
-        # X = Q R but for rounding: the dual point is scaled again, and what X B misses by it is added to the residual
+        # X = Q R up to rounding: the dual point is scaled again, and the error of X B is added to the residual
         rows = np.stack([np.ascontiguousarray(v.T) for v in self.values])
         rho = max(largest_slope(rows, (nu if many else nu[None]) * unit), 1.0)
         sizes = float(np.sqrt(np.einsum("ipd,ipd->p", rows, rows)).max()) * unit * float(found.weights.sum())
@@ -191,7 +191,7 @@ class RectangularProblem:
 
 
 def range_error(matrix: Matrix, normalization: Normalization, c: float, k: int | None = None) -> RangeError | None:
-    """The error for lengths beyond float64, or None where the columns are dependent whatever their lengths."""
+    """The error for lengths beyond float64, or None if the columns are dependent whatever their lengths."""
     values = matrix.values
     needed = len(values) if k is None else k
     orders, fell = length_range(np.linalg.norm(values, axis=0), c, normalization)

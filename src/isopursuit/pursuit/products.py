@@ -1,4 +1,4 @@
-"""The two products of all columns with D × D matrices that the solvers for many rows and many columns consist of."""
+"""The two products of all columns with D × D matrices that the solvers for many rows and many columns need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class ColumnProducts(Protocol):
     """The two products of the columns that the solvers need, computed on a host or a device.
 
-    `rough` asks for single precision. The answer to what was placed on a device stays there.
+    `rough` requests single precision. If the input is on a device, the result stays there.
     """
 
     def moments(self, u: Any, rough: bool = False) -> Any:
@@ -35,7 +35,7 @@ class ColumnProducts(Protocol):
         ...
 
     def place(self, values: Array) -> Any:
-        """Values where the columns are."""
+        """The values on the device of the columns."""
         ...
 
     def take(self, columns: Indices) -> ColumnProducts:
@@ -46,14 +46,14 @@ class ColumnProducts(Protocol):
 class HostProducts:
     """Columns (m, D) in memory, multiplied on as many threads as there are processors.
 
-    How columns are divided among threads depends on nothing but their number, and so do the sums.
+    The division of columns among threads depends only on their number, so sums are reproducible.
     """
 
     def __init__(self, x: Array, single: Single | None = None) -> None:
         self.x, self.single = x, single
 
     def values(self, rough: bool) -> NDArray[Any]:
-        """The columns in the precision asked for."""
+        """The columns in the requested precision."""
         if not rough:
             return self.x
         if self.single is None:
@@ -77,7 +77,7 @@ class HostProducts:
         return total + np.triu(total, 1).T
 
     def forms(self, S: Array, rough: bool = False) -> Array:
-        """x_pᵀ S x_p, which is twice x_pᵀ U x_p for S's upper triangle U with half its diagonal."""
+        """x_pᵀ S x_p = 2 x_pᵀ U x_p, where U is the upper triangle of S with half its diagonal."""
         x = self.values(rough)
         half = np.triu(S)
         half[np.diag_indices_from(half)] /= 2
@@ -87,16 +87,16 @@ class HostProducts:
         return found
 
     def place(self, values: Array) -> Array:
-        """The same: they are here."""
+        """The values as they are, because the columns are in memory."""
         return values
 
     def take(self, columns: Indices) -> HostProducts:
-        """A copy of some."""
+        """A copy of some of the columns."""
         return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
 
 
 def by_parts(some: Callable[[slice], T], m: int, D: int) -> list[T]:
-    """The answers for parts of m columns of D rows, in order, each from a thread where there is enough to multiply."""
+    """Results for parts of m columns of D rows, in order; each part has its own thread if there is enough work."""
     many = min(m * D * D // MULTIPLIED_BY_ONE + 1, MOST_PARTS)
     parts = [slice(i * m // many, (i + 1) * m // many) for i in range(many)]
     if many == 1 or processors() == 1:
@@ -105,11 +105,11 @@ def by_parts(some: Callable[[slice], T], m: int, D: int) -> list[T]:
 
 
 def fetched(values: Any) -> Array:
-    """What was computed on a device, here."""
+    """Values from a device as an array in memory."""
     return cast("Array", values if isinstance(values, np.ndarray) else values.cpu().numpy())
 
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads for the products of one process: a child that was forked has none of its parent's."""
+    """Threads for the products of one process; a forked child does not inherit its parent's."""
     return ThreadPoolExecutor(processors())

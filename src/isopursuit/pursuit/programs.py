@@ -58,17 +58,17 @@ def basis_pursuit(
     tol : float
         The relative gap to reach.
     solution : {"minimum-norm", "vertex"}
-        Which solution to return where the optimum is not unique. "minimum-norm" does not depend on the order of the
-        columns; "vertex" has at most D(D+1)/2 columns, the heaviest of the minimum-norm ones first.
+        Which solution to return if the optimum is not unique. "minimum-norm" does not depend on the order of the
+        columns. "vertex" has at most D(D+1)/2 columns; it prefers those with the largest minimum-norm weights.
     weights : array_like (P,), optional
         A warm start, for example from an earlier `Pursuit.weights`.
     callback : callable, optional
-        Called with a `PursuitProgress` between rounds; return True to stop with what there is.
+        Called with a `PursuitProgress` between rounds. Return True to stop with the best solution so far.
     progress : bool
-        Whether to show how far the call is, in a line on the error stream: live in a terminal or a notebook, every few
-        seconds elsewhere. Nothing appears in the first half second.
+        Whether to show progress in a line on the error stream: live in a terminal or a notebook, every few seconds
+        elsewhere. Nothing appears in the first half second.
     time_limit : float, optional
-        Seconds after which to stop with what there is.
+        Seconds after which to stop with the best solution so far.
     state : path, optional
         For a source: a file that keeps the weights after every pass. A run that was killed continues from it.
     memory : int, optional
@@ -132,18 +132,18 @@ def isometry_pursuit(
     c : float
         The paper's exponent in the normalization.
     k : int, optional
-        How many columns are to be picked, where that is fewer than the rows. The identity is then replaced by the
-        cheapest projection of rank k: min Σ‖β_p‖ subject to X β = P, P symmetric with eigenvalues from 0 to 1 and
-        trace k. X may have more rows than columns then. k orthonormal columns that are present in X are always tied.
-        Not available with a penalty, in `basis_pursuit`, `lasso_path` and `batched_pursuit`.
+        How many columns to pick, if fewer than rows. The identity is then replaced by the cheapest projection of
+        rank k, relaxed: min Σ‖β_p‖ subject to X β = P, where P is symmetric with eigenvalues from 0 to 1 and trace k.
+        X may then have more rows than columns. If X contains k orthonormal columns, they are always tied. Not available
+        with a penalty, or in `basis_pursuit`, `lasso_path` and `batched_pursuit`.
     normalization : {"symmetric", "logarithmic"} or callable
         See `symmetric_normalize`.
 
     Raises
     ------
     RangeError
-        Where the normalized lengths span more than float64 can hold. The message names the columns that underflow
-        and the c or scale that would work.
+        If the normalized lengths exceed the range of float64. The message names the columns that underflow and the c or
+        scale that would work.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def _isometry_pursuit(
 
 
 def _fewer_than(rows: int, k: int, rank: int, penalty: float) -> int | None:
-    """How many columns the pursuit is for, where that is fewer than the rows; None for the paper's program."""
+    """How many columns to pick, if fewer than rows; None for the paper's program."""
     k = as_size(k, rows, rank)
     if k == rows:
         return None
@@ -230,7 +230,7 @@ def _normalized_source(
 
 
 def _pursuit_of(k: int | None, found: Pursuit) -> Pursuit:
-    """The answer with its k, and a note where it does not help a search."""
+    """The answer with its k, and a note if it does not help a search."""
     found = replace(found, k=k)
     if k is None or found.prunes:
         return found

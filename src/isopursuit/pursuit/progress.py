@@ -1,4 +1,4 @@
-"""How far a pursuit is, and what stops it: the caller's callback and the clock."""
+"""Progress of a pursuit, and what stops it: the caller's callback and the clock."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from isopursuit.progress import seconds_text
 
 @dataclass(frozen=True)
 class PursuitProgress:
-    """Where a pursuit stands: elapsed time, the gap over the columns being solved, their number, screenings so far.
+    """The state of a pursuit: elapsed time, the gap over the columns being solved, their number, screenings so far.
 
-    `bytes` is what the passes over a source have read.
+    `bytes` is how many bytes the passes over a source have read.
     """
 
     seconds: float
@@ -24,7 +24,7 @@ class PursuitProgress:
     bytes: int = 0
 
     def line(self, time_limit: float | None = None) -> str:
-        """One line for reading."""
+        """One line of text."""
         screened = f"{self.columns:,} columns solved, all screened {self.passes} times"
         return f"pursuit, {seconds_text(self.seconds, time_limit)}: gap {self.gap:.1e}  {screened}"
 
@@ -33,7 +33,7 @@ Callback = Callable[[PursuitProgress], bool | None]
 
 
 class Watch:
-    """Calls the user's callback between rounds of the kernel, which keeps in `error` what that raises.
+    """Calls the user's callback between rounds of the kernel, which stores an exception of the callback in `error`.
 
     It stops the solver when the clock has expired.
     """
@@ -53,7 +53,7 @@ class Watch:
         return self.stopped
 
     def check(self) -> bool:
-        """Raise what the callback raised; whether it asked to stop."""
+        """Raise the callback's exception, if any; returns whether it asked to stop."""
         if self.error is not None:
             raise self.error
         return self.stopped

@@ -1,11 +1,11 @@
-"""Isometry pursuit for k columns in more than k dimensions: the program, its certificate and what it excludes.
+"""Isometry pursuit for k columns in more than k dimensions: the program, its certificate, and the columns it excludes.
 
-With as many rows as columns to pick, the pursuit rebuilds the identity. With fewer columns, k < D, it rebuilds a
-projection of rank k, whichever is cheapest; relaxed to the convex hull of such projections this is
+With as many rows as columns to pick, X B is the identity. With fewer columns, k < D, X B is the cheapest projection of
+rank k. Relaxed to the convex hull of such projections, the program is
 
     min Σ ‖B_p‖   subject to   X B = P,   P symmetric, 0 ⪯ P ⪯ I, tr P = k.
 
-As in design.py it equals ½ min f(w) over w ≥ 0, now with
+As in design.py its optimum is ½ min f(w) over w ≥ 0, with
 
     f(w) = Σ w_p + Γ_k(M(w)),   Γ_k(M) = min tr(P M⁻¹ P) = Σ_{i≤ι} 1/λ_i + (k − ι)²/Σ_{i>ι} λ_i,
 
@@ -18,15 +18,15 @@ q_p = ‖ν x_p‖² Euler's identity is Σ w_p q_p = Γ_k = the sum of the k sm
     B = W Xᵀ ν         is feasible,          primal = Σ w_p √q_p ≤ √(Σ w · Γ_k),
     ν / √max q         is dual feasible,     dual   = S_k(ν)/√max q,
 
-S_k being the sum of the k smallest eigenvalues, because for every feasible B and every symmetric ν ⪰ 0 with
-‖ν x_p‖ ≤ 1, Σ ‖B_p‖ ≥ tr(ν X B) = tr(ν P) ≥ S_k(ν). At k = D, ν = M⁻¹ and both are the values of design.py. Many points
-that share one selection add their Γ_k and their S_k.
+where S_k is the sum of the k smallest eigenvalues. For every feasible B and every symmetric ν ⪰ 0 with ‖ν x_p‖ ≤ 1,
+Σ ‖B_p‖ ≥ tr(ν X B) = tr(ν P) ≥ S_k(ν). At k = D, ν = M⁻¹ and both are the values of design.py. Many points that share
+one selection add their Γ_k and their S_k.
 
-**Rounding.** The certificate is computed again from B and ν as they are returned. ν is divided by an upper bound of
-the largest ‖ν x_p‖ (`largest_slope`), and its eigenvalues are known to D eps ‖ν‖. X B differs from a feasible
-P by some R, of which ‖R‖_* is bounded: by the part of the eigenvalues of X B outside [0, 1], what their sum misses of
-k, the part that is not symmetric, and rounding. At an optimal ν*, whose eigenvalues may be taken to be at most its k-th
-smallest, and so at most S_k(ν*) = optimum, tr(ν* X B) ≥ S_k(ν*) − ‖ν*‖ ‖R‖_*. Hence optimum ≤ Σ ‖B_p‖ / (1 − ‖R‖_*).
+**Rounding.** The certificate is computed from the returned B and ν. ν is divided by an upper bound on the largest
+‖ν x_p‖ (`largest_slope`), and its eigenvalues have an error of at most D eps ‖ν‖. X B differs from a feasible P by some
+R. ‖R‖_* is bounded by the part of the eigenvalues of X B outside [0, 1], the difference of their sum from k, the part
+that is not symmetric, and rounding. The eigenvalues of an optimal ν* may be taken to be at most its k-th smallest, and
+so at most S_k(ν*) = optimum. Then tr(ν* X B) ≥ S_k(ν*) − ‖ν*‖ ‖R‖_*, and hence optimum ≤ Σ ‖B_p‖ / (1 − ‖R‖_*).
 
 **Which columns may have weight.** As for k = D, tr (ν* − ν) M (ν* − ν) ≤ f(w) − dual =: δ: expand, and use
 tr(P ν*) ≥ S_k(ν*). M may be singular here. Split x = x₊ + s by the eigenvalues of M above and below ℓ = a/2D; at least
@@ -35,12 +35,12 @@ k are above. The k-th smallest eigenvalue of ν* is at most that of its compress
 
     √q*_p ≤ √q_p + 3√(δ x₊ᵀM⁻¹x₊) + √(δ/ℓ) ‖s‖ ≤ √q_p + √(δ · leverage),   leverage = 10 xᵀ V diag(1/max(λ, ℓ)) Vᵀ x,
 
-and without s the leverage is xᵀM⁻¹x as for k = D. A column with less than 1 on the right is in no optimal solution.
+and if s = 0 the leverage is xᵀM⁻¹x as for k = D. A column with less than 1 on the right is in no optimal solution.
 
 **Which solutions are optimal.** ν is the same at every optimal w (the gradient of a differentiable convex function is
-constant on its minimizers), M is not: only its action on the first ι eigenvectors and its trace are. On the other
-eigenvectors M may be any matrix of that trace with eigenvalues up to a. Only where the tied columns span no more than k
-dimensions, the program is that of design.py in these dimensions, and M is unique.
+constant on its minimizers). M is not: only its action on the first ι eigenvectors and its trace are. On the other
+eigenvectors M may be any matrix of that trace with eigenvalues up to a. If the tied columns span only k dimensions, the
+program is that of design.py in these dimensions, and M is unique.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ class RectangularDesign(Design):
     k: int = 0
 
     def evaluate(self, weights: Array) -> Evaluation | None:
-        """Everything that weights say about the program, over all columns; None where some M has rank below k, or its
-        inverse overflows float64.
+        """f, its bounds, q and leverage at these weights, over all columns.
+
+        None if some M has rank below k, or if its inverse overflows float64.
         """
         n, P, D = self.shape
         q, leverage, nu = np.zeros(P), np.zeros(P), np.empty((n, D, D))
@@ -116,7 +117,7 @@ class RectangularDesign(Design):
         return (1.0 if regular else 10.0) / np.maximum(eigenvalues, least)
 
     def start(self) -> Array:
-        """Equal weights on the longest columns where those are optimal, on all columns otherwise.
+        """Equal weights on the longest columns if those are optimal, otherwise on all columns.
 
         If M of the longest columns has no eigenvalue above tr M/k, ι = 0: q depends on lengths alone.
         """
@@ -128,7 +129,7 @@ class RectangularDesign(Design):
         return np.where(squares > 0, 1.0, 0.0) if found is None else found.weights
 
     def _scaled(self, weights: Array) -> Evaluation | None:
-        """The evaluation of a multiple of the weights: f(tw) = tΣw + Γ/t is least where both terms are equal."""
+        """The evaluation at the best multiple of the weights: f(tw) = tΣw + Γ/t is least if both terms are equal."""
         found = self.evaluate(weights)
         if found is None:
             return None
@@ -140,7 +141,7 @@ class RectangularDesign(Design):
         )  # fmt: skip
 
     def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
-        """Improve weights in place; nothing is known of whether the columns with weight determine them."""
+        """Improve weights in place; returns False, because it does not show that the columns determine the weights."""
         best = self._scaled(weights)
         tol *= 0.5  # the certificate adds its bound on rounding
         for _ in range(RESOLVES):
@@ -156,7 +157,7 @@ class RectangularDesign(Design):
         return False
 
     def _pruned(self, weights: Array) -> Evaluation | None:
-        """The evaluation without the weights that only the barrier holds up: those below 1 − q, both relative."""
+        """The evaluation without weights that are positive only because of the barrier: relative weight below 1 − q."""
         found = self._scaled(weights)
         if found is None:
             return None
@@ -166,16 +167,16 @@ class RectangularDesign(Design):
 
     @property
     def many_rows(self) -> bool:
-        """The solver for many rows solves the square program only."""
+        """False: the solver for many rows solves only the square program."""
         return False
 
     def crowded(self, weights: Array) -> bool:
-        """The same holds for the central path."""
+        """False: the central path solves only the square program."""
         return False
 
     @property
     def unit_target(self) -> bool:
-        """The target is no identity, and no start of the square program applies."""
+        """False: the target is not the identity, and starts for the square program do not apply."""
         return False
 
     @property
@@ -185,7 +186,7 @@ class RectangularDesign(Design):
 
     @property
     def joining(self) -> int:
-        """Half of what is solved at once: the others have weight."""
+        """Half of the columns that are solved at once; the others have weight."""
         return self.kernel_columns // 2
 
     def take(self, columns: Indices) -> Design:
@@ -200,16 +201,16 @@ class RectangularDesign(Design):
         return V * self._inverse(eigenvalues, roots) @ V.T, evaluation.inverse[0]
 
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
-        """A lower bound on min f from the point ν/ρ, where no column has ‖ν x_p‖ above ρ."""
+        """A lower bound on min f from the point ν/ρ, given that ‖ν x_p‖ ≤ ρ for every column."""
         return 2 * sum(self._smallest(nu) for nu in evaluation.inverse) / rho
 
     def _smallest(self, nu: Array) -> float:
-        """A lower bound of the sum of the k smallest eigenvalues of ν."""
+        """A lower bound on the sum of the k smallest eigenvalues of ν."""
         values = np.linalg.eigvalsh(nu)
         return float(values[: self.k].sum()) - self.k * len(nu) * EPS * float(values[-1])
 
     def certified(self, evaluation: Evaluation, support: Indices) -> Certified:
-        """Coefficients of the weights on the support, a dual point, and what they prove by themselves."""
+        """Coefficients on the support and a dual point, and the certificate they give."""
         w = evaluation.weights[support]
         part = self.take(support)
         found = part.evaluate(w)
@@ -226,9 +227,9 @@ class RectangularDesign(Design):
         return Certified(support, B, norms, nu / rho, certificate, max(certificate.gap, above))
 
     def _misfit(self, x: Array, B: Array) -> float:
-        """An upper bound of ‖X B − P‖_* for some feasible P; x has the columns of X as rows."""
+        """An upper bound on ‖X B − P‖_* for some feasible P; x has the columns of X as rows."""
         D, terms = x.shape[1], SUMMED_TERMS
-        # sums of sums: rounding grows with the terms in each, not with all
+        # sum in parts: rounding grows with the number of terms in a part, not with that of all terms
         parts = [x[i : i + terms].T @ B[i : i + terms] for i in range(0, len(x), terms)]
         product = np.sum(parts, axis=0)
         values = np.linalg.eigvalsh((product + product.T) / 2)
@@ -240,13 +241,13 @@ class RectangularDesign(Design):
         return outside + math.sqrt(D) * (float(np.linalg.norm(product - product.T)) / 2 + rounding)
 
     def moments(self, evaluation: Evaluation, columns: Indices) -> Array:
-        """What M of all optimal weights has in common, (entries, m): V_ιᵀM and tr M, for each column alone."""
+        """The quantities that all optimal M share, V_ιᵀM and tr M, for each column's x xᵀ alone: (entries, m)."""
         parts: list[Array] = []
         for x in self.x:
             found = self._spectrum(x, evaluation.weights)
             assert found is not None
             eigenvalues, V, roots = found
-            # an eigenvalue that may be equal to a counts as one of the others: that asks less of M
+            # an eigenvalue that may equal a is not among the first ι: that gives fewer conditions on M
             top = int((eigenvalues * roots[-1] > 1 + TOP_MARGIN).sum())
             y = x[columns] @ V
             outside = float(np.abs(y[:, self.k :]).max(initial=0.0))
@@ -260,9 +261,9 @@ class RectangularDesign(Design):
 
 
 def largest_slope(x: Array, nu: Array) -> float:
-    """An upper bound of the largest ‖νᵀx_p‖; x is (n, P, D), ν is (n, D, r).
+    """An upper bound on the largest ‖νᵀx_p‖; x is (n, P, D), ν is (n, D, r).
 
-    A sum of D products is known to D eps/2 of their sizes, so νᵀx to D eps/2 ‖|ν|‖₂ ‖x‖.
+    The error of a sum of D products is D eps/2 times the sum of their sizes, so that of νᵀx is D eps/2 ‖|ν|‖₂ ‖x‖.
     """
     squares, errors = np.zeros(x.shape[1]), np.zeros(x.shape[1])
     for one, own in zip(x, nu, strict=True):

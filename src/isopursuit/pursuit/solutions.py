@@ -1,8 +1,8 @@
-"""Which optimal solution: where many are, the minimum-norm one or a vertex, and whether there is only one.
+"""Choice among optimal solutions: the minimum-norm one or a vertex, and a test whether there is only one.
 
-With an optimal ν every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1, so that the
-optimal weights are {w ≥ 0, Σ w_p x_p u_pᵀ = X B}: a polytope, described here by A w = b whose column p holds x_p u_pᵀ
-(for every point), or other numbers that say the same (`Design.moments`).
+Given an optimal ν, every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1. So the optimal
+weights are the polytope {w ≥ 0, Σ w_p x_p u_pᵀ = X B}. Here it is A w = b, where column p of A has the entries of
+x_p u_pᵀ for every point, or equivalent numbers (`Design.moments`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isopursuit.pursuit.settings import CHOICE_RATE, DETERMINED, MOST_POLYTOPE, 
 
 @dataclass(frozen=True)
 class Polytope:
-    """The optimal weights: w ≥ 0 on `columns` with A w = b, A's rows orthonormal; `products` the moments."""
+    """The optimal weights: w ≥ 0 on `columns` with A w = b. A has orthonormal rows; `products` has the moments."""
 
     columns: Indices
     A: Array
@@ -28,20 +28,20 @@ class Polytope:
 
 
 def too_many(design: Design, columns: int) -> bool:
-    """Whether so many tight columns are more than can be described."""
+    """Whether there are too many tight columns to form the polytope."""
     n, _, D = design.shape
     return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > MOST_POLYTOPE
 
 
 def choice_seconds(design: Design, columns: int) -> float:
-    """About how long it takes to describe so many tight columns, and to choose among the solutions."""
+    """Estimated seconds to form the polytope of so many tight columns and to choose a solution."""
     n, _, D = design.shape
     rows = n * (D * (D + 1) // 2)
     return rows * columns * min(rows, columns) / CHOICE_RATE
 
 
 def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
-    """The optimal weights around converged ones, on these columns; None where those are none or too many."""
+    """The polytope of optimal weights on these columns, from converged weights; None if there are none or too many."""
     weights = evaluation.weights
     if len(columns) == 0 or too_many(design, len(columns)):
         return None
@@ -76,7 +76,7 @@ def minimum_norm(P: Polytope, start: Array) -> Array:
                 break
             t /= 2
         y, z, value = trial, z_trial, new
-    # exact on the support found: least squares restores A w = b to rounding
+    # on the support that was found, least squares restores A w = b up to rounding
     held = np.flatnonzero(z > 1e-12 * z.max())
     exact = np.linalg.lstsq(A[:, held], b, rcond=1e-12)[0]
     if len(held) and (exact > 0).all() and np.abs(exact - z[held]).max() < 1e-6 * z.max():
@@ -88,8 +88,8 @@ def minimum_norm(P: Polytope, start: Array) -> Array:
 def vertex(P: Polytope, start: Array) -> Array:
     """A vertex of the polytope, reduced from the given weights (Carathéodory), heavier columns first.
 
-    Columns join in order of weight, ties to the lowest index, a batch at a time; each batch is reduced to columns
-    that are independent before the next joins.
+    Columns are added in batches in descending order of weight; ties go to the lowest index. Each batch is reduced to
+    independent columns before the next one is added.
     """
     w = start.copy()
     order = np.lexsort((np.arange(len(w)), -w))
@@ -124,7 +124,7 @@ def _reduce(A: Array, w: Array) -> Array:
         p = falling[np.argmin(w[falling] / z[falling])]
         w = np.maximum(w - w[p] / z[p] * z, 0.0)
         w[p] = 0.0
-        # the other null vectors must leave the emptied column alone
+        # the other null vectors must be zero on the column that lost its weight
         null[:, j + 1 :] -= np.outer(z, null[p, j + 1 :] / z[p])
         null[p, j + 1 :] = 0.0
     return w
@@ -133,9 +133,9 @@ def _reduce(A: Array, w: Array) -> Array:
 def is_unique(P: Polytope, w: Array) -> bool:
     """Whether w is the only point of the polytope: no direction z ≠ 0 with A z = 0 and z ≥ 0 where w = 0.
 
-    Directions along which A z is below what a converged M leaves open count as well. As the columns with weight are
-    independent, z is determined by its entries on the others, and those must lie in the null space of what A is
-    orthogonal to the columns with weight: a linear program with as many unknowns as there are columns without weight.
+    Directions for which A z is below the error of a converged M count as well. The columns with weight are independent,
+    so z is determined by its entries on the others. Those must be in the null space of the part of A orthogonal to the
+    columns with weight. This is a linear program with one unknown for each column without weight.
     """
     held = w > 0
     A = P.products / np.maximum(np.linalg.norm(P.products, axis=0), 1e-300)

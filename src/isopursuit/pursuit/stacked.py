@@ -1,14 +1,14 @@
-"""Many small programs at once, in PyTorch (extra `torch`), on whatever device their columns are.
+"""Many small programs at once, in PyTorch (extra `torch`), on the device of their columns.
 
-This is the interior point of _newton.pyx for a stack of independent problems, on a smaller system. With R M Rᵀ = I,
-x̂ = R x and v = Rᵀx̂ = M⁻¹x, so that q = ‖v‖², the curvature H = 2(XᵀM⁻¹X)∘(XᵀM⁻²X) of f has the entries
-2 (x̂_pᵀx̂_q)(v_pᵀv_q): it is ΨᵀΨ, where column p of Ψ is √2 x̂_p ⊗ v_p. A Newton step (H + 1/θ) dw = r then takes D²
+This is the interior-point method of _newton.pyx for a stack of independent problems, with a smaller linear system. Let
+R M Rᵀ = I, x̂ = R x and v = Rᵀx̂ = M⁻¹x, so q = ‖v‖². The curvature H = 2(XᵀM⁻¹X)∘(XᵀM⁻²X) of f has the entries
+2 (x̂_pᵀx̂_q)(v_pᵀv_q), so H = ΨᵀΨ, where column p of Ψ is √2 x̂_p ⊗ v_p. A Newton step (H + 1/θ) dw = r then has D²
 equations instead of P,
 
     H dw = Ψᵀ (I + Ψ diag(θ) Ψᵀ)⁻¹ Ψ θ r,        dw = θ (r − H dw),
 
-and is a dozen batched products. Nothing in it waits for the device; every few steps the problems that are done drop
-out.
+and consists of a dozen batched products. A step never waits for the device. Every few steps the problems that are done
+are removed from the stack.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from torch import Tensor
 
 from isopursuit.results import relative_gaps
 
-STEPS = 30  # of the interior point; what needs more is left to the ordinary solver
-BETWEEN = 3  # steps between two looks at which problems are done
-FLOOR = 0.1  # the share of the gap aimed at that the barrier alone may leave
-HEADROOM = 1.1  # 1/q for the largest q at the start
-LIGHTEST = 0.05  # the least weight at the start, as a share of their mean
-WORTH = 10  # how far above the gap aimed at weights with exact zeros may be
-POLISHES = 5  # Newton steps on the support
-LOOSE = 1e6  # θ of the columns with weight in those, relative to a typical weight
-UNROLLED = {"cpu": 8, "cuda": 64}  # rows up to which unrolling a factorization over the stack beats LAPACK's batches
-CACHE, MEMORY = 2**25, 2**33  # bytes that problems under way may take on a CPU, and at most on a GPU
+STEPS = 30  # most interior-point steps; problems that need more go to the ordinary solver (guess)
+BETWEEN = 3  # steps between two checks of which problems are done (guess)
+FLOOR = 0.1  # least gap from the barrier alone, as a share of the target gap (guess)
+HEADROOM = 1.1  # 1/q for the largest q at the start (guess)
+LIGHTEST = 0.05  # the least weight at the start, as a share of their mean (guess)
+WORTH = 10  # weights with exact zeros are preferred up to this multiple of the target gap (guess)
+POLISHES = 5  # Newton steps on the support (guess)
+LOOSE = 1e6  # θ of the columns with weight in those steps, relative to a typical weight (guess)
+UNROLLED = {"cpu": 8, "cuda": 64}  # rows up to which unrolled factorizations over the stack are faster than LAPACK's
+CACHE, MEMORY = 2**25, 2**33  # most bytes for the problems in progress on a CPU and on a GPU (guess)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What weights (n, P) prove of each program's f/2."""
+    """Bounds on each program's optimum from weights (n, P)."""
 
     weights: Tensor
     primal: Tensor
@@ -46,7 +46,7 @@ class Judged:
         return relative_gaps(self.primal, self.dual)
 
     def replaced(self, other: Judged, gap: float) -> Judged:
-        """Each problem's answer from `other` where its gap is no larger, or at most this."""
+        """The answers, with those of `other` for problems where its gap is not larger, or at most `gap`."""
         better = other.gap <= self.gap.clamp_min(gap)
         pairs = [(getattr(other, field.name), getattr(self, field.name)) for field in fields(Judged)]
         return Judged(*(torch.where(better[:, None] if a.ndim == 2 else better, a, b) for a, b in pairs))
@@ -60,9 +60,9 @@ def capacity(D: int, P: int, device: torch.device) -> int:
 
 
 def solve(x: Tensor, goal: float, steps: int = STEPS) -> Tensor:
-    """Weights for each problem of x (n, D, P); zero where M is singular.
+    """Weights for each problem of x (n, D, P); zero if M is singular.
 
-    A gap of `goal` is aimed at by the interior point, and polishing goes on from there to rounding.
+    The interior-point method stops at a gap of `goal`; polishing continues from there to rounding.
     """
     stack = _Stack.start(x)
     weights, slack = stack.w.clone(), stack.s.clone()
@@ -85,7 +85,7 @@ def solve(x: Tensor, goal: float, steps: int = STEPS) -> Tensor:
 
 
 class _Stack:
-    """Problems under way: columns x (n, D, P), weights w and slacks s (n, P), and which problems are not done (n,)."""
+    """Problems in progress: columns x (n, D, P), weights w and slacks s (n, P), and which of them are not done (n,)."""
 
     def __init__(self, x: Tensor, w: Tensor, s: Tensor, live: Tensor) -> None:
         self.x, self.w, self.s, self.live = x, w, s, live
@@ -133,7 +133,7 @@ class _Stack:
 
 
 def _polished(x: Tensor, w: Tensor, typical: Tensor) -> Tensor:
-    """Newton on q = 1 for the columns with weight; those that would fall below zero lose it."""
+    """Newton's method on q = 1 for the columns with weight; weights that would become negative are set to 0."""
     for _ in range(POLISHES):
         root = torch.where(w > 0, (LOOSE * typical).sqrt(), 0.0)
         point = _Point(x, w)
@@ -143,7 +143,7 @@ def _polished(x: Tensor, w: Tensor, typical: Tensor) -> Tensor:
 
 
 class _Point:
-    """Weights w (n, P) of the problems x, and what follows from them."""
+    """Weights w (n, P) of the problems x, with M⁻¹, q and the bounds that follow."""
 
     def __init__(self, x: Tensor, w: Tensor) -> None:
         self.x, self.w = x, w
@@ -165,7 +165,7 @@ class _Point:
 
 
 class _System:
-    """Newton's equations (H + 1/θ) dw = r at a point, root = √θ."""
+    """Newton's equations (H + 1/θ) dw = r at a point; `root` is √θ."""
 
     def __init__(self, point: _Point, root: Tensor) -> None:
         left = (2**0.5 * root)[:, None] * point.white
@@ -175,15 +175,16 @@ class _System:
         self.factor = _Cholesky(S, lost=0.0)
 
     def pull(self, r: Tensor) -> Tensor:
-        """What is √θ H dw, where dw solves the equations for the right side r / √θ."""
+        """√θ H dw, where dw solves the equations for the right-hand side r / √θ."""
         solved = self.factor.backward(self.factor.forward(torch.bmm(self.psi, r[:, :, None])))
         return torch.bmm(solved.mT, self.psi)[:, 0]
 
 
 class _Cholesky:
-    """A = L Lᵀ for a stack of matrices (n, m, m), and what solves with L.
+    """A = L Lᵀ for a stack of matrices (n, m, m), and solves with L.
 
-    `lost` stands in for 1/L_kk where rounding took the pivot: NaN spoils the answer, 0 leaves that direction out.
+    `lost` replaces 1/L_kk if rounding made the pivot zero or negative: NaN invalidates the answer, and 0 omits that
+    direction.
     """
 
     def __init__(self, A: Tensor, lost: float) -> None:

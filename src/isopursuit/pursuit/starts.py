@@ -1,4 +1,4 @@
-"""Weights to start from: on all columns, on a few where time is short, on the longest where columns are many."""
+"""Initial weights: on all columns, on a few if time is short, or on the longest if there are many columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isopursuit.pursuit.settings import LENGTH_SHARE, SAMPLE_PER_ROW, SHORTEST, 
 
 
 def quick_start(design: Design) -> Array | None:
-    """Weights on a few columns, spread evenly, where there is no time for more; None where they do not span."""
+    """Weights on a few evenly spaced columns, if there is no time for more; None if they do not span."""
     n, P, D = design.shape
     w = design.start()
     w[np.arange(P) % max(P // (SAMPLE_PER_ROW * n * D), 1) > 0] = 0.0
@@ -23,7 +23,7 @@ def quick_start(design: Design) -> Array | None:
 
 
 def plain_start(design: Design, weights: Array | None) -> Array:
-    """The caller's weights where they make M regular, blended with the plain start where not."""
+    """The caller's weights if M is regular with them; otherwise they are mixed with the plain start."""
     if weights is None:
         return design.start()
     if design.evaluate(weights) is not None:
@@ -34,9 +34,9 @@ def plain_start(design: Design, weights: Array | None) -> Array:
 
 
 def starting_columns(D: int, P: int, room: int | None = None) -> int:
-    """How many of the longest columns to start from, at most `room`; 0 where columns do not outnumber D² by far.
+    """How many of the longest columns to start from, at most `room`; 0 if there are not far more columns than D².
 
-    As far as columns point everywhere, M is a multiple of the identity and length is all that matters.
+    If columns have all directions, M is nearly a multiple of the identity, and only their lengths matter.
     """
     many = int(SPANNING * D * (D + 1))
     many = many if room is None else min(many, room)
@@ -44,7 +44,7 @@ def starting_columns(D: int, P: int, room: int | None = None) -> int:
 
 
 def start_from_longest(design: Design, many: int, watch: Watch | None) -> Array | None:
-    """Weights on the longest columns and on a sample of all; None where those do not span."""
+    """Weights on the longest columns and on a sample of all; None if those do not span."""
     lengths = design.lengths
     longest = np.argpartition(-lengths, many)[:many]
     step = len(lengths) // many
@@ -61,7 +61,7 @@ def start_from_longest(design: Design, many: int, watch: Watch | None) -> Array 
 def solve_as_if_equally_long(
     design: Design, watch: Watch | None, placed: Callable[[Design], Design] | None = None
 ) -> Array:
-    """Weights that solve the program for the columns divided by their lengths, on the device where `placed` puts them.
+    """Weights that solve the program for the columns divided by their lengths, on the device chosen by `placed`.
 
     Otherwise small differences in length would make K inaccurate on all columns that are not part of the design.
     """

@@ -1,4 +1,4 @@
-"""A streamed pursuit on disk: its weights after every pass, for a run that was killed to go on from."""
+"""The state of a streamed pursuit on disk: its weights after every pass, so that a killed run can continue."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from isopursuit.pursuit.inputs import Goal
     from isopursuit.pursuit.streamed import StreamedColumns
 
-VERSION = 1  # of the state file
+VERSION = 1  # version of the format of the state file
 FORMER = {"penalty": "ridge"}  # names in state files of earlier versions
 CURVE = np.array([0.25, 0.5, 1.0, 2.0, 4.0])  # lengths at which a normalization is recognized
-# what a saved state was for where it is not for this run
+# for messages: what a saved state was for, if it does not belong to this run
 OTHER = {
     "shape": "other columns",
     "columns": "other columns",
@@ -33,16 +33,16 @@ OTHER = {
 
 
 def belongs(stream: StreamedColumns) -> dict[str, Any]:
-    """By what a state is known to belong to a run: the columns, and what is asked of them."""
+    """The entries that identify the run of a state: the columns, the target and the options."""
     columns, transform = stream.columns, stream.columns.transform
     few = columns.take(np.unique(np.linspace(0, columns.shape[1] - 1, FINGERPRINT).astype(np.intp)))
-    # a normalization may be any function: it is known by its values
+    # a normalization may be any function, so it is identified by its values
     curve = np.zeros(0) if transform.c is None else log_lengths(CURVE, transform.c, transform.normalization)
     return {
         "shape": np.array(columns.source.shape),
         "dtype": np.array(str(columns.source.dtype)),
         "columns": few.sum(axis=0),
-        "standardization": np.linalg.norm(transform.apply(few), axis=0),  # and projection, but for rotations
+        "standardization": np.linalg.norm(transform.apply(few), axis=0),  # and projection, up to rotations
         "c": np.array("none" if transform.c is None else repr(transform.c)),
         "normalization": curve,
         "target": _aim(stream.goal, columns.shape[0]),
@@ -51,12 +51,12 @@ def belongs(stream: StreamedColumns) -> dict[str, Any]:
 
 
 def _aim(goal: Goal, D: int) -> NDArray[Any]:
-    """The target; for a projection of rank k the average of all such projections."""
+    """The target; for a projection of rank k, the average of all such projections."""
     return np.eye(D) * (1.0 if goal.k is None else goal.k / D) if goal.target is None else goal.target
 
 
 def save_state(path: Path, stream: StreamedColumns) -> str:
-    """Save the weights so far, whole or not at all; why that failed, or nothing."""
+    """Save the weights so far, completely or not at all; returns the reason if that failed, else an empty string."""
     held = np.asarray(stream.weights > 0)
     content = io.BytesIO()
     np.savez(
@@ -76,7 +76,7 @@ def save_state(path: Path, stream: StreamedColumns) -> str:
 
 
 def load_state(path: Path, stream: StreamedColumns) -> dict[str, NDArray[Any]] | None:
-    """A saved state, None where there is none; refused where it belongs to other columns or to other settings."""
+    """A saved state, or None if there is none. Raises an error if it belongs to other columns or other options."""
     if not path.exists():
         return None
     ours = belongs(stream)
@@ -87,7 +87,7 @@ def load_state(path: Path, stream: StreamedColumns) -> dict[str, NDArray[Any]] |
             former = {name: FORMER.get(name, name) if name not in stored else name for name in ours}
             names = former | {name: name for name in ("indices", "weights", "log_scale", "passes")}
             kept = {name: stored[there] for name, there in names.items()}
-    except Exception as error:  # noqa: BLE001 - whatever NumPy says of a broken file becomes one line
+    except Exception as error:  # noqa: BLE001 - any error of NumPy for a broken file becomes one line
         raise _not_a_state(path, one_line(error)) from None
     for name, value in ours.items():
         if not _same(kept[name], value):

@@ -1,4 +1,4 @@
-"""Two ways to solve a program, and which to try first: its weights directly, or proximal steps on its dual."""
+"""Two ways to solve a program, and which to try first: directly for its weights, or by proximal steps on its dual."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from isopursuit.results import Pursuit
 
 
 def solve_design(design: Design, weights: Array | None, caller: Caller, options: Options) -> Pursuit:
-    """Solve the design, pick the solution asked for, and let the certificate judge; weights are in its units."""
+    """Solve the design, choose the requested solution, and certify it; weights are in the units of the design."""
     if isinstance(design, RectangularDesign):
         return judged(design, pursue(design, options.tol, weights, options), caller, options)
     if design.idle:
@@ -41,7 +41,7 @@ def solve_design(design: Design, weights: Array | None, caller: Caller, options:
             or (best.status == "stalled" and found.certificate.gap < best.certificate.gap)
         ):
             best = found
-        # a program that was solved in the design's coordinates and not in the caller's is beyond float64
+        # if it is solved in the design's coordinates but not in the caller's, more precision than float64 is needed
         solvable = found.status == "optimal" or not (deficient or design.penalty > 0 or solved.status == "stalled")
         if solved.status == "stopped" or (solvable and solved.evaluation.minimized):
             break
@@ -50,21 +50,21 @@ def solve_design(design: Design, weights: Array | None, caller: Caller, options:
 
 
 def _direct(design: Design, weights: Array | None, options: Options) -> tuple[Design, Solved]:
-    """Solve for the weights themselves, in other coordinates where rounding keeps the gap open."""
+    """Solve directly for the weights; change coordinates if rounding prevents a smaller gap."""
     solved = pursue(design, options.tol, weights, options)
     for _ in range(REWHITENINGS if design.penalty == 0 else 0):
         if solved.status != "stalled" or solved.evaluation.gap > 0.99:
             break
         try:
             design = whitened_at(design, solved.evaluation.weights)
-        except RankError:  # the weights themselves are singular
+        except RankError:  # M is singular at these weights
             break
         solved = pursue(design, options.tol, solved.evaluation.weights, options)
     return design, solved
 
 
 def _proximal(design: Design, weights: Array | None, options: Options) -> tuple[Design, Solved]:
-    """Proximal steps on the dual, each from the solution of the one before (design.py), until rounding stops them."""
+    """Proximal steps on the dual, each from the previous solution (design.py), until rounding stops them."""
     prox = FIRST_PROX * design.largest_pull
     least = LEAST_PROX / FIRST_PROX * prox
     center: Array | float = 0.0
@@ -78,7 +78,7 @@ def _proximal(design: Design, weights: Array | None, options: Options) -> tuple[
         previous = np.inf if best is None else best[0]
         if best is None or error < best[0]:
             best = error, part, solved
-        if error > 0.1 * previous or error == np.inf:  # far from feasible, larger steps are what helps
+        if error > 0.1 * previous or error == np.inf:  # far from feasible, larger steps help more
             prox, idle = max(0.1 * prox, least), idle + (error < np.inf)
         if error <= PROX_GAP or solved.status == "stopped" or idle > 3 or solved.evaluation.gap > INEXACT_PROX_GAP:
             break

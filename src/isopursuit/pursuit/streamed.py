@@ -1,10 +1,10 @@
-"""The pursuit over a source of columns: a few are solved, a pass loads those that violate most, and again.
+"""The pursuit over a source of columns: solve a few columns, make a pass that loads the worst violators, and repeat.
 
-The first few are a sample, or the longest normalized columns of all, where columns outnumber D² by far.
-Each pass loads the columns of largest σ (sources/tasks.py). Once f(w) − lower bound < σ² for all that were not loaded,
-no optimal solution uses any of those, and the rest is an ordinary problem in memory. Its dual point ν satisfies
-‖νᵀx_p‖ ≤ √q_p + √((f(w) − dual) x_pᵀM⁻¹x_p) < 1 on every column not loaded as well, by the same inequality, so that
-its certificate holds over all columns without one more pass.
+The first columns are a sample or, if there are far more columns than D², the longest normalized columns of all. Each
+pass loads the columns of largest σ (sources/tasks.py). Once f(w) − lower bound < σ² for all columns that were not
+loaded, no optimal solution uses any of those, and the others are an ordinary problem in memory. Its dual point ν
+satisfies ‖νᵀx_p‖ ≤ √q_p + √((f(w) − dual) x_pᵀM⁻¹x_p) < 1 on every column that was not loaded, by the same inequality.
+So its certificate is valid over all columns without another pass.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Resident:
     indices, weights : ndarray, (m,)
         The columns' numbers, and weights near the optimum.
     complete : bool
-        Whether every column that may be in an optimal solution is here, as long as f(w) − dual ≤ `slack`.
+        Whether every column that may be in an optimal solution is resident, given that f(w) − dual ≤ `slack`.
     design, evaluation : Design and Evaluation
         The program on these columns, and f at the weights.
     lower, dual : float and ndarray
@@ -91,7 +91,7 @@ class StreamedColumns:
         self.columns, self.goal, self.watch = columns, goal, watch
         self.state = state
         D = columns.shape[0]
-        # two sets of columns come from a pass; each entry is stored, transformed, twice in the kernel, and twice copied
+        # a pass returns two sets of columns; each entry is stored, transformed, twice in the kernel, and copied twice
         many = SPANNING * D * (D + 1)
         most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
         memory = int(np.clip(2 * 96 * D * many, MEMORY, most)) if memory is None else memory
@@ -120,10 +120,10 @@ class StreamedColumns:
     def begin(self, weights: Array | None) -> None:
         """Begin with a sample, and with the given weights if any.
 
-        Where columns outnumber D² by far and the target is the identity, a pass finds the longest normalized columns of
-        all: as far as columns point everywhere, M is a multiple of the identity and length is all that matters. They
-        are solved as if they were equally long (`solve_as_if_equally_long` says why). For a projection of rank k they
-        are what matters wherever no direction is too long.
+        If there are far more columns than D² and the target is the identity, a pass finds the longest normalized
+        columns: if columns have all directions, M is nearly a multiple of the identity, and only lengths matter. They
+        are solved as if they were equally long (`solve_as_if_equally_long` says why). For a projection of rank k only
+        lengths matter if no direction has too large an eigenvalue.
         """
         D = self.columns.shape[0]
         given = np.arange(0) if weights is None else np.flatnonzero(weights)
@@ -162,7 +162,7 @@ class StreamedColumns:
         self.indices, self.stored = indices, self.columns.take(indices)
 
     def build(self) -> None:
-        """The program on the resident columns."""
+        """Build the program on the resident columns."""
         self.values = self.columns.transform.columns(self.stored)
         target, penalty, k = self.goal.target, self.goal.penalty, self.goal.k
         if k is None:
@@ -172,12 +172,12 @@ class StreamedColumns:
         self.design = self.on_device(design)
 
     def on_device(self, design: Design) -> Design:
-        """The program with its columns where the source multiplies them, if it does."""
+        """The program with its columns on the device of the source, if it has one."""
         products = getattr(self.columns.source, "products", None)
         return design if products is None else replace(design, products=products(design.x[0]))
 
     def scale(self) -> None:
-        """One factor for all columns keeps the sample's longest near 1, whatever c."""
+        """Set the common factor of all columns that keeps the longest of the sample near 1 for any c."""
         transform = self.columns.transform
         z = transform.apply(self.stored)
         longest = transform.factors(np.sqrt(np.einsum("dp,dp->p", z, z)))[1]
@@ -185,7 +185,7 @@ class StreamedColumns:
             self.columns = replace(self.columns, transform=replace(transform, log_scale=longest))
 
     def span(self) -> None:
-        """Load columns until the resident ones span all dimensions, or k; raise RankError where none do."""
+        """Load columns until the resident ones span all dimensions, or k; raise RankError if that is impossible."""
         for _ in range(SPAN_PASSES):
             try:
                 self.build_regular()
@@ -203,7 +203,7 @@ class StreamedColumns:
         self.build_regular()
 
     def build_regular(self) -> None:
-        """`build`, and RankError where the resident columns have rank below k."""
+        """As `build`, but raise RankError if the resident columns have rank below k."""
         self.build()
         k = self.goal.k
         if k is not None and self.design.evaluate(self.design.start()) is None:
@@ -213,17 +213,18 @@ class StreamedColumns:
 
     @property
     def share(self) -> float:
-        """More where the central path solves a part: it has no superlinear end."""
+        """Larger if the central path solves a part, because it does not converge superlinearly at the end."""
         return 0.3 if self.design.crowded(self.weights) else 0.1
 
     @property
     def finish(self) -> float:
-        """As much as leaves room for rounding there: all columns that matter are in the part."""
+        """Slightly below 1 for the central path, to allow rounding: all columns that matter are in the part."""
         return ROUNDED_TOLERANCE if self.design.crowded(self.weights) else 0.3
 
     def screen(self) -> float | None:
-        """One pass, if time allows: the gap over all columns. The first is made in any case, for nothing is known of
-        the optimum over all columns without one.
+        """Make a pass if time allows; returns the gap over all columns.
+
+        The first pass is always made, because without it there is no bound over all columns.
         """
         evaluation = self.design.evaluate(self.weights)
         if evaluation is None and self.found is None:
@@ -267,9 +268,9 @@ class StreamedColumns:
         return self.design, self.weights
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
-        """By the central path where many columns have weight, or by the solver for many rows, where that is enough.
+        """Use the central path if many columns have weight, or the solver for many rows if that is enough.
 
-        Else by parts: many columns are resident.
+        Otherwise solve by parts, because many columns are resident.
         """
         if part.crowded(weights):
             if watch is not None:
@@ -285,11 +286,11 @@ class StreamedColumns:
         self.weights = weights
 
     def join(self, found: Screened, keep: Mask) -> None:
-        """Replace the resident columns by those to be kept and those that a pass found.
+        """Replace the resident columns by those to keep and those that a pass found.
 
-        Columns a little below 1 come too. Those of largest σ lie where K errs, which is to one side: alone they would
-        let the next K err to all others. A sample of the columns near 1 holds it on every side (Clarkson's idea for
-        linear programs with many more constraints than unknowns).
+        Columns slightly below 1 are included. The worst violators are in the directions in which K is wrong. With these
+        columns alone, the next K would be wrong in all other directions. A sample of the columns near 1 prevents that
+        (Clarkson's idea for linear programs with many more constraints than unknowns).
         """
         self.indices, self.stored = self.indices[keep], self.stored[:, keep]
         for indices, _, values in found.largest.parts + found.drawn.parts:
@@ -314,18 +315,18 @@ class StreamedColumns:
 
     @property
     def gap(self) -> float:
-        """Over all columns, as far as passes have proved it."""
+        """The gap over all columns that passes have proved."""
         return relative_gap(self.evaluation.primal, self.lower)
 
     # ------------------------------------------------------------------------------------------------- the end
 
     def resident(self) -> Resident:
-        """The resident columns, with every column that may matter where those are few enough."""
+        """The resident columns, with every column that may matter if those are few enough."""
         same = np.array_equal(self.evaluation.weights, self.weights)
         evaluation = self.evaluation if same else self.design.evaluate(self.weights) or self.evaluation
         found = self.found
         if found is not None and self.settled:
-            # the proof is about the weights that were screened: their columns stay too
+            # the proof uses the weights that were screened, so their columns stay
             held = np.asarray(self.weights > 0)
             indices, sigma, values = found.largest.parts[0]
             near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(indices, self.indices[held]))
@@ -337,7 +338,7 @@ class StreamedColumns:
             self.build()
             tied = self.indices
         else:
-            # without time to list those that no proof excludes, none is excluded
+            # if there is no time to list the columns that no proof excludes, none is excluded
             known = found is not None and self.time_for_a_pass
             tied = self.listed() if known else np.arange(self.columns.shape[1])
         notes = self.notes
@@ -363,7 +364,7 @@ class StreamedColumns:
         )
 
     def listed(self) -> Indices:
-        """One more pass, for the columns that no proof excludes: they are too many to load."""
+        """Make one more pass to list the columns that no proof excludes, which are too many to load."""
         K, F = self.design.screening(self.evaluation)
         began = time.perf_counter()
         found: list[Indices] = self.columns.source.fold(Listed(Screen(K, F, self.columns.transform, 1, self.reach)))
@@ -372,7 +373,7 @@ class StreamedColumns:
 
 
 def load_columns(columns: Columns, goal: Goal, options: Options) -> Resident:
-    """Minimize f over a source to the relative gap asked for, or until every column that matters is resident."""
+    """Minimize f over a source to the requested relative gap, or until every column that matters is resident."""
     watch = Watch(options.callback, options.clock)
     weights = as_weights(options.weights, columns.shape[1])
     state = None if options.state is None else Path(options.state)

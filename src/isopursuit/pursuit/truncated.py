@@ -1,14 +1,14 @@
-"""The solver for many rows: sweeps by blocks find the columns that matter, Newton's method by conjugate gradients ends.
+"""The solver for many rows: block sweeps find the columns that matter, then Newton's method with conjugate gradients.
 
 With K = M⁻¹ and R = K Y Yᵀ K, so that q_p = x_pᵀR x_p, the curvature H of f acts on a direction u as
 
     (H u)_p = x_pᵀ (K N R + R N K) x_p,        N = Σ u_p x_p x_pᵀ,
 
-two products of the columns with D × D matrices: H itself, as many rows as columns, is never formed. Those products are
-in single precision, as a direction needs no more; weights and what is judged are in double. Where more columns are
-tied than can be distinguished (H is singular), the term ρ w̄/w_p beside H_pp keeps the step from moving weight
-without effect; it falls with the gap. What this does not finish (optima with nearly D(D+1)/2 columns, where H is nearly
-singular for good) is left to the kernel.
+two products of the columns with D × D matrices. H, with one row for each column, is never formed. These products are in
+single precision, which is enough for a direction; weights and bounds are in double precision. If H is singular (more
+columns are tied than can be distinguished), the term ρ w̄/w_p added to H_pp prevents steps that move weight without
+effect; it falls with the gap. Problems that this does not finish are left to the kernel: optima with nearly D(D+1)/2
+columns, where H stays nearly singular.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from isopursuit.results import relative_gap
 def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float) -> tuple[float, float]:
     """Primal and dual value of f: `judge` of _program.pyx, from sums that were computed elsewhere.
 
-    B = W Xᵀ M⁻¹ Y is feasible, with Σ‖B_p‖ = `norms`; ν = M⁻¹Y / ρ is dual feasible where no ‖YᵀM⁻¹x_p‖ is above
-    `rho`, with `trace` = tr(YᵀM⁻¹Y) and `squares` = ‖M⁻¹Y‖².
+    B = W Xᵀ M⁻¹ Y is feasible, with Σ‖B_p‖ = `norms`. ν = M⁻¹Y / ρ is dual feasible if ‖YᵀM⁻¹x_p‖ ≤ ρ for every column;
+    `trace` = tr(YᵀM⁻¹Y) and `squares` = ‖M⁻¹Y‖².
     """
     if ridge > 0:
         rho = max(rho, 1.0)
@@ -56,9 +56,9 @@ def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float)
 
 @dataclass(frozen=True)
 class Program:
-    """The columns x (m, D) of one point, the target y (None for the identity), and what is added to M's diagonal.
+    """The columns x (m, D) of one point, the target y (None for the identity), and `ridge`, added to M's diagonal.
 
-    `products` multiplies the same columns, wherever that is fast.
+    `products` multiplies the same columns, on threads or on a device.
     """
 
     products: ColumnProducts
@@ -72,14 +72,14 @@ class Program:
         return np.eye(self.x.shape[1]) if self.y is None else self.y @ self.y.T
 
     def at(self, weights: Array) -> Point | None:
-        """The program at weights on all columns; None where M is singular."""
+        """The program at weights on all columns; None if M is singular."""
         held = np.flatnonzero(weights)
         return Point.at(self.products.take(held).moments(weights[held]), weights, self.outer, self.ridge)
 
 
 @dataclass(frozen=True)
 class Point:
-    """The program at some weights: K, R and what depends on columns only through them."""
+    """The program at some weights: K, R and quantities that depend on columns only through them."""
 
     weights: Array
     K: Array
@@ -90,7 +90,7 @@ class Point:
 
     @classmethod
     def at(cls, moments: Array, weights: Array, C: Array, ridge: float, *, rescaled: bool = True) -> Point | None:
-        """M = moments + ridge, rescaled unless a ridge or the caller forbids it; None where M is singular."""
+        """M = moments + ridge, rescaled unless a ridge or the caller forbids it; None if M is singular."""
         factor, failed = dpotrf(moments + ridge * np.eye(len(moments)), lower=1)
         if failed:
             return None
@@ -118,10 +118,10 @@ def descend(
     warm: bool,
     deadline: float = np.inf,
 ) -> float:
-    """Improve the weights w in place to a relative gap of tol; the gap that was reached.
+    """Improve the weights w in place to a relative gap of tol; returns the gap that was reached.
 
-    `watch` receives the gap and may end it. At the deadline, by `time.perf_counter`, a sweep or a step is left
-    unfinished.
+    `watch` receives the gap and may stop the solver. A sweep or a step is left unfinished at the deadline, a time of
+    `time.perf_counter`.
     """
     m, D = program.x.shape
 
@@ -133,7 +133,7 @@ def descend(
     best = gap = np.inf
     stale = 0
     point = program.at(w)
-    goal = 0.0  # of the columns near 1; at 0 all columns are looked at
+    goal = 0.0  # gap to reach on the columns near 1; 0 means that all columns are screened next
     everything = np.arange(len(w))
     near = everything[:0]
     q = np.zeros(0)
@@ -178,7 +178,7 @@ def descend(
 
 
 def _begin(program: Program, w: Array, deadline: float) -> None:
-    """Weights from sweeps over a sample of the columns, spread evenly, in the place of weights on all of them."""
+    """Replace the weights by those from sweeps over an evenly spaced sample of the columns."""
     m, D = program.x.shape
     sample = np.flatnonzero(np.arange(m) % max(m // (SAMPLE_PER_ROW * D), 1) == 0)
     x = program.x[sample]
@@ -189,8 +189,10 @@ def _begin(program: Program, w: Array, deadline: float) -> None:
 
 
 def _screened(program: Program, point: Point, near: Indices, known: Array) -> Array:
-    """Q of every column, in double precision where that matters: `known` of the columns `near`, unless f is far from
-    its least value, and of others as far as single precision does not show that they are below 1.
+    """Q of every column, in double precision where that matters.
+
+    It is `known` for the columns `near`, unless f is far from its minimum. It is computed in double precision for other
+    columns unless single precision shows that they are below 1.
     """
     w, R = point.weights, point.R
     q = program.products.forms(R, rough=True)
@@ -220,7 +222,7 @@ def _near(q: Array, w: Array) -> Indices:
 def _swept(x: Array, y: Array | None, inverse: Array, weights: Array, deadline: float) -> Array:
     """The weights after a few sweeps of exact coordinate steps, SWEPT_AT_ONCE columns at a time.
 
-    Within a block the products of its columns with K, and of those with each other, follow by Sherman and Morrison.
+    Within a block, products of its columns with K and with each other are updated by the Sherman–Morrison formula.
     """
     single = x.astype(np.float32)
     K: Single = inverse.astype(np.float32)
@@ -246,7 +248,7 @@ def _swept(x: Array, y: Array | None, inverse: Array, weights: Array, deadline: 
 def _stepped(
     part: ColumnProducts, near: Indices, q: Array, point: Point, residual: float, gap: float, deadline: float
 ) -> Point | None:
-    """A step of Newton's method on the columns near 1, cut off at zero, and halved until f falls."""
+    """A step of Newton's method on the columns near 1, truncated at zero weights and halved until f falls."""
     w = point.weights
     free = np.flatnonzero((w[near] > 0) | (q > 1))
     if len(free) < len(near):
@@ -261,7 +263,7 @@ def _stepped(
         S = K @ part.moments(u, rough=True).astype(np.float32) @ R
         return part.forms(S + S.T, rough=True) + extra * u
 
-    # K M R + R M K = 2R without a ridge: the curvature along the weights themselves, by far the largest
+    # K M R + R M K = 2R without a ridge: the curvature in the direction of the weights, by far the largest
     known = v, 2 * q + extra * v if point.ridge == 0 else curvature(v)
     step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, known, residual, deadline)
     t = 1.0
@@ -285,7 +287,7 @@ def _conjugate_gradients(
 ) -> Array:
     """About H⁻¹ right, preconditioned by H's diagonal.
 
-    `known` is a vector v and H v. The search stays H-orthogonal to v, so that its eigenvalue costs no steps.
+    `known` is a vector v and H v. Directions stay H-orthogonal to v, so that its large eigenvalue costs no steps.
     """
     v, Hv = known
     bend = float(v @ Hv)

@@ -1,4 +1,4 @@
-"""From matrices to a design: rows are whitened where they are ill-conditioned."""
+"""From matrices to a design: rows are whitened if they are ill-conditioned."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from isopursuit.rank import numerical_rank, row_triangle, spectrum
 def build_design(
     values: Sequence[Array], targets: Sequence[Array] | None, penalty: float, weights: Array | None = None
 ) -> Design:
-    """The program for one matrix or several; rows are whitened where they are ill-conditioned.
+    """The program for one matrix or several; rows are whitened if they are ill-conditioned.
 
     X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions. With T from a QR of (X √W)ᵀ, M(w) is the identity at those
-    weights, so that near them the gap reaches rounding for any condition number that leaves X of full rank. Without
-    weights they are 1/length, where whitening is needed at all. Raises RankError where X lacks rank.
+    weights, so near them the gap can reach rounding for any X of full numerical rank. If no weights are given and
+    whitening is needed, they are 1/length. Raises RankError if X lacks rank.
     """
     y = None if targets is None else np.ascontiguousarray(np.stack(list(targets)))
     triangles = [None if penalty > 0 else _whitening(v, weights) for v in values]
@@ -39,8 +39,8 @@ def build_design(
     sides = [np.eye(len(values[0]))] * len(values) if targets is None else targets
     y = np.stack([s if t is None else lower_solve(t, s) for s, t in zip(sides, triangles, strict=True)])
     given = None if targets is None else tuple(targets)
-    # in the new coordinates a column's leverage is w‖x‖²; weighted by it once more, short columns that no direction
-    # depends on do not outweigh the others
+    # in the new coordinates a column's leverage is w‖x‖². Multiply the weights by it, so that short columns that no
+    # direction depends on do not dominate the others.
     lengths = np.sqrt(sum(np.einsum("dp,dp->p", v, v) for v in values))
     plain = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0) if weights is None else weights
     start_weights = (plain * np.sqrt(np.einsum("ipd,ipd->p", x, x))) ** 2
@@ -56,13 +56,13 @@ def whitened_at(design: Design, weights: Array) -> Design:
 
 
 def _whitening(values: Array, weights: Array | None) -> Array | None:
-    """T (lower triangular) with X √W = T·(orthonormal rows), or None where X needs none."""
+    """T (lower triangular) with X √W = T·(orthonormal rows), or None if X needs no whitening."""
     D, P = values.shape
     if weights is None:
         moments = values @ values.T
         shifted = moments.copy()
         shifted.ravel()[:: D + 1] -= WELL_CONDITIONED * float(shifted.trace())
-        if dpotrf(shifted)[1] == 0:  # the least eigenvalue is above that share of their sum
+        if dpotrf(shifted)[1] == 0:  # the least eigenvalue is above this share of the sum of all
             return None
         eigenvalues = dsyevd(moments, compute_v=0)[0]
         if eigenvalues[0] > WELL_CONDITIONED * eigenvalues[-1]:

@@ -1,8 +1,7 @@
-"""The solver's loop: a small set of columns is solved in the kernel, all columns are screened, violators join.
+"""The solver's loop: solve a small working set in the kernel, screen all columns, add violators.
 
-Small problems are their own working set and take one call. Columns in memory and columns that are streamed
-(streamed.py) go through the same loop. Nothing here judges an answer: that is the evaluation over all columns at the
-end (design.py).
+For a small problem the working set has all columns, and one call is enough. Columns in memory and columns of a source
+(streamed.py) use the same loop. It does not certify an answer: the evaluation over all columns does (design.py).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from isopursuit.pursuit.starts import plain_start, quick_start, start_from_longe
 
 @dataclass(frozen=True)
 class Solved:
-    """Weights over all columns, judged, and whether the columns with weight determine them."""
+    """Weights over all columns with their evaluation, and whether the columns with weight determine them."""
 
     evaluation: Evaluation
     independent: bool
@@ -45,7 +44,7 @@ def pursue(design: Design, tol: float, weights: Array | None, options: Options) 
     short = weights is None and design.x.size / SOLVER_RATE > clock.remaining
     w = quick_start(design) if short else None
     w = plain_start(design, weights) if w is None else w
-    # a watch on large problems lets Ctrl-C through even without a callback
+    # on large problems a watch makes Ctrl-C possible even without a callback
     watched = callback is not None or clock.limit is not None or design.x.size > INTERRUPTIBLE
     watch = Watch(callback, clock) if watched else None
     independent = solve(design, w, tol, watch, warm=weights is not None)
@@ -62,7 +61,7 @@ def pursue(design: Design, tol: float, weights: Array | None, options: Options) 
         if again is None or again.gap > max(tol, evaluation.gap):
             break
         evaluation, independent = again, determined
-    if evaluation is None:  # rounding left M singular: the start is at least a valid answer
+    if evaluation is None:  # rounding made M singular: the start is at least a valid answer
         evaluation = design.evaluate(design.start())
     if evaluation is None:
         raise RankError(
@@ -75,7 +74,7 @@ def pursue(design: Design, tol: float, weights: Array | None, options: Options) 
 
 
 def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> bool:
-    """Improve w in place, in one call of the kernel or by parts; True when the columns with weight determine it."""
+    """Improve w in place, in one call of the kernel or by parts; True if the columns with weight determine it."""
     if watch is not None:
         watch.columns = len(w)
     if watch is not None and watch.clock.expired:
@@ -107,21 +106,21 @@ class ScreenedColumns(Protocol):
 
     @property
     def share(self) -> float:
-        """Of the gap over all columns, what a part is solved to."""
+        """The share of the gap over all columns to which a part is solved."""
         ...
 
     @property
     def finish(self) -> float:
-        """Of the tolerance over all columns, what a part is solved to at least."""
+        """The least gap to which a part is solved, as a share of the tolerance."""
         ...
 
     @property
     def settled(self) -> bool:
-        """Whether the parts seen so far decide the rest."""
+        """Whether no further columns can matter."""
         ...
 
     def screen(self) -> float | None:
-        """One pass: the gap over all columns; None where M is singular."""
+        """Screen all columns in one pass; returns the gap over all columns, or None if M is singular."""
         ...
 
     def part(self) -> tuple[Design, Array]:
@@ -138,9 +137,9 @@ class ScreenedColumns(Protocol):
 
 
 def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch | None, *, nested: bool = False) -> bool:
-    """Solve, screen, add the worst violators, and again, each time to a small part of the gap over all columns.
+    """Solve a part to a small share of the gap over all columns, screen, add the worst violators, and repeat.
 
-    A part that is large itself is solved by parts in turn; only the outer passes are counted.
+    A large part is itself solved by parts; only the outer passes are counted.
     """
     independent = False
     best = np.inf
@@ -157,7 +156,7 @@ def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch | None, *,
         if watch is not None and not nested:
             watch.passes = passes + 1
         goal = max(columns.finish * tol, columns.share * gap)
-        goal = columns.finish * tol if goal < 3 * tol else goal  # the last factor is not worth a pass of its own
+        goal = columns.finish * tol if goal < 3 * tol else goal  # a last small factor is not worth another pass
         independent = columns.improve(part, v, goal, watch)
         columns.settle(v)
         if watch is not None and watch.check():
@@ -182,7 +181,7 @@ class ResidentColumns:
 
     @property
     def share(self) -> float:
-        """Less once the columns that matter are found."""
+        """Smaller once the columns that matter are found."""
         return 3e-2 if self.evaluation is None or self.evaluation.gap > 1e-4 else 1e-3
 
     def screen(self) -> float | None:
@@ -206,7 +205,7 @@ class ResidentColumns:
         self.columns = _worst_violators(self.evaluation, self.room // 2 if keep else self.room, keep)
         part = self.design.take(self.columns)
         v = self.w[self.columns] if keep else part.start()
-        if part.evaluate(v) is None:  # the first guess does not span: take every column once
+        if part.evaluate(v) is None:  # the first columns do not span: take every column once
             self.columns = np.arange(len(self.w))
             part, v = self.design, self.w.copy()
         return part, v
@@ -224,7 +223,7 @@ class ResidentColumns:
 
 
 def _worst_violators(evaluation: Evaluation, room: int, keep: bool) -> Indices:
-    """The columns with weight (if they are to be kept) and, of the others, the `room` with the largest q > 1."""
+    """The columns with weight (if `keep`) and, among the others, the `room` ones with the largest q > 1."""
     q = evaluation.q
     held = evaluation.weights > 0 if keep else np.zeros(len(q), dtype=bool)
     others = np.flatnonzero(~held & (q > 1.0)) if keep else np.arange(len(q))

@@ -1,1 +1,1 @@
-"""The searches: greedy, brute, exchange and exact, one a file, with one interface and one result."""
+"""The searches: greedy, brute, exchange and exact. Each has its own file, and all return a `Search`."""

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-# The time of day, which can be read without the GIL.
+# A clock that can be read without the GIL.
 
 from libc.time cimport time_t
 

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Small dense linear algebra for the search kernels. Matrices are row-major; nothing here holds the GIL.
 #
-# OpenBLAS starts its own threads for products of more than about 260,000 multiplications, which stalls a search that
-# already runs one node on each core: products are therefore made in blocks below that.
+# OpenBLAS starts its own threads for products of more than about 260,000 multiplications. That stalls a search that
+# already runs one node on each core, so larger products are computed in blocks of at most 200,000.
 
 from libc.math cimport fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
@@ -51,7 +51,7 @@ cdef inline int eigh(double* matrix, int size, double* eigenvalues, bint vectors
 
 
 cdef inline int singular_values(double* matrix, int rows, int columns, double* values) noexcept nogil:
-    # Descending; the matrix is overwritten.
+    # Singular values in descending order; the matrix is overwritten.
     cdef int info = 0, one = 1, lwork = 64 * (rows + columns)
     cdef double unused = 0.0
     cdef double* work = <double*> malloc(lwork * sizeof(double))
@@ -63,9 +63,9 @@ cdef inline int singular_values(double* matrix, int rows, int columns, double* v
 
 
 cdef inline int range_basis(double* rows, int count, int size, double* eigenvalues, double* basis) noexcept nogil:
-    # M = sum xx' of `count` rows x of `size` >= count entries, which are overwritten: its eigenvalues that are not zero,
-    # ascending, and their eigenvectors as rows of `basis`. From the QR of the rows, so that the basis is orthonormal to
-    # rounding however close to dependent they are.
+    # For M = sum xx' over `count` rows x with `size` >= count entries (overwritten): its `count` largest eigenvalues,
+    # ascending, and their eigenvectors as rows of `basis`. They come from a QR factorization of the rows, so the basis
+    # is orthonormal up to rounding even if the rows are nearly dependent.
     cdef int info = 0, lwork = 64 * (count + size), a, b, r
     cdef double one = 1.0, zero = 0.0
     cdef double* work = <double*> malloc((lwork + count + <size_t> count * count) * sizeof(double))
@@ -75,7 +75,7 @@ cdef inline int range_basis(double* rows, int count, int size, double* eigenvalu
         return -1
     dgeqrf(&size, &count, rows, &size, tau, work, &lwork, &info)
     if info == 0:
-        # R R', R upper triangular in the first entries of the rows
+        # R R'; R is upper triangular, stored in the first entries of the rows
         for a in range(count):
             for b in range(a + 1):
                 moment[a * count + b] = 0.0

@@ -1,22 +1,23 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# The eigenvalues mu of M + xx', where M has the eigenvalues e (ascending) and y holds x in its eigenvectors: they
-# interlace, e_a <= mu_a <= e_(a+1), and are the zeros of 1 + sum_b y_b^2 / (e_b - mu).
+# The eigenvalues mu of M + xx'. M has the eigenvalues e (ascending), and y holds the coordinates of x in its
+# eigenvectors. They interlace, e_a <= mu_a <= e_(a+1), and are the zeros of 1 + sum_b y_b^2 / (e_b - mu).
 
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, log, pow, sqrt
 
 from isopursuit.loss._penalty cimport LARGEST_LOG, h, log_h, power_of_loss
 
 
-cdef struct Tests:            # what y must pass so that the loss can be below a limit
+cdef struct Tests:            # conditions on y that are necessary for a loss below a limit
     int count
     double* weights           # (2 D, D), on the squares of y
-    double* signs             # (2 D), -1 where the sum must be below -1, 1 where above
-    double* floors            # (D), the least h of each mu_a, whatever x is
-    double floor              # their sum; 0 where there are no tests
+    double* signs             # (2 D), -1 if the sum must be below -1, 1 if above
+    double* floors            # (D), the least h(mu_a) for any x
+    double floor              # sum of the floors; 0 if there are no tests
 
 
 cdef inline int make_tests(const double* e, int size, double c, double log_limit, Tests* tests) noexcept nogil:
-    # mu_a > t, for t between e_a and e_(a+1), exactly if sum_b y_b^2 / (e_b - t) < -1. Not 0: no x leads below the limit.
+    # For t between e_a and e_(a+1): mu_a > t if and only if sum_b y_b^2 / (e_b - t) < -1. Returns a nonzero value if no
+    # x leads below the limit.
     cdef double allowed, power, t, upper
     cdef int a, b, side
     tests.count, tests.floor = 0, 0
@@ -60,7 +61,7 @@ cdef inline bint passes(const Tests* tests, const double* y, int size) noexcept 
 
 
 cdef inline double smallest_at_most(const double* e, const double* y, int size) noexcept nogil:
-    # Since e_1 = 0, mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a); raised by the rounding of e
+    # Since e_1 = 0, mu_1 <= y_1^2 / (1 + sum_(a >= 2) y_a^2 / e_a). The rounding error of e is added.
     cdef double leak = 1.0
     cdef int a
     for a in range(1, size):
@@ -69,13 +70,13 @@ cdef inline double smallest_at_most(const double* e, const double* y, int size) 
 
 
 cdef inline double smallest_log_h(const double* e, const double* y, int size, double c) noexcept nogil:
-    # A lower bound of log h(mu_1)
+    # A lower bound on log h(mu_1)
     return log_h(fmin(fmin(smallest_at_most(e, y, size), e[1] + 1e-14 * e[size - 1]), 1.0), c)
 
 
 cdef inline double quick_log_bound(const Tests* tests, const double* e, const double* y, int size,
                                    double c) noexcept nogil:
-    # The floors, with bounds on the smallest and the largest eigenvalue: mu_D >= e_D + y_D^2
+    # A lower bound on the log-loss: the sum of the floors, improved by bounds on mu_1 and mu_D >= e_D + y_D^2
     cdef double low = smallest_at_most(e, y, size), total = tests.floor, high = e[size - 1] + y[size - 1] * y[size - 1]
     if size > 1 and low < fmin(e[1], 1.0):
         total += h(low, c) - tests.floors[0]
@@ -85,8 +86,8 @@ cdef inline double quick_log_bound(const Tests* tests, const double* e, const do
 
 
 cdef inline double root(const double* e, const double* squares, int size, int a) noexcept nogil:
-    # mu_a: the zero of f(mu) = 1 + sum_b y_b^2 / (e_b - mu) between e_a and e_(a+1), where f rises. Each step replaces f
-    # by a constant and one term for either end of the interval, with f's own value and slope ("the middle way").
+    # mu_a: the zero of f(mu) = 1 + sum_b y_b^2 / (e_b - mu) between e_a and e_(a+1). Each step replaces f by a constant
+    # and one rational term for each end of the interval that match its value and slope ("the middle way" of R.-C. Li).
     cdef double left = e[a], right = e[a + 1] if a < size - 1 else e[a], mu, f, below, above, term, near, far, A, B, C, step
     cdef int b, i
     if a == size - 1:
@@ -126,7 +127,7 @@ cdef inline double root(const double* e, const double* squares, int size, int a)
 
 cdef inline bint roots_below(const Tests* tests, const double* e, const double* squares, int size, double c,
                              double log_limit) noexcept nogil:
-    # Whether the log-loss with x may be below the limit, from the eigenvalues one by one: mu_1, mu_D, mu_2, ...
+    # Whether the log-loss with x may be below the limit. Computes the eigenvalues one by one: mu_1, mu_D, mu_2, ...
     cdef double total = tests.floor, most = exp(log_limit) * (1 + 1e-9)
     cdef int a, i
     for i in range(size):

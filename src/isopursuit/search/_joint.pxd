@@ -6,14 +6,14 @@ cdef struct Points:
     int P
     int D
     double c
-    bint geometric            # the mean of the log-losses, or a sum of losses
-    int left_out              # points of the highest losses that do not count
-    double log_divisor        # of the sum of those that do
-    const int* order          # (n) in which points are visited
+    bint geometric            # aggregate: the mean of the log-losses if true, else a sum of losses
+    int left_out              # number of points, those of the highest losses, that are ignored
+    double log_divisor        # logarithm of the divisor of the sum over the other points
+    const int* order          # (n) the order in which points are visited
     const double* floors      # (n) logarithms of the least loss of any subset at each point, or NULL
-    const double* rest        # (n + 1) the least that the points from the j-th on add, by their floors
-    double* losses            # (n) log-losses of the points visited
-    double* highest           # (left_out) of the shares that do not count, ascending
+    const double* rest        # (n + 1) least contribution of the points from the j-th on, from their floors
+    double* losses            # (n) log-losses of the visited points
+    double* highest           # (left_out) the highest shares, which are ignored, ascending
     double* scratch           # (k * D + D)
 
 

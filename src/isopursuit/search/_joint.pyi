@@ -1,14 +1,14 @@
-"""Losses of subsets at many points, as one number, and bounds of it. The GIL is released."""
+"""The aggregate of a subset's losses at many points, and lower bounds on it. The GIL is released."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 class JointKernel:
-    """The columns (n, P, D) of one problem at n points; one thread at a time.
+    """The columns (n, P, D) of one problem at n points. Only one thread may use an instance at a time.
 
-    The losses of the points become one number: the mean of their logarithms if `geometric`, or the sum of those that
-    remain after the `left_out` highest, divided by their number if `mean`. All losses and limits are logarithms.
-    The methods that `SwapKernel` has are the same here.
+    The aggregate is the mean of the logarithms of the losses if `geometric`. Otherwise it is the sum of the losses
+    without the `left_out` highest, divided by their number if `mean`. All losses and limits are logarithms. Methods
+    with the names of `SwapKernel`'s do the same.
     """
 
     def __init__(
@@ -23,30 +23,32 @@ class JointKernel:
     @property
     def late(self) -> bool: ...
     def set_floors(self, floors: NDArray[np.float64]) -> None:
-        """The least loss of any subset at each point by itself, for `bounds`."""
+        """Set lower bounds on the loss of any subset at each single point, for `bounds`."""
 
     def bounds(
         self, subset: NDArray[np.int32], candidates: NDArray[np.int32], most: int, limit: float
     ) -> NDArray[np.float64]:
-        """For each candidate: no `most` columns with the subset and it have a log-loss below this; infinite above the
-        limit. With `most` − 1 columns in the subset it is the loss, less what rounding may have added to it.
+        """Lower bounds on the log-loss of `most` columns that contain the subset and each candidate.
+
+        A bound above the limit is infinite. If the subset has `most` − 1 columns, the bound is the log-loss minus its
+        possible rounding error.
         """
 
     def loss(self, subset: NDArray[np.int32]) -> float:
-        """The log-loss of a subset; infinite when it is dependent at a point that counts."""
+        """The log-loss of a subset; infinite if it is dependent at a point that is not left out."""
 
     def linearize(self, subset: NDArray[np.int32], present_loss: float) -> None:
-        """Visit the points by their losses for this subset from now on, the highest first."""
+        """From now on visit the points in descending order of their losses for this subset."""
 
     def replace(
         self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
     ) -> tuple[int, float]:
-        """The best other column in one place of the subset, and the log-loss; −1 where none is below the limit."""
+        """The best replacement at one position of the subset, and its log-loss; −1 if none is below the limit."""
 
     def below(
         self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """All other columns that in that place lead to less than `log_limit`, and the log-losses they lead to."""
+        """All replacements at one position with a log-loss below `log_limit`, and their log-losses."""
 
     def add(self, subset: NDArray[np.int32], log_limit: float, besides: int) -> tuple[int, float]:
-        """The column that, added to the subset, gives the least log-loss; not `besides`."""
+        """The column other than `besides` with the least log-loss when added to the subset, and that log-loss."""

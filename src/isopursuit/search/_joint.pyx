@@ -1,11 +1,11 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Losses of subsets at many points, as one number (aggregate.py), and bounds of it for all subsets with given columns.
+"""The aggregate of a subset's losses at many points (aggregate.py), and lower bounds for all subsets with given columns.
 
-Points are visited in the order of their losses, the highest first, and a subset is given up as soon as the points seen,
-and the least that the others can cost, exceed the limit.
+Points are visited in descending order of their losses. A subset is rejected as soon as the losses of the visited points
+plus the least possible losses of the others exceed the limit.
 
-At each point the loss of k columns is at least that of any j of them plus k - j: by interlacing the eigenvalues above
-1 only rise and those below 1 only fall when columns join, and every eigenvalue costs at least 1.
+At each point the loss of k columns is at least that of any j of them plus k - j. By interlacing, when a column is added,
+eigenvalues above 1 only rise and those below 1 only fall, and every eigenvalue adds at least 1 to the loss.
 """
 
 from libc.math cimport INFINITY, exp, fabs, fmax, log, sqrt
@@ -22,12 +22,12 @@ from isopursuit.search._dense cimport dot, singular_values
 
 
 cdef double TIE = 1e-12       # relative; log-losses this close are equal, and the lowest index wins
-cdef double LINEAR = 1e280    # losses above this are computed as logarithms
+cdef double LINEAR = 1e280    # losses above this are computed as logarithms (derived: sums stay below 1e308)
 cdef double LOG_LINEAR = 644.7238260383328
 
 
 cdef int spectrum(const Points* at, int i, const int* subset, int size, double* values) noexcept nogil:
-    # Descending singular values of the subset at the i-th point. Not 0: LAPACK failed.
+    # Descending singular values of the subset at the i-th point. Returns a nonzero value if LAPACK failed.
     cdef const double* columns = at.columns + <size_t> i * at.P * at.D
     cdef const double* a = columns + <size_t> subset[0] * at.D
     cdef const double* b
@@ -41,7 +41,7 @@ cdef int spectrum(const Points* at, int i, const int* subset, int size, double* 
     if size == 1:
         values[0] = sqrt(aa)
         return 0
-    # the eigenvalues of the Gram matrix have sum |a|^2 + |b|^2 and product |a|^2 |z|^2, z what b has off a
+    # the eigenvalues of the Gram matrix have sum |a|^2 + |b|^2 and product |a|^2 |z|^2; z is the residual of b off a
     b = columns + <size_t> subset[1] * D
     if aa <= 0:
         values[0], values[1] = sqrt(dot(b, b, D)), 0.0
@@ -50,7 +50,7 @@ cdef int spectrum(const Points* at, int i, const int* subset, int size, double* 
     for j in range(D):
         difference = b[j] - ratio * a[j]
         zz += difference * difference
-    # no square of them is formed: lengths may be as short as float64 can square once
+    # sqrt(aa) * sqrt(zz) and not sqrt(aa * zz), which underflows for very short columns
     half, volume = 0.5 * (aa + dot(b, b, D)), sqrt(aa) * sqrt(zz)
     values[0] = sqrt(half + sqrt(fmax(half - volume, 0.0)) * sqrt(half + volume))
     values[1] = volume / values[0]
@@ -58,7 +58,7 @@ cdef int spectrum(const Points* at, int i, const int* subset, int size, double* 
 
 
 cdef double log_loss_at(const Points* at, int i, const int* subset, int size, bint least) noexcept nogil:
-    # At the i-th point; infinite for dependent columns. The least that it can be, the rounding considered, if `least`.
+    # The log-loss at the i-th point; infinite for dependent columns. If `least`, minus its possible rounding error.
     cdef double* values = at.scratch + size * at.D
     cdef double total = 0, error
     cdef int j
@@ -77,7 +77,7 @@ cdef double log_loss_at(const Points* at, int i, const int* subset, int size, bi
 
 
 cdef inline double counted(const Points* at, double share, int seen) noexcept nogil:
-    # What counts after one more point: its own share, or that of a point which it pushes out of the highest, or nothing
+    # What one more point adds to the sum: its own share, the share that it displaces from the highest ones, or nothing
     # (minus infinity).
     cdef double out = share
     cdef int j = 0
@@ -119,8 +119,8 @@ cdef double total_of(const Points* at) noexcept nogil:
 
 
 cdef double log_total(Points* at, const int* subset, int size, int most, bint least, double limit) noexcept nogil:
-    # The logarithm of the aggregate; infinite as soon as it is sure to exceed the limit. `most` columns are picked in the
-    # end: with fewer in the subset it is a lower bound.
+    # The logarithm of the aggregate, or infinity as soon as it must exceed the limit. If the subset has fewer than
+    # `most` columns, this is a lower bound for all subsets of `most` columns that contain it.
     cdef double total = 0, base = limit + at.log_divisor, loss, floor = most, rest
     cdef double scale = exp(-base) if fabs(base) < LOG_LINEAR else 0.0
     cdef bint limited = limit < INFINITY
@@ -175,13 +175,13 @@ cdef class JointKernel:
         return self.late
 
     def set_floors(self, floors):
-        # the least loss of any subset at each point, which `bounds` reads
+        # lower bounds on the loss of any subset at each point, for `bounds`
         self.least = np.log(np.asarray(floors, dtype=np.float64))
         self.at.floors = &self.least[0]
         self.sum_floors()
 
     def linearize(self, const int[::1] subset, double present_loss):
-        # visit the points by their losses for this subset, the highest first
+        # visit the points in descending order of their losses for this subset
         cdef int i, size = subset.shape[0]
         losses = np.empty(self.at.n)
         cdef double[::1] values = losses
@@ -193,8 +193,8 @@ cdef class JointKernel:
             self.sum_floors()
 
     def sum_floors(self):
-        # what the points from the j-th visited on cost at least, without those that may be left out; nothing is
-        # subtracted, because a sum with a floor of 1e17 does not hold the others
+        # The least sum over the points from the j-th visited on, without those that may be left out. It is computed
+        # without subtraction, because a floor of 1e17 would absorb the others in rounding.
         floors = np.asarray(self.least)[np.asarray(self.order)]
         values = (floors if self.at.geometric else np.exp(floors)).tolist()
         rest, highest = np.zeros(self.at.n + 1), []
@@ -218,11 +218,11 @@ cdef class JointKernel:
         return total
 
     cdef double least_total(self, const int* subset, int size, double limit) noexcept nogil:
-        # the log-loss less what rounding may have added to it; infinite above the limit
+        # the log-loss minus its possible rounding error; infinite above the limit
         return log_total(&self.at, subset, size, size, True, limit)
 
     cdef double least_at(self, int i, const int* subset, int size) noexcept nogil:
-        # the same at the i-th point
+        # the log-loss at the i-th point minus its possible rounding error
         return log_loss_at(&self.at, i, subset, size, True)
 
     def bounds(self, const int[::1] subset, const int[::1] candidates, int most, double limit):
@@ -284,7 +284,8 @@ cdef class JointKernel:
         return which[:found].copy(), values[:found].copy()
 
     cdef int best(self, int* others, int count, int besides, double* best) noexcept nogil:
-        # The column that with the others has the least log-loss, if below best (updated), or -1; of equal ones the first
+        # The column with the least log-loss when added to the others, if below best (updated), else -1. Ties go to the
+        # lowest index.
         cdef int p, found = -1
         cdef double value, margin = 0
         self.block(others, count, besides, 1)

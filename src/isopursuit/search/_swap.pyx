@@ -1,17 +1,17 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Losses of subsets that differ in one column, as logarithms so that nothing overflows at any exponent.
 
-Most columns are ruled out before their loss is computed, the cheapest test first (many points: _joint.pyx):
+Most columns are excluded before their loss is computed, by tests in order of their cost (many points: _joint.pyx):
 
-- Tangent. h is convex in the eigenvalues of M = X_S X_S' where c >= 0.6204, so l(S - i + p) >= l(S) + q_p - q_i with
-  q_p = x_p' h'(M) x_p: one product for a subset shows which columns can replace which. With fewer columns than rows h' of
-  the least eigenvalue stands for all directions off the span of S (loss/majorant.py).
-- Interlacing (_interlacing.pxd). A limit on the loss leaves each eigenvalue an interval, and whether it is inside takes
-  one short dot product. Bounds on the smallest and the largest one follow, and then pinching; what is left is evaluated,
-  the least bound first.
+- Tangent. For c >= 0.6204, h is convex in the eigenvalues of M = X_S X_S', so l(S - i + p) >= l(S) + q_p - q_i with
+  q_p = x_p' h'(M) x_p. One product per subset shows which columns can replace which. With fewer columns than rows, h' of
+  the least eigenvalue is used for all directions orthogonal to the span of S (loss/majorant.py).
+- Interlacing (_interlacing.pxd). A limit on the loss confines each eigenvalue to an interval, and one short dot product
+  tests whether it is inside. Bounds on the smallest and the largest eigenvalue follow, then pinching. The remaining
+  columns are evaluated in ascending order of their bounds.
 
-With fewer columns than rows a column is known by its coordinates in an orthonormal basis of the others' span, and by the
-length of the rest, which is one more coordinate.
+With fewer columns than rows, a column is represented by its coordinates in an orthonormal basis of the span of the
+others, and by one more coordinate: the length of its residual.
 """
 
 from libc.math cimport INFINITY, NAN, exp, fabs, fmax, fmin, isnan, log, sqrt
@@ -31,26 +31,26 @@ from isopursuit.search._interlacing cimport (
 )
 
 
-cdef int CLOCK_WORK = 1 << 23  # multiplications between two looks at the clock: some milliseconds
+cdef int CLOCK_WORK = 1 << 23  # multiplications between two checks of the clock (derived: a few milliseconds)
 cdef double TIE = 1e-12        # relative; log-losses this close are equal, and the lowest index wins
-cdef double REST_ERROR = 1e-14  # of |x|^2 - |y|^2, relative to |x|^2: the rounding of two sums of squares
+cdef double REST_ERROR = 1e-14  # rounding of |x|^2 - |y|^2, relative to |x|^2 (derived: two sums of squares)
 
 
 cdef struct Workspace:
     const double* columns  # (P, D), one candidate in each row
     int P
     int D
-    int k                  # columns of a subset, at most
+    int k                  # largest number of columns in a subset
     double c
-    double until           # by seconds(): then the search ends with what there is
-    bint late              # whether it has
-    int tried              # how many columns are listed
-    int* listed            # (P) the columns that are tried
-    double* bounds         # (P) of the listed columns
-    double* squares        # (P) of the columns' lengths
+    double until           # deadline, as a time of seconds()
+    bint late              # whether the deadline ended a computation
+    int tried              # number of listed columns
+    int* listed            # (P) the columns to try
+    double* bounds         # (P) lower bounds for the listed columns
+    double* squares        # (P) squared lengths of all columns
     double* matrix         # (k, D)
-    double* e              # (k) eigenvalues of the others' M
-    double* Y              # (P, k) the listed columns in its eigenvectors; rows of as many entries as columns are compared
+    double* e              # (k) eigenvalues of M over the other columns
+    double* Y              # (P, k) coordinates of the listed columns in its eigenvectors, in packed rows
     double* gathered       # (P, D)
     double* scratch        # (k + 2, D)
     double below           # log of size - 1 + sum_(a >= 3) h_below(e_a)
@@ -64,7 +64,7 @@ cdef inline bint expired(Workspace* at) noexcept nogil:
 
 
 cdef double log_loss(const Workspace* at, const int* subset, int size) noexcept nogil:
-    # From the singular values; infinite for dependent columns
+    # The log-loss from the singular values; infinite for dependent columns
     cdef double* values = at.scratch + size * at.D
     cdef int j
     for j in range(size):
@@ -75,8 +75,8 @@ cdef double log_loss(const Workspace* at, const int* subset, int size) noexcept 
 
 
 cdef bint multiply(Workspace* at, const int* listed, int count, int width) noexcept nogil:
-    # Y = (the listed columns, or the first `count`) times the first `width` rows of at.matrix; False where
-    # time is over before the end
+    # Y = (the listed columns, or the first `count`) times the first `width` rows of at.matrix. False if the deadline
+    # comes first.
     cdef int D = at.D, j, first = 0, size, step = max(CLOCK_WORK // (D * width), 1) if at.until < INFINITY else count
     cdef const double* columns = at.columns
     while first < count:
@@ -93,7 +93,7 @@ cdef bint multiply(Workspace* at, const int* listed, int count, int width) noexc
 
 
 cdef void second_moment(Workspace* at, const int* subset, int count) noexcept nogil:
-    # The lower triangle of M = sum xx' over the subset, in at.matrix
+    # Write the lower triangle of M = sum xx' over the subset to at.matrix
     cdef int D = at.D, a, b, j
     cdef const double* x
     memset(at.matrix, 0, D * D * sizeof(double))
@@ -105,8 +105,8 @@ cdef void second_moment(Workspace* at, const int* subset, int count) noexcept no
 
 
 cdef int spectrum_of(Workspace* at, const int* subset, int count, int lead) noexcept nogil:
-    # Eigenvalues of M of fewer columns than rows, from e_lead on, and the eigenvectors in its range as rows of at.matrix;
-    # what comes before is zero. Not 0: LAPACK failed.
+    # For fewer columns than rows: eigenvalues of M from e_lead on (those before are set to 0), and eigenvectors in its
+    # range as rows of at.matrix. Returns a nonzero value if LAPACK failed.
     cdef int D = at.D, j
     for j in range(count):
         memcpy(at.scratch + j * D, at.columns + <size_t> subset[j] * D, D * sizeof(double))
@@ -115,8 +115,8 @@ cdef int spectrum_of(Workspace* at, const int* subset, int count, int lead) noex
 
 
 cdef double spectrum_beside(Workspace* at, const int* others, int count, double limit) noexcept nogil:
-    # The others' eigenvalues, the tests they imply and at.below; returns log of what the eigenvalues
-    # between the first and the last cost at least. NaN: no column leads below the limit.
+    # Set the eigenvalues of the other columns, the tests they imply, and at.below. Returns the logarithm of the least
+    # loss from the eigenvalues between the first and the last, or NaN if no column leads below the limit.
     cdef int D = at.D, size = count + 1, a
     cdef double* e = at.e
     cdef double middle = log(size - 2.0) if size > 2 else -INFINITY
@@ -145,7 +145,7 @@ cdef double spectrum_beside(Workspace* at, const int* others, int count, double 
 
 
 cdef void bound_additions(Workspace* at, const int* others, int count, double limit) noexcept nogil:
-    # Lower bounds of log l for every listed column added to the others; e and Y are left as diagonal_bound reads them.
+    # Lower bounds on log l for the others plus each listed column. Sets e and Y, which diagonal_bound reads.
     cdef int size = count + 1, a, j
     cdef const double* e = at.e
     cdef double* y
@@ -160,7 +160,7 @@ cdef void bound_additions(Workspace* at, const int* others, int count, double li
     for j in range(at.tried):
         y = at.Y + <size_t> j * size
         if size < at.D:
-            # raised by its rounding: a smaller loss is still a bound
+            # raised by its rounding error: that lowers the loss, so it is still a lower bound
             rest = at.squares[at.listed[j]] * (1 + REST_ERROR)
             for a in range(1, size):
                 rest -= y[a] * y[a]
@@ -173,7 +173,7 @@ cdef void bound_additions(Workspace* at, const int* others, int count, double li
 
 
 cdef double diagonal_bound(const Workspace* at, int j, int size) noexcept nogil:
-    # A sharper bound where h_above is convex: tr h_above(M + xx') >= sum h_above(e_a + y_a^2).
+    # A sharper bound if h_above is convex: tr h_above(M + xx') >= sum h_above(e_a + y_a^2).
     cdef const double* e = at.e
     cdef const double* y = at.Y + <size_t> j * size
     cdef double bound = at.below
@@ -187,7 +187,7 @@ cdef double diagonal_bound(const Workspace* at, int j, int size) noexcept nogil:
 
 
 cdef inline bint may_be_below(const Workspace* at, int j, int size, double limit) noexcept nogil:
-    # The last test before the loss itself
+    # The last test before the loss is evaluated
     cdef const double* e = at.e
     cdef const double* y = at.Y + <size_t> j * size
     cdef int a
@@ -199,8 +199,8 @@ cdef inline bint may_be_below(const Workspace* at, int j, int size, double limit
 
 
 cdef int best_of(Workspace* at, int* subset, int count, double* best) noexcept nogil:
-    # The listed column that with the first `count` of subset has the least log-loss, if below best (updated), or -1.
-    # Least bound first, then the others in turn; of equal columns the lowest index.
+    # The listed column with the least log-loss when added to the first `count` of subset, if below best (updated), else
+    # -1. The column of least bound is evaluated first, then the others in order. Ties go to the lowest index.
     cdef int j, least = 0, turn, found = -1, size = count + 1
     cdef double value, margin = 0
     if at.tried == 0:
@@ -225,7 +225,7 @@ cdef int best_of(Workspace* at, int* subset, int count, double* best) noexcept n
             found = at.listed[j]
             margin = TIE * fmax(fabs(value), 1.0)
             if count > 0 and not at.tests.floor > 0:
-                # the first loss known is a limit that the tests can use
+                # the first evaluated loss is a cutoff for the tests
                 if make_tests(at.e, size, at.c, best[0] + margin, &at.tests) != 0:
                     break
     return found
@@ -243,7 +243,7 @@ def log_loss_of(columns, const int[::1] subset, double c):
 cdef class SwapKernel:
     cdef const double[:, ::1] X
     cdef double[::1] memory, slopes
-    cdef double slope_error  # of the present columns' slopes
+    cdef double slope_error  # rounding error of the slopes of the present columns
     cdef int[::1] numbers
     cdef char[::1] blocked
     cdef Workspace at
@@ -275,14 +275,14 @@ cdef class SwapKernel:
 
     @property
     def late(self):
-        # whether the deadline, by perf_counter, cut an answer short
+        # whether the deadline (a time of perf_counter) ended a computation early
         return bool(self.at.late)
 
     def loss(self, const int[::1] subset):
         return log_loss(&self.at, &subset[0], subset.shape[0])
 
     def linearize(self, const int[::1] subset, double present_loss):
-        # q_p = x_p' h'(M) x_p; minus infinity, which rules nothing out, where the tangent is no bound or overflows
+        # q_p = x_p' h'(M) x_p; minus infinity, which excludes nothing, if the tangent is no bound or overflows
         cdef int a, p, D = self.at.D, size = subset.shape[0]
         cdef const double* y
         cdef double total, rest, longest = 0.0
@@ -309,7 +309,7 @@ cdef class SwapKernel:
                     total += e[a] * y[a] * y[a]
                     rest -= y[a] * y[a]
                 if size < D:
-                    # off the span of the subset, where the slope is that of the least eigenvalue
+                    # directions orthogonal to the span of the subset have the slope of the least eigenvalue
                     total += e[0] * fmax(rest, 0.0) - fabs(e[0]) * REST_ERROR * self.at.squares[p]
                     longest = fmax(longest, self.at.squares[p])
                 self.slopes[p] = total
@@ -319,7 +319,7 @@ cdef class SwapKernel:
             self.slopes[:] = -INFINITY
 
     def replace(self, const int[::1] subset, int position, double present_loss, double log_limit):
-        # The best column in one place of the subset linearized last
+        # The best replacement at one position of the last linearized subset
         cdef int found, count = subset.shape[0] - 1
         cdef double best = log_limit
         with nogil:
@@ -328,7 +328,7 @@ cdef class SwapKernel:
         return found, best
 
     def below(self, const int[::1] subset, int position, double present_loss, double log_limit):
-        # All columns that lead below the limit in one place of the subset linearized last
+        # All replacements below the limit at one position of the last linearized subset
         cdef int j, size = subset.shape[0], found = 0
         cdef int* others = self.at.listed + self.at.P
         cdef int[::1] which = np.empty(self.at.P, np.intc)
@@ -350,7 +350,8 @@ cdef class SwapKernel:
         return np.asarray(which[:found]).copy(), np.asarray(values[:found]).copy()
 
     cdef void list_for(self, const int[::1] subset, int position, double present_loss, double log_limit) noexcept nogil:
-        # The columns whose slope allows them in that place; the others' numbers come after all that are listed
+        # List the columns that the tangent does not exclude at that position. The other columns of the subset are stored
+        # after the P places of the list.
         cdef int j, p, present = subset[position], count = subset.shape[0] - 1
         cdef int* others = self.at.listed + self.at.P
         cdef double highest = INFINITY

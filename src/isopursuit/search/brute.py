@@ -26,7 +26,7 @@ from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
 
 BATCH = 8192  # most subsets evaluated at once; fewer if they are large (guess)
-ENTRIES = 2**20  # entries of all matrices evaluated at once: 8 MB
+ENTRIES = 2**20  # most entries of all matrices evaluated at once (derived: 8 MB)
 
 
 @on_one_blas_thread
@@ -121,7 +121,7 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock, report: Callback 
         stopped = report is not None and report(now)
         if left and (stopped or clock.expired):
             return pool.answer(SearchOutcome(subset, "interrupted" if stopped else "time", tried), objective, "brute")
-    # a subset of larger loss may be the best one, if rounding explains the difference
+    # a subset of larger loss may be the best one if the difference is within rounding
     decided = objective.least is None or not best[0] - least > STATED
     bound = None if decided else objective.loss(least)
     return pool.answer(SearchOutcome(subset, "optimal" if decided else "precision", count, bound), objective, "brute")

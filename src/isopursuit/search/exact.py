@@ -219,7 +219,7 @@ class _Retry(LocalSearch):
     """A longer local search, for when no subset was found whose loss can be bounded."""
 
     def applies(self, pool: Any, incumbent: Incumbent) -> bool:
-        """Where the loss is too large."""
+        """Whether the loss is too large for bounds."""
         return not incumbent.log_loss < LARGEST_LOG
 
 

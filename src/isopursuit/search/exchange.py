@@ -196,7 +196,7 @@ def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indic
 
 
 def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
-    """Descents and a short proof; if that fails isometry pursuit, many kicks, and recombination with short proofs.
+    """Descents and a short proof; if that fails, isometry pursuit, many kicks, and recombination with short proofs.
 
     Without kicks there is no proof either. A stage that does not apply to the pool is skipped.
     """
@@ -204,7 +204,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     root = [Prove(memory=effort.memory, root=True, short=True)] if kicks and effort.bound else []
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     if pool.X is None:
-        # where one column is missing the greedy pass tries all subsets, and may take the time of all stages
+        # if one column is missing, the greedy pass tries all subsets and may take the time of all stages
         greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
         volumes = VolumePasses(max(starts - 2, 0), rng, effort.memory)
         more = [replace(volumes, starts=2 * starts, again=True)] if kicks else []
@@ -233,7 +233,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
 
 
 def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> list[Stage]:
-    """What follows the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
+    """The stages after the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     starts, kicks = max(effort.starts - QUICK_STARTS, 0), max(effort.kicks - QUICK_KICKS, 0)
     among = TreeSearch(short_proof_nodes(SHORT_PROOF_NODES, pool.k))
@@ -250,5 +250,5 @@ def _few(pool: Pool) -> bool:
 
 
 def point_stages() -> list[Stage]:
-    """What bounds the loss at one of many points."""
+    """The stages that bound the loss at one of many points."""
     return [LocalSearch(2, 0, np.random.default_rng(0)), TreeSearch()]

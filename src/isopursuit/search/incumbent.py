@@ -150,7 +150,7 @@ class Incumbent:
 
     @property
     def status(self) -> Status:
-        """Whether it is proved, or why not."""
+        """The status of the answer: proved, or why not."""
         if self.closed:
             status, claim = ("optimal", STATED) if self.proved else ("gap", max(self.gap, STATED))
             return status if self.decides(self.loss, claim) else "precision"

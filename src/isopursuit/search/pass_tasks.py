@@ -1,22 +1,23 @@
-"""What a search asks of every column in one pass: which is best to add, which may improve a subset, which are equal.
+"""Tasks for one pass over all columns: find the best column to add, those that may improve a subset, and equal ones.
 
-M_O = Σ x xᵀ over the columns O that stay, with eigenvalues e_1 ≤ e_2 ≤ … (e_1 = 0 and those that are not zero); a
-column x comes to them. The eigenvalues μ of M_O + x xᵀ interlace, e_a ≤ μ_a ≤ e_(a+1), and with y the length of x off
-span O
+Let O be the columns that stay and M_O = Σ x xᵀ over them, with eigenvalues e_1 = 0 and e_2 ≤ e_3 ≤ …, those that are
+not zero. When a column x is added, the eigenvalues μ of M_O + x xᵀ interlace, e_a ≤ μ_a ≤ e_(a+1). If y is the distance
+of x from span O,
 
     μ_1 ≤ β = y² / (1 + ‖O⁺x‖²),        μ_max ≥ max(‖x‖², e_max)
 
-(the Rayleigh quotient of the inverse Gram matrix, and of the Gram matrix itself). So x leads below a loss only if β is
-above one threshold and ‖x‖² below another, both known before the pass. With B = X_S⁺ and b = Bx all k swaps into S need
-one product (2k × rows), since with g = B Bᵀ, ρ the length of x off span S, and column i left out,
+(Rayleigh quotients of the inverse Gram matrix and of the Gram matrix). So the loss with x is below a limit only if β is
+above one threshold and ‖x‖² below another, and both are known before the pass. Let B = X_S⁺, b = Bx, g = B Bᵀ, and let
+ρ be the distance of x from span S. Then one product (2k × rows) is enough for all k swaps: if column i leaves,
 
     y_i² = b_i²/g_ii + ρ²,        ‖O_i⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
 
-With as many columns as rows ρ = 0. With fewer, most columns are nearly as far from O as they are long and β excludes
-few, but `SwapBounds` exclude many (swap_bounds.py).
+With as many columns as rows, ρ = 0. With fewer, most columns are nearly as far from span O as they are long, and β
+excludes few of them, but `SwapBounds` excludes many (swap_bounds.py).
 
-Columns that pass are evaluated as in memory: where blocks are (greedy), or where they are loaded (swaps). Everything is
-computed in float64, whatever the precision of the columns, and there is no rounding to account for but that of float64.
+Columns that pass both tests are evaluated by the kernels: in the process that reads the block (greedy), or after they
+are loaded (swaps). Everything is computed in float64, so only the rounding of float64 must be considered, whatever the
+precision of the columns.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from isopursuit.search.swap_bounds import ROUNDING, SwapBounds
 from isopursuit.sources.tasks import Screen, Transform
 from isopursuit.sources.topk import TopK
 
-TINY = 1e-300  # a threshold that everything passes
-SLACK = 1e-9  # of thresholds, for rounding
+TINY = 1e-300  # a threshold of β that every column passes (derived: the smallest normal float64 is 2e-308)
+SLACK = 1e-9  # relative slack of thresholds for rounding (chosen: far above the rounding of float64)
 
 
 @dataclass(frozen=True)
 class FirstEqual:
-    """The number of the first column that is equal, up to sign, to each of `few` (k, D); −1 where none is."""
+    """The number of the first column that is equal, up to sign, to each of `few` (k, D); −1 if there is none."""
 
     few: Array
     transform: Transform
@@ -70,16 +71,16 @@ class FirstEqual:
         return np.where((one < 0) | ((other >= 0) & (other < one)), other, one)
 
     def after(self, answer: Indices) -> FirstEqual:
-        """Nothing that was found shortens the rest."""
+        """The same task: earlier answers do not shorten the rest of the pass."""
         return self
 
 
 @dataclass(frozen=True)
 class Lengths(Screen):
-    """The first pass where fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
+    """The first pass if fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
 
     def measured(self, block: Any) -> Any:
-        """‖z‖² of every column, three times, as the screen at K = I has it."""
+        """‖z‖² of every column, three times: what the screen computes for K = I."""
         parts = [namespace(z).einsum("dp,dp->p", z, z) for _, z in pieces(block, self.transform)]
         squares = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else namespace(parts[0]).cat(parts)
         return namespace(squares).stack([squares, squares, squares])
@@ -90,7 +91,7 @@ class Lengths(Screen):
 
 @dataclass(frozen=True)
 class BestColumn:
-    """The best column to add: its number, its entries (D,) and the log-loss with it; number −1 where there is none."""
+    """The best column to add: its number, its entries (D,) and the log-loss with it; number −1 if there is none."""
 
     log_loss: float = np.inf
     index: int = -1
@@ -100,9 +101,9 @@ class BestColumn:
 
 @dataclass(frozen=True)
 class BestAddition(DeadlineTask):
-    """Which column, added to the `others` (k, D), gives the least log-loss; of equal ones the lowest number.
+    """The column with the least log-loss when added to the `others` (k, D). Ties go to the lowest number.
 
-    Only columns below `limit` are looked for. Past the deadline it raises `OutOfTimeError`.
+    Only log-losses below `limit` count. Past the deadline it raises `OutOfTimeError`.
     """
 
     others: Array
@@ -122,7 +123,7 @@ class BestAddition(DeadlineTask):
         return best
 
     def among(self, z: Any, first: int) -> BestColumn:
-        """Thresholds first, then the kernel on what passes them."""
+        """Apply the thresholds, then the kernel to the columns that pass."""
         least, shares, most = self.thresholds
         xp = namespace(z)
         squares = on_host(xp.einsum("dp,dp->p", z, z))
@@ -151,14 +152,14 @@ class BestAddition(DeadlineTask):
         return BestColumn() if found < 0 else BestColumn(value, first + int(where[found - k]), columns[found].copy())
 
     def alone(self, squares: Array) -> tuple[int, float]:
-        """The column that is best by itself: many may be of one length, and none needs an eigenvalue."""
+        """The best single column, from the lengths alone."""
         values = log_penalty(np.sqrt(squares), self.c)
         least = float(values.min())
         return int(np.argmax(values <= least + TIE * max(abs(least), 1.0))), least
 
     @property
     def thresholds(self) -> tuple[float, tuple[Array, Array], float]:
-        """The least β, the matrices that give x in span O and O⁺x, and the largest ‖x‖²."""
+        """The least β, the matrices that map x to its coordinates in span O and to O⁺x, and the largest ‖x‖²."""
         k, D = self.others.shape
         nothing = np.zeros((0, D))
         if self.limit > LARGEST_LOG:
@@ -177,7 +178,7 @@ class BestAddition(DeadlineTask):
         return least, (vt, (u / np.maximum(s, 1e-150)) @ vt), most
 
     def merge(self, one: BestColumn, other: BestColumn) -> BestColumn:
-        """The better one; of equal ones the lower number."""
+        """The better one. Ties go to the lower number."""
         if other.index < 0 or one.index < 0:
             found = one if other.index < 0 else other
         else:
@@ -186,21 +187,21 @@ class BestAddition(DeadlineTask):
         return replace(found, columns=one.columns + other.columns)
 
     def after(self, answer: BestColumn) -> BestAddition:
-        """What is worse than the best so far, by more than a tie, does not matter."""
+        """The task with the best loss so far, up to a tie, as its limit."""
         if answer.index < 0:
             return self
         return replace(self, limit=min(self.limit, limit_with_ties(answer.log_loss)))
 
 
 def limit_with_ties(log_loss: float) -> float:
-    """A limit that log-losses equal to this one are still below."""
+    """A limit slightly above this log-loss, so that equal log-losses are below it."""
     return log_loss + 2 * TIE * max(abs(log_loss), 1.0)
 
 
 def middle_excess(e: Array, c: float) -> float:
-    """What the eigenvalues between the first and the last cost above 1 each, when a column comes to others.
+    """The least excess loss, Σ (h − 1), of the eigenvalues between the first and the last after a column is added.
 
-    e holds the others' own, ascending, k of them: they are e_2, …, e_(k+1) of the new spectrum's interlacing.
+    e has the k eigenvalues of the columns before, ascending: e_2, …, e_(k+1) in the interlacing above.
     """
     above = loss_above(e[:-1], c).sum()
     return float(above + loss_below(e[1:], c).sum() + (loss_above(e[-1:], c).sum()))
@@ -211,12 +212,12 @@ def middle_excess(e: Array, c: float) -> float:
 
 @dataclass(frozen=True)
 class SwapCandidates:
-    """Which columns may improve a subset by taking the place of one of its columns.
+    """The columns that may improve a subset if they replace one of its columns.
 
-    `basis` (k, rows) is an orthonormal one of span S; `products` (2k, k) on the coordinates in it gives b and g b;
-    `diagonals` (2, k) are those of g and g²; `least` (k,) are the thresholds of β for each place, infinite where
-    nothing can improve. A column's key is its largest β/least; with `bounds`, 1 + how far the least of them is below
-    `loss`, relative to that. Columns with keys above 1 may improve, and at most `room` of them are loaded.
+    `basis` (k, rows) is an orthonormal basis of span S. `products` (2k, k) maps coordinates in it to b and g b.
+    `diagonals` (2, k) are those of g and g². `least` (k,) has the threshold of β for each position, infinite if no
+    column can improve the subset there. A column's key is its largest β/least; with `bounds`, it is 1 plus the relative
+    distance of its least bound below `loss`. Columns with keys above 1 may improve; at most `room` of them are loaded.
     """
 
     basis: Array
@@ -235,7 +236,7 @@ class SwapCandidates:
     def into(
         cls, subset: Array, free: range, c: float, log_loss: float, transform: Transform, excluded: Indices, room: int
     ) -> SwapCandidates:
-        """For the columns `subset` (rows, k) of that log-loss, of which those at `free` may go."""
+        """The task for the columns `subset` (rows, k) with this log-loss; those at positions `free` may be replaced."""
         rows, k = subset.shape
         U, s, Wt = np.linalg.svd(subset, full_matrices=False)
         s = np.maximum(s, 1e-150)
@@ -269,7 +270,7 @@ class SwapCandidates:
         return TopK.pick(block, first, which, keys[which], self.room, self.bar)
 
     def keys(self, z: Any, first: int) -> Array:
-        """The key of every column, 0 for those too long or excluded."""
+        """The key of every column; 0 for columns that are too long or excluded."""
         xp = namespace(z)
         squares = on_host(xp.einsum("dp,dp->p", z, z))
         if self.bounds is not None:
@@ -296,13 +297,13 @@ class SwapCandidates:
         if k < len(z):
             squares = xp.einsum("dp,dp->p", z, z)
             off = off + xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None) + ROUNDING * squares
-        with np.errstate(over="ignore"):  # infinite is larger than 1 all the same
+        with np.errstate(over="ignore"):  # infinity is larger than 1, as it should be
             return on_host(xp.amax(off / (leak * on_same_device(self.least, z)[:, None]), 0))
 
     def merge(self, one: TopK, other: TopK) -> TopK:
-        """Both."""
+        """The best of both."""
         return one.joined(other)
 
     def after(self, answer: TopK) -> SwapCandidates:
-        """Columns below all that fill the room need not come along."""
+        """The task without columns whose keys are below those that already fill the room."""
         return replace(self, bar=max(self.bar, answer.bar))

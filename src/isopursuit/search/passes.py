@@ -1,4 +1,4 @@
-"""One pass over all columns that ends at the deadline, and what the tasks of a pass share."""
+"""One pass over all columns that ends at the deadline, and helpers for the tasks of a pass."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from isopursuit._types import Array, Indices
 from isopursuit.sources.columns import Source
 from isopursuit.sources.tasks import LARGEST, Task, Transform
 
-WIDTH = 2**14  # columns at once, in memory, at most (their products stay in cache)
-ENTRIES = 2**20  # entries of columns at once, in memory: fewer columns where rows are many (guess)
-WIDE = 2**18  # columns at once, in a tensor (kept)
-WORK = 2**28  # multiplications between two looks at the clock: some hundredths of a second
+WIDTH = 2**14  # most columns of an array processed at once (kept: their products stay in cache)
+ENTRIES = 2**20  # most entries of an array processed at once; limits the columns if rows are many (guess)
+WIDE = 2**18  # most columns of a tensor processed at once (kept)
+WORK = 2**28  # multiplications between two checks of the clock (derived: a few hundredths of a second)
 
 
 class OutOfTimeError(Exception):
@@ -26,17 +26,19 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True)
 class DeadlineTask:
-    """A task that looks at the clock itself while it computes. Past the deadline, by this process's
-    `time.perf_counter`, it raises `OutOfTimeError` or leaves its answer unfinished.
+    """A task that checks the clock while it computes.
+
+    Past the deadline, by `time.perf_counter` in this process, it raises `OutOfTimeError` or returns an incomplete
+    answer.
     """
 
     deadline: float = field(default=np.inf, kw_only=True)
 
 
 def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[tuple[int, Any]]:
-    """The block's columns after the transform, a few at a time and where they are: (first, (D, m)).
+    """The block's columns after the transform, a few at a time and on their device: (first, (D, m)).
 
-    They are float64, or if not `exact` what the block and the transform make them.
+    They are float64 if `exact`; otherwise they keep the precision of the block and the transform.
     """
     tensor = None if isinstance(block, np.ndarray) else block.tensor
     width = min(WIDTH, max(ENTRIES // block.shape[0], 256)) if tensor is None else WIDE
@@ -53,7 +55,7 @@ def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[
 
 
 def on_same_device(values: NDArray[Any], z: Any) -> Any:
-    """A matrix where the columns z are: in memory or on their device."""
+    """The matrix on the device of the columns z, or in memory if they are there."""
     if isinstance(z, np.ndarray):
         return values
     import torch
@@ -62,7 +64,7 @@ def on_same_device(values: NDArray[Any], z: Any) -> Any:
 
 
 def usable(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
-    """Which columns have a direction and are not excluded (numbers, sorted)."""
+    """Which columns are not zero and not in `excluded` (sorted numbers)."""
     some = np.asarray(squares > LARGEST**-2)
     a, b = np.searchsorted(excluded, [first, first + len(squares)])
     some[excluded[a:b] - first] = False
@@ -71,7 +73,7 @@ def usable(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _WithDeadline:
-    """A task that looks at the clock between parts of a block and raises `OutOfTimeError`."""
+    """A task that checks the clock between parts of a block and raises `OutOfTimeError`."""
 
     task: Task
     deadline: float
@@ -100,7 +102,7 @@ class _WithDeadline:
 
 
 def fold_until(source: Source, task: Task, deadline: float) -> Any:
-    """One pass, unless the deadline has passed. Where this process makes it, it ends then, with an OutOfTimeError."""
+    """One pass with a deadline. If this process makes the pass, it raises `OutOfTimeError` at the deadline."""
     if time.perf_counter() > deadline:
         raise OutOfTimeError
     if deadline == np.inf or not hasattr(source, "read"):

@@ -2,10 +2,10 @@
 
 The pool has the only index map of a search. Inside, columns are known by their *positions* in the pool, integers from 0
 to count − 1; `to_caller` turns them into the caller's column numbers, once, for callbacks and the answer. A part of a
-pool (`among`, `at_point`) is a pool of its own, whose positions `among` maps back.
+pool (`among`, `at_point`) is another pool with its own positions.
 
-Some columns are *resident*: at hand as one array, the included ones first. The proof solves its relaxation over those,
-and loads more of them as passes find that they matter. A pool in memory answers passes as a source does.
+Some columns are *resident*: they are in memory as one array, the included ones first. The proof solves its relaxation
+over the resident columns and loads more when passes find that they matter. A pool in memory supports passes too.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from isopursuit.sources.topk import TopK
 
 CallerNumbers = NewType("CallerNumbers", Indices)  # column numbers of the caller's matrix; made by `Pool.to_caller`
 
-LARGE = 2**22  # entries from which on a copy is made in blocks that stay in cache (kept)
+LARGE = 2**22  # arrays of more entries are copied in blocks that stay in cache (kept)
 
 
 class Pool(ABC):
-    """The columns that a search may pick, at n points, and those that it must.
+    """The columns that a search may pick, at n points, and those that it must pick.
 
     Attributes
     ----------
     c : float
         Exponent of the loss.
     k, rows, count, points : int
-        Columns to pick, rows (at least k), candidates, and points.
+        Numbers of columns to pick, of rows (at least k), of candidates, and of points.
     aggregate : Aggregate
         How the losses at the points become one number.
     include : (m,) array
         Positions of the columns that must be picked, sorted.
     excluded : array
-        Positions that a pass leaves out, sorted: those that must not be picked, and the included ones.
+        Positions that a pass skips, sorted: columns that must not be picked, and the included ones.
     """
 
     c: float
@@ -71,7 +71,7 @@ class Pool(ABC):
 
     @property
     def X(self) -> Array | None:
-        """All columns, (points, rows, count), where they are in memory."""
+        """All columns, (points, rows, count), if they are in memory, else None."""
         return None
 
     @property
@@ -81,7 +81,7 @@ class Pool(ABC):
 
     @property
     def missing(self) -> int:
-        """How many columns are to be picked beside the included ones."""
+        """How many columns must be picked in addition to the included ones."""
         return self.k - len(self.include)
 
     @property
@@ -90,7 +90,7 @@ class Pool(ABC):
         return self.aggregate.ideal(self.k, self.points)
 
     def with_aggregate(self, aggregate: Aggregate) -> Self:
-        """The same pool; the losses at its points become one number in this way."""
+        """The same pool with another aggregate."""
         self.aggregate = SUM if self.points == 1 else aggregate
         return self
 
@@ -110,7 +110,7 @@ class Pool(ABC):
 
     @abstractmethod
     def _resident(self) -> tuple[Indices, Array]:
-        """Positions and columns that are resident: at first the included ones, and a sample of the others."""
+        """Positions and values of the resident columns: initially the included ones and a sample of the others."""
 
     def load(self, positions: Indices, values: Array) -> None:
         """Make these columns (rows, m) resident as well."""
@@ -121,7 +121,7 @@ class Pool(ABC):
         )
 
     def place(self, positions: Indices) -> Any:
-        """Where these columns stand among the resident ones, as int32 for the kernels."""
+        """Indices of these columns among the resident ones, as int32 for the kernels."""
         order = np.argsort(self.resident_positions)
         return order[np.searchsorted(self.resident_positions, positions, sorter=order)].astype(np.int32)
 
@@ -130,11 +130,11 @@ class Pool(ABC):
         return self.resident_columns[:, self.place(positions)] if self.X is None else self.X[0][:, positions]
 
     def at_points(self, positions: Indices) -> Array:
-        """The same at all points, (points, rows, m)."""
+        """These columns at all points, (points, rows, m)."""
         return self.at_hand(positions)[None] if self.X is None else self.X[:, :, positions]
 
     def ask(self, task: Task, clock: Clock) -> Any:
-        """The task's answer for all columns, by one pass; None where the time is over before its end."""
+        """The task's answer for all columns, from one pass; None if time runs out before its end."""
         if self.pass_seconds and clock.remaining < self.pass_seconds[-1]:
             return None
         began = time.perf_counter()
@@ -159,7 +159,7 @@ class Pool(ABC):
 
     @abstractmethod
     def positions_of(self, numbers: Indices) -> Indices | None:
-        """The positions of columns by the caller's numbers; None where one is not here. They are then at hand."""
+        """The positions of columns with these caller's numbers, which become resident; None if one is missing."""
 
     @abstractmethod
     def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
@@ -168,9 +168,9 @@ class Pool(ABC):
     def answer_for(
         self, subset: Array, numbers: CallerNumbers, found: SearchOutcome, objective: Objective, method: str
     ) -> Search:
-        """The result for the columns `subset` (n, rows, k) with these numbers; the loss is the singular values'.
+        """The result for the columns `subset` (n, rows, k) with these numbers; the loss comes from singular values.
 
-        What float64 cannot decide is not called proved: "precision" replaces a status that claims more.
+        If float64 cannot decide whether the subset is best, the status becomes "precision".
         """
         order = np.argsort(numbers)
         subset = subset[:, :, order]
@@ -188,7 +188,7 @@ class Pool(ABC):
             bound = self.ideal if objective.name == "isometry" else self.points * objective.bound(self.k)
         if objective.least is not None and status in ("optimal", "gap", "precision"):
             least = float(objective.add(objective.least(subset)))
-            # the loss must be known far better than what is claimed about it
+            # the rounding of the loss must be far smaller than the claimed gap
             known = STATED if status == "optimal" else max(STATED, 1e-3 * (1 - bound / loss))
             if status == "precision" or not score - least <= known:
                 status, bound = "precision", min(bound, objective.loss(least))
@@ -215,7 +215,7 @@ class Pool(ABC):
         )
 
     def _refuse_dependent(self, subset: Array) -> None:
-        """Say so where the subset is dependent at some point: then no subset that was tried is better."""
+        """Raise an error if the subset is dependent at some point: then so is every subset that was tried."""
         for i, point in enumerate(subset):
             if direction_rank(point) < self.k:
                 where = f" at some of the {len(subset)} points (one of them is point {i})" if len(subset) > 1 else ""
@@ -272,12 +272,11 @@ class ArrayPool(Pool):
         return self._residents
 
     def distinct(self, clock: Clock) -> ArrayPool:
-        """The candidates that differ by more than sign, in an order that depends on their entries alone; all of them as
-        they are where copies would take the time.
+        """The pool without columns that are equal up to sign, in an order that depends only on their entries.
 
-        A search that draws random numbers then gives the same answer whatever order and signs the caller's columns
-        have. Two equal columns are dependent, so no subset of finite loss has both: of equal ones the included one
-        stays, or the first.
+        A search with random numbers then gives the same answer for any order and signs of the caller's columns. Two
+        equal columns are dependent, so no subset of finite loss has both: the included one is kept, or the first. If
+        there is no time for a copy, the pool stays as it is.
         """
         if 3 * self.X.nbytes / COPY_SPEED > clock.remaining:
             return self
@@ -292,7 +291,7 @@ class ArrayPool(Pool):
         alike = np.append(first[order[1:]] == first[order[:-1]], False)
         tied = np.flatnonzero(alike | np.append(False, alike[:-1]))
         order[tied] = order[tied][np.lexsort(entries(order[tied])[::-1])]
-        # equal columns are neighbours now
+        # equal columns are now adjacent
         same = np.zeros(P, dtype=bool)
         pairs = np.flatnonzero(alike)
         same[pairs + 1] = (entries(order[pairs]) == entries(order[pairs + 1])).all(axis=0)
@@ -304,18 +303,18 @@ class ArrayPool(Pool):
         if self.X.size < LARGE:
             X = np.take(self.X, order, axis=2)
         else:
-            # the entries of each column are neighbours, as the kernels read them: one copy less where copies take long
+            # store each column contiguously, as the kernels read it: that saves them a copy of a large array
             rows = [side_by_side(one)[order] for one in self.X]
             X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
         X *= signs[:, None, order]
         return self._with(X, self.caller[order], np.sort(place[self.include])).reduced()
 
     def reduced(self) -> ArrayPool:
-        """The same columns in a basis of their span, where there are more rows than columns: inner products stay."""
+        """The same columns in a basis of their span if there are more rows than columns; inner products are kept."""
         return self._with(rotated(self.X), self.caller, self.include) if self.rows > self.count else self
 
     def among(self, positions: Indices) -> ArrayPool:
-        """The pool of these columns (sorted, the included ones among them): its i-th column is `positions[i]` here."""
+        """The pool of these columns (sorted, with the included ones); its i-th column is `positions[i]` of this one."""
         X = np.ascontiguousarray(self.X[:, :, positions])
         return self._with(X, self.caller[positions], np.searchsorted(positions, self.include)).reduced()
 
@@ -340,7 +339,7 @@ class ArrayPool(Pool):
         return CallerNumbers(np.sort(self.caller[positions]))
 
     def positions_of(self, numbers: Indices) -> Indices | None:
-        """The positions of columns by the caller's numbers; None where one is not here."""
+        """The positions of columns with these caller's numbers; None if one is missing."""
         order = np.argsort(self.caller)
         found = order[np.searchsorted(self.caller, numbers, sorter=order).clip(max=self.count - 1)]
         return found if np.array_equal(self.caller[found], numbers) else None
@@ -362,7 +361,7 @@ def _precision_note(subset: Array) -> str:
 
 
 def _signs(X: Array) -> Array:
-    """Of each column at each point, (n, P): that of its first entry that is not zero."""
+    """The sign of the first nonzero entry of each column at each point, (n, P)."""
     signs = np.sign(X[:, 0])
     point, column = np.nonzero(signs == 0)
     rest = X[point, :, column]

@@ -1,7 +1,7 @@
-"""What could take the place of each picked column, and at what loss, among columns in memory or over a source.
+"""The best replacements of each picked column and their losses, from columns in memory or in a source.
 
-A replacement that makes the subset dependent to working precision does not count. Of columns that are identical
-up to sign the first counts.
+A replacement that makes the subset dependent to working precision is ignored. Of columns that are identical up to sign,
+only the first is considered.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from isopursuit.search.swap_bounds import SwapBounds
 from isopursuit.search.swaps import swap_kernel
 from isopursuit.sources.tasks import Transform
 
-NEAREST = 5  # replacements kept for each picked column
-BATCH = 8  # swaps that are evaluated at once, the promising ones first to get a cutoff
-CLEAR = 1e-6  # columns of unit length with a least singular value above this are independent
-SLACK = 1e-9  # relative, of a cutoff in log-loss
+NEAREST = 5  # replacements kept for each picked column (chosen: a short list for the reader)
+BATCH = 8  # swaps evaluated at once, the promising ones first to get a cutoff (guess)
+CLEAR = 1e-6  # unit-length columns with a least singular value above this are independent (chosen: far above rounding)
+SLACK = 1e-9  # relative slack of a cutoff in log-loss, for rounding (chosen)
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A column in the place of a picked one: the log-loss with it, its number, and its entries (n, D)."""
+    """A column that replaces a picked one: the log-loss with it, its number, and its entries (n, D)."""
 
     log_loss: float
     index: int
     values: Array = field(repr=False)
 
 
-ReplacementLists = tuple[tuple[Replacement, ...] | None, ...]  # for each picked column; None where there was no time
+ReplacementLists = tuple[tuple[Replacement, ...] | None, ...]  # for each picked column; None if there was no time
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Replacements(DeadlineTask):
     """The best replacements for each of the columns `picked` (n, D, k), at most NEAREST for each, lowest loss first.
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
-    (sorted) are no replacements. As a task of one pass over a source n is 1. `cutoffs` are log-losses above which
-    nothing matters, one for each picked column.
+    (sorted) are not considered. As a task of one pass over a source, n is 1. `cutoffs` has one log-loss for each picked
+    column; replacements above it are ignored.
     """
 
     picked: Array
@@ -97,7 +97,7 @@ class Replacements(DeadlineTask):
         )
 
     def after(self, answer: ReplacementLists) -> Replacements:
-        """With the cutoffs known so far."""
+        """The task with the cutoffs known so far."""
         cutoffs = tuple(few[-1].log_loss if few is not None and len(few) == NEAREST else np.inf for few in answer)
         return replace(self, cutoffs=cutoffs) if cutoffs else self
 
@@ -133,7 +133,7 @@ class Replacements(DeadlineTask):
     def _among_by_bounds(
         self, bounds: Array, others: Array, numbers: Indices, rounding: Array | None
     ) -> ReplacementLists:
-        """As `among`, given a bound on the loss with each column in each place, (k, P)."""
+        """As `among`, given a lower bound on the loss with each column at each position, (k, P)."""
         found: list[tuple[Replacement, ...] | None] = []
         for position, low in enumerate(bounds):
             low = np.maximum(low, 0.5)  # every loss is at least 1
@@ -152,7 +152,7 @@ class Replacements(DeadlineTask):
         which: NDArray[np.int32],
         values: Array,
     ) -> tuple[Replacement, ...] | None:
-        """The first few of the columns `which`, by the losses that the SVD gives, or None where time is over.
+        """The first few of the columns `which` by loss, computed by the SVD; None if time runs out.
 
         `values` are the kernel's losses, or bounds on them, in ascending order.
         """
@@ -174,14 +174,14 @@ class Replacements(DeadlineTask):
         return self._ranked(position, kept)
 
     def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
-        """The log-losses with each of these columns (n, D, m) in one place, infinite where the subset is dependent."""
+        """The log-loss with each of these columns (n, D, m) at one position; infinite if the subset is dependent."""
         k, m = self.picked.shape[2], columns.shape[2]
         if m == 0:
             return np.zeros(0)
         picked, columns = self._fewer_rows(columns)
         stack = np.repeat(picked[None], m, axis=0)
         stack[..., position] = np.moveaxis(columns, 2, 0)
-        # as in `direction_rank`
+        # the same test of independence as in `direction_rank`
         size = np.linalg.norm(stack, axis=2)
         if self.rounding is not None and rounding is not None:
             errors = np.repeat(self.rounding[None], m, axis=0)
@@ -202,25 +202,27 @@ class Replacements(DeadlineTask):
         return basis, inside
 
     def _fewer_rows(self, columns: Array) -> tuple[Array, Array]:
-        """The picked columns and others (n, D, m) in k + 1 rows, where there are more: each of the others alone has the
-        same products with the picked ones, and the same length.
+        """The picked columns and others (n, D, m) in k + 1 rows, if they have more.
+
+        Inner products between a picked column and another one are kept, and so are lengths; inner products between two
+        of the others are not.
         """
         n, rows, k = self.picked.shape
         if rows <= k + 1:
             return self.picked, columns
         basis, inside = self._span
         within, rest = np.zeros((n, k, columns.shape[2])), columns
-        for _ in range(2):  # twice, so that the rest is orthogonal to the basis to rounding
+        for _ in range(2):  # twice, so that the residual is orthogonal to the basis up to rounding
             part = np.swapaxes(basis, 1, 2) @ rest
             within, rest = within + part, rest - basis @ part
         off = np.linalg.norm(rest, axis=1, keepdims=True)
         return np.concatenate([inside, np.zeros((n, 1, k))], axis=1), np.concatenate([within, off], axis=1)
 
     def _above(self, log_loss: float) -> float:
-        """What no log-loss of the kernel's exceeds where the SVD's is this one.
+        """An upper bound on the kernel's log-loss of a subset, given the one from the SVD.
 
-        A log-loss L comes from a singular value of at least about L^(−1/c), which is known to within eps times the
-        largest; relatively L is known c times less well.
+        A log-loss L comes from singular values of at least about L^(−1/c), known to within eps times the largest. The
+        relative error of L is c times the relative error of the smallest one.
         """
         if log_loss == np.inf:
             return np.inf
@@ -230,8 +232,10 @@ class Replacements(DeadlineTask):
         return log_loss + max(SLACK, float(relative)) * max(abs(log_loss), 1.0) if relative < 0.1 else np.inf
 
     def _promising(self, position: int, others: Array) -> Indices:
-        """Columns of a low bound on the loss. With U, s the left singular vectors and values of the columns that stay,
-        y = Uᵀx and z the rest of x, adding x gives λ_min ≤ |z|² and λ_max ≥ s_max² + y_max².
+        """Columns with a low bound on the loss.
+
+        Let U and s be the left singular vectors and the singular values of the columns that stay, y = Uᵀx, and z the
+        residual of x. Adding x gives λ_min ≤ |z|² and λ_max ≥ s_max² + y_max².
         """
         count = others.shape[2]
         if count <= BATCH or self.picked.shape[2] == 1:
@@ -245,7 +249,7 @@ class Replacements(DeadlineTask):
         return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
 
     def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:
-        """Lowest loss first, of equal losses the lowest number; identical columns, up to sign, have equal losses."""
+        """Sorted by loss, then by number. Columns that are identical up to sign have equal losses."""
         least = {_unsigned(self.picked[:, :, position]): self.log_loss}
         for one in found:
             key = _unsigned(one.values)
@@ -254,7 +258,7 @@ class Replacements(DeadlineTask):
 
 
 def rounding_after(transform: Transform, centred: Array) -> Array | None:
-    """The rounding of columns after a source's transform, as in `Matrix`, given them before its projection."""
+    """The rounding of columns after a source's transform, as in `Matrix`, given the columns before its projection."""
     if transform.b is None and transform.A is None:
         return None
     shift = 0.0 if transform.b is None else 2 * transform.scale * float(np.linalg.norm(transform.b))
@@ -268,7 +272,7 @@ def is_lower(log_loss: float, other: float) -> bool:
 
 
 def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
-    """The first few by loss; losses that differ by rounding are equal, and then the lowest number comes first."""
+    """The first few by loss. Losses that differ only by rounding are equal; then the lowest number comes first."""
     waiting = sorted(found, key=lambda one: one.log_loss)
     order: list[Replacement] = []
     while waiting and len(order) < NEAREST:
@@ -283,6 +287,6 @@ def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | No
 
 
 def _unsigned(values: Array) -> bytes:
-    """What identical columns (n, D) have in common, whatever their sign at each point."""
+    """A key that is equal for columns (n, D) that are identical up to their sign at each point."""
     first = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
     return (np.where(first < 0, -values, values) + 0.0).tobytes()

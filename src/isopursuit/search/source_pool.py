@@ -1,4 +1,4 @@
-"""The columns of a source as a pool: read in passes, a few of them resident."""
+"""The columns of a source as a pool: they are read in passes, and a few are resident."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ CHUNK = 4096  # excluded columns that are read at once to see whether they are z
 class SourcePool(Pool):
     """Columns of a source; positions are the caller's numbers.
 
-    The first pass refuses entries that are not finite, counts zero columns, and draws the resident ones at random.
+    The first pass raises an error for entries that are not finite, counts zero columns, and draws the resident columns
+    at random.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class SourcePool(Pool):
         return numbers
 
     def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
-        """The result; of columns that are equal up to sign the first is named."""
+        """The result. Of columns that are equal up to sign, it has the first."""
         values = self.at_hand(found.subset)
         numbers = self._first_equal(found.subset, values)
         passes = f"{len(self.pass_seconds)} passes over {self.count:,} columns."
@@ -104,13 +105,13 @@ class SourcePool(Pool):
         return self.answer_for(values[None], CallerNumbers(numbers), found, objective, method)
 
     def _first_equal(self, subset: Indices, values: Array) -> Indices:
-        """The first columns that are equal to these up to sign, where there is time for a pass to find them."""
+        """The first columns that are equal to these up to sign, if there is time for a pass."""
         free = ~np.isin(subset, self.include)
         if not free.any():
             return subset
         task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
         first: Indices | None = None
-        with suppress(KeyboardInterrupt):  # the answer is known, and should not be lost
+        with suppress(KeyboardInterrupt):  # the answer is known and must not be lost
             first = self.ask(task, self.clock)
         numbers = subset.copy()
         if first is not None:

@@ -1,22 +1,22 @@
-"""Lower bounds on the loss of every single swap into a subset of k columns, for all its places at once.
+"""Lower bounds on the loss of every single swap into a subset of k columns, for all its positions at once.
 
-S is rows × k with Gram matrix G = SᵀS, g = G⁻¹ and S = U diag(s) Wᵀ. A column x in the place of the i-th one gives the
-Gram matrix G', which differs from G in row and column i. With d = c²/4 the function h(λ) − d/λ is convex for
-c ≥ FULL_EXPONENT, since λ³ h''(λ)/2 is least at λ = 1; for c ≥ CONVEX_EXPONENT h itself is, and d = 0. Its tangent at
-G, and the exact trace of G'⁻¹, give
+S is rows × k with Gram matrix G = SᵀS, g = G⁻¹ and S = U diag(s) Wᵀ. If a column x replaces the i-th one, the Gram
+matrix becomes G', which differs from G in row and column i. For c ≥ FULL_EXPONENT and d = c²/4 the function h(λ) − d/λ
+is convex, since λ³ h''(λ)/2 is least at λ = 1. For smaller c ≥ CONVEX_EXPONENT h itself is convex, and d = 0 is used.
+The tangent at G and the exact trace of G'⁻¹ give
 
     l(S − i + x) ≥ l(S) + tr K (G' − G) + d (tr G'⁻¹ − tr g),        K = h'(G) + d g²,
 
-an equality at G' = G. Near the ideal h(λ) − d/λ is almost linear (the second derivative is 0 at λ = 1), so that the
-bound is almost the loss itself. With b = S⁺x, v = Sᵀx, ρ² = ‖x‖² − ‖Uᵀx‖² and O the columns that stay,
+with equality at G' = G. Near λ = 1 the function h(λ) − d/λ is almost linear (its second derivative is 0 there), so near
+the ideal the bound is close to the loss. With b = S⁺x, v = Sᵀx, ρ² = ‖x‖² − ‖Uᵀx‖² and O the columns that stay,
 
     tr K (G' − G) = 2 Σ_(j≠i) K_ij v_j + K_ii ‖x‖² − 2 (KG)_ii + K_ii G_ii,
     tr G'⁻¹ = tr g − (g²)_ii/g_ii + 1/β_i,        β_i = y_i² / (1 + ‖O⁺x‖²),
     y_i² = b_i²/g_ii + ρ²,        ‖O⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
 
 y_i is the distance of x from span O, and β_i is at least the smallest eigenvalue of G' (pass_tasks.py). The loss is the
-same for −x, so the first sum counts with its absolute value. All of it needs the coordinates Uᵀx and products k × k
-with them, for a column and all places.
+same for −x, so both signs of the first sum give a bound, and its absolute value gives the higher one. For one column
+and all positions, the cost is that of Uᵀx and of k × k products with it.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from isopursuit.rank import spectrum
 from isopursuit.search.passes import on_same_device
 from isopursuit.search.swaps import Subset, lower_than
 
-FULL_EXPONENT = 0.75  # from this c on λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
-MOST_EVALUATED = 256  # swaps that are evaluated once one of them is lower (guess)
+FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
+MOST_EVALUATED = 256  # most swaps evaluated in one step, if one of them lowers the loss (guess)
 BATCH = 16  # swaps evaluated at once, those of the least bounds first (guess)
-SLACK = 1e-9  # relative, of all positive terms, for rounding
-ROUNDING = 1e-13  # relative to the norms in a product, of its rounding (k eps, for k up to some hundreds)
+SLACK = 1e-9  # slack for rounding, relative to the sum of all positive terms (chosen)
+ROUNDING = 1e-13  # rounding of a product, relative to its norms (derived: k eps, for k up to some hundreds)
 
 
 @dataclass(frozen=True)
 class SwapBounds:
-    """Bounds for the swaps into one subset.
+    """Lower bounds for the swaps into one subset.
 
-    `basis` is Uᵀ (k, rows), and `products` (3k, k) on the coordinates in it gives b, g b and the sum with K.
-    `diagonals` holds g_ii, (g²)_ii, K_ii and the constant part of the bound, (4, k); `norm` is ‖K‖.
-    Rounding is taken off: a product with K is off by about ROUNDING ‖K‖ ‖S‖ ‖x‖.
+    `basis` is Uᵀ (k, rows), and `products` (3k, k) maps coordinates in it to b, g b and the sum with K. `diagonals`
+    (4, k) has g_ii, (g²)_ii, K_ii and the constant part of the bound; `norm` is ‖K‖. The bounds are lowered by the
+    possible rounding error: that of a product with K is about ROUNDING ‖K‖ ‖S‖ ‖x‖.
     """
 
     basis: Array
@@ -58,7 +58,7 @@ class SwapBounds:
 
     @classmethod
     def of(cls, subset: Array, c: float, log_loss: float) -> SwapBounds | None:
-        """For the columns `subset` (rows, k) of that log-loss; None where no tangent is a bound or one overflows."""
+        """Bounds for the columns `subset` (rows, k) with this log-loss; None if there is no finite tangent bound."""
         if c < CONVEX_EXPONENT or not log_loss < LARGEST_LOG:
             return None
         U, s, Wt = np.linalg.svd(subset, full_matrices=False)
@@ -80,7 +80,7 @@ class SwapBounds:
         return cls(np.ascontiguousarray(U.T), products, diagonals, d, size)
 
     def __call__(self, z: Any) -> Any:
-        """A lower bound on the loss with each of the columns z (rows, m) in each place, (k, m)."""
+        """A lower bound on the loss with each of the columns z (rows, m) at each position, (k, m)."""
         xp = namespace(z)
         k = len(self.basis)
         q = on_same_device(self.basis, z) @ z
@@ -92,7 +92,7 @@ class SwapBounds:
             off = xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None) + ROUNDING * squares
             share = b / diagonal
             leak = 1 + xp.clip(xp.einsum("dp,dp->p", b, b) * (1 - SLACK) + share * (share * square - 2 * gb), 0.0, None)
-            with np.errstate(divide="ignore"):  # a zero column: infinite
+            with np.errstate(divide="ignore"):  # the bound is infinite for a zero column
                 bound += self.inverse * (1 - SLACK) * leak / (share * b + off)
         return bound - ROUNDING * self.norm * squares
 
@@ -100,10 +100,11 @@ class SwapBounds:
 def steepest_descent(
     columns: Array, subset: Subset, free: range, c: float, clock: Clock = UNLIMITED
 ) -> tuple[Subset, float] | None:
-    """Make the best of all single swaps among `columns` (rows, P), again while one lowers the loss; with the log-loss.
+    """Make the best of all single swaps among `columns` (rows, P) while one lowers the loss; returns the log-loss too.
 
-    Only the places `free` change. None where the loss of the subset has no bounds. What the bounds leave is evaluated,
-    the least bound first, until no other bound is below the best value or MOST_EVALUATED were, if one of them is lower.
+    Only the positions `free` change. Returns None if there are no bounds for the subset. Swaps are evaluated in
+    ascending order of their bounds, until no other bound is below the best loss. If a swap lowers the loss, at most
+    MOST_EVALUATED are evaluated.
     """
     current, log_loss = subset.copy(), float(log_spectral_loss(spectrum(columns[:, subset]), c))
     improved = False
@@ -122,7 +123,7 @@ def steepest_descent(
 def _best_swap(
     bounds: SwapBounds, columns: Array, subset: Subset, free: range, limit: tuple[float, float], clock: Clock
 ) -> tuple[int, int, float] | None:
-    """Place, column and log-loss of the best swap below a limit (exponent, log-loss); None where there is none."""
+    """Position, column and log-loss of the best swap below a limit (exponent, log-loss); None if there is none."""
     c, best = limit
     low = bounds(columns)[free.start : free.stop]
     low[:, subset] = np.inf
@@ -131,7 +132,7 @@ def _best_swap(
     order = np.argsort(low[places, numbers], kind="stable")
     found: tuple[int, int, float] | None = None
     here = columns[:, subset]
-    # of x only the coordinates in span S and the length of the rest matter
+    # the loss depends only on the coordinates of x in span S and on the length of its residual
     U, s, Wt = np.linalg.svd(here, full_matrices=False)
     inside = np.vstack([s[:, None] * Wt, np.zeros(len(subset))])
     for first in range(0, len(order), BATCH):

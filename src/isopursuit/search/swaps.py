@@ -23,7 +23,7 @@ UNLIMITED = Clock.of(None)
 def swap_kernel(
     columns: Array, c: float, aggregate: Aggregate = SUM, deadline: float = np.inf, most: int = 0
 ) -> SwapKernel | JointKernel:
-    """What computes the losses of subsets of at most `most` of `columns` (n, P, D) that differ in one column."""
+    """The kernel for single swaps in subsets of at most `most` of `columns` (n, P, D)."""
     n = len(columns)
     if n == 1:
         return SwapKernel(columns[0], c, deadline, most)
@@ -34,7 +34,7 @@ def swap_kernel(
 def swap_descent(
     kernel: SwapKernel | JointKernel, subset: Subset, places: Iterable[int], clock: Clock = UNLIMITED
 ) -> tuple[Subset, float]:
-    """Replace the columns at these places, each by the best one in turn, until none improves; with the log-loss."""
+    """Replace the columns at these positions in turn, each by the best one, until none improves; with the log-loss."""
     current = subset.copy()
     loss = kernel.loss(current)
     kernel.linearize(current, loss)
@@ -52,26 +52,26 @@ def swap_descent(
 
 
 def lower_than(log_loss: float) -> float:
-    """What is lower by more than rounding, so that equal subsets do not alternate."""
+    """A cutoff below this log-loss by more than rounding, so that equal subsets do not alternate."""
     return log_loss - MIN_DECREASE - 1e-13 * abs(log_loss) if log_loss < np.inf else log_loss
 
 
 def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> Subset:
-    """The subset with the included columns first, as `swap_descent` keeps them apart."""
+    """The subset with the included columns first; `swap_descent` then changes only the later positions."""
     return np.concatenate([include, np.setdiff1d(subset, include)]).astype(np.int32)
 
 
 def greedy_subset(
     columns: Array, c: float, include: Indices, k: int, clock: Clock = UNLIMITED, aggregate: Aggregate = SUM
 ) -> Subset:
-    """The paper's greedy search for k of `columns` (n, P, D); fewer where the time is over before."""
+    """The paper's greedy search for k of `columns` (n, P, D); fewer if time runs out."""
     subset = include.astype(np.int32)
     kernel = swap_kernel(columns, c, aggregate, clock.deadline, k)
     while len(subset) < k:
         found, _ = kernel.add(subset, np.inf, -1)
         if kernel.late:  # not all columns were tried
             break
-        if found < 0:  # every further column is dependent: any will do
+        if found < 0:  # every other column is dependent on these: take any
             found = int(np.setdiff1d(np.arange(columns.shape[1]), subset)[0])
         subset = np.append(subset, np.int32(found))
     return subset

@@ -1,4 +1,4 @@
-"""Columns of large volume: where searches start, and what completes a subset at the time limit."""
+"""Columns of large volume: starts of searches, and columns that complete a subset at the time limit."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from isopursuit.clock import Clock
 from isopursuit.search.settings import PRODUCT_SPEED, SOLVE_SPEED, VOLUME_SHARE
 from isopursuit.search.swaps import UNLIMITED, Subset
 
-FEW_COLUMNS = 8  # for each row, that are looked at however little time there is (guess)
-NEGLIGIBLE = 1e-20  # squared length of a residual, relative to the longest column, that is rounding (above eps²)
+FEW_COLUMNS = 8  # columns per row that are considered even if time is short (guess)
+NEGLIGIBLE = 1e-20  # a squared residual below this, relative to the longest column, is rounding (chosen: above eps²)
 MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
 
 
 def pivoted_qr(X: Array, k: int) -> Indices:
-    """The first k pivots of QR with column pivoting: each time the column farthest from the span of the others."""
+    """The first k pivots of QR with column pivoting: each is the column farthest from the span of those before it."""
     pivots = qr(X, mode="r", pivoting=True, check_finite=False)[1]
     return np.sort(pivots[:k]).astype(np.intp)
 
 
 def greedy_volume(X: Array, include: Sequence[int] | Indices, k: int, squares: Array | None = None) -> Indices:
-    """As `pivoted_qr`, after the columns to include, by a Cholesky factor of XᵀX that grows row by row.
+    """As `pivoted_qr`, but starts with the columns to include and computes a Cholesky factor of XᵀX row by row.
 
-    It takes k products of X with a vector, less than QR where k is small, and cannot distinguish residuals below 1e-8
-    of the columns' lengths. `squares` are their squared lengths; of equal residuals the first counts.
+    It takes k products of X with a vector, which is faster than QR for small k. It cannot distinguish residuals below
+    1e-8 of the columns' lengths. `squares` are the squared lengths. Ties go to the first column.
     """
     left = np.einsum("dp,dp->p", X, X) if squares is None else squares.copy()
-    rows = np.zeros((k, X.shape[1]))  # of the Cholesky factor, the columns picked first
+    rows = np.zeros((k, X.shape[1]))  # of the Cholesky factor, whose rows follow the order of the picks
     picked: list[int] = []
     for step in range(k):
         best = int(include[step]) if step < len(include) else int(left.argmax())
         row = X[:, best] @ X - rows[:step, best] @ rows[:step]
-        # a column in the span of those before it leaves nothing but rounding
+        # if the column is in the span of those before it, its residual is only rounding
         row *= 1 / np.sqrt(left[best]) if left[best] > np.finfo(float).tiny else 0.0
         rows[step] = row
         left -= row**2
@@ -51,11 +51,11 @@ def large_volume(
     clock: Clock = UNLIMITED,
     rng: np.random.Generator | None = None,
 ) -> Subset:
-    """Find k columns of X (n, D, P) of large volume: the largest residual each time (pivoted QR), or one drawn in
-    proportion to its square.
+    """Find k columns of X (n, D, P) of large volume: add the column of largest residual (pivoted QR), or one drawn with
+    probability proportional to the squared residual.
 
-    Where all columns would take more than a small share of the remaining time, they are picked from a few, spread
-    evenly; should those span fewer than k dimensions, the columns that are farthest from their span join.
+    If all columns would take more than a small share of the remaining time, columns are picked from a few that are
+    evenly spaced. If those span fewer than k dimensions, the columns farthest from their span are added.
     """
     n, D, P = X.shape
     seconds = VOLUME_SHARE * clock.remaining
@@ -93,11 +93,10 @@ def large_volume(
 
 
 def grow_volume(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:
-    """Swap single columns of X (D, P) while that multiplies the volume by MIN_VOLUME_GAIN (maxvol); the first `fixed`
-    ones stay.
+    """Swap single columns of X (D, P) while the volume grows at least by the factor MIN_VOLUME_GAIN (maxvol).
 
-    With S the picked columns, exchanging the i-th for x_p multiplies det S by entry (i, p) of S⁻¹X. Fewer columns than
-    rows are returned as they are.
+    The first `fixed` columns of the subset stay. If S has the picked columns, replacing the i-th by x_p multiplies
+    det S by entry (i, p) of S⁻¹X. A subset of fewer columns than rows is returned as it is.
     """
     subset = subset.copy()
     if len(subset) < len(X) or X.size * len(X) / SOLVE_SPEED > clock.remaining:

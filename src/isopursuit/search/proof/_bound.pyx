@@ -17,7 +17,7 @@ from isopursuit.search.proof._node_data cimport (
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     # QR of the chosen columns, applied to the candidates behind them; log det G_S' = sum of log r_jj^2.
-    # False when S' alone is too close to singular: lambda_min(G_S) <= r_jj^2 by interlacing.
+    # False if S' alone is too close to singular: lambda_min(G_S) <= r_jj^2 by interlacing.
     cdef int j, i, D = node.D, size = node.problem.size
     cdef double square, length
     cdef double* pivot
@@ -41,7 +41,7 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
 
 
 cdef void fit_weights(double* w, int n, int m) noexcept nogil:
-    # Scale the weights to sum m with none above one; spread what the support cannot hold over all candidates.
+    # Scale the weights to sum m with none above one. If the support cannot hold m, spread the rest over all candidates.
     cdef double total = 0.0, capped
     cdef int i, attempt
     for attempt in range(8):
@@ -82,7 +82,7 @@ cdef void second_moment(Node* node, const double* w, double* M) noexcept nogil:
 
 
 cdef bint diagonalize(Node* node, Point* at, const double* M) noexcept nogil:
-    # Where size < D: the log det of N(w)'s majorant, and z_p in the eigenvectors of N(w) for every candidate
+    # If size < D: the log det of the majorant of N(w), and z_p in the eigenvectors of N(w) for every candidate
     cdef int m = node.m, k = node.k, D = node.D, width = D - k, a, b, i
     cdef double* N = node.matrix
     for a in range(width):
@@ -153,8 +153,8 @@ cdef inline double residual_score(const Node* node, const Point* at, int i, int 
 cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # F = tr q(M) - kappa (log det G_S' + log det N) and its tangent:
     # scores x' q'(M) x - kappa z' N^-1 z, base sum (q - q' e) + tr q'(M) M_S' - kappa (log det G_S' + log det N - m).
-    # Taken at the computed eigenpairs, so an error of theirs moves the point of tangency and not the bound. The
-    # rotation's error moves every column by a share of its own length, which its score pays for.
+    # The tangent is taken at the computed eigenpairs, so their errors move the point of tangency but the bound stays
+    # valid. The rotation's error is proportional to each column's length; the scores are lowered by its effect.
     cdef int D = node.D, m = node.m, width = D - node.k, first = D - node.problem.size, a, i
     cdef double kappa = node.problem.loss.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
     cdef double* y
@@ -184,14 +184,14 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         at.moment[i] = at.g[i] = t
         if kappa > 0:
             length = residual_score(node, at, i, width)
-            # of z relative to x, and of solving with L, whose condition number is at most about that of its diagonal
+            # errors of z relative to x, and of the solve with L, whose condition number is about that of its diagonal
             error = ROTATION_ERROR * m * at.steepest * (sqrt(square) + at.largest * sqrt(length))
             at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
     at.rounding = CUT_ERROR * magnitude
 
 
 cdef bint evaluate(Node* node, Point* at) noexcept nogil:
-    # The relaxation at at.w. False where N(w) is singular (F infinite).
+    # The relaxation at at.w. False if N(w) is singular (F is infinite).
     cdef int D = node.D, n = node.open.n, size = node.problem.size, a
     cdef double* M = node.matrix + D * D
     cdef double* spread = M + D * D
@@ -243,8 +243,8 @@ cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
 
 cdef void add_curvature(const double* Y, int width, const int* working, int count, int top, const double* roots,
                         double* features, double* H) noexcept nogil:
-    # H = features features', the features of a column y being root_ab y_a y_b for b <= a, a among the last `top`, and for
-    # the others, whose eigenvalues have one average, root * sum y_b^2
+    # H = features features'. The features of a column y are root_ab y_a y_b for b <= a with a among the last `top`, and
+    # root * sum y_b^2 for the others, whose eigenvalues are replaced by one average
     cdef int a, b, p, r, rest = width - top, size = top * rest + top * (top + 1) // 2 + (rest > 0)
     cdef double square
     cdef const double* y
@@ -266,7 +266,7 @@ cdef void add_curvature(const double* Y, int width, const int* working, int coun
 
 
 cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
-    # Of tr q(M): sqrt(q'[e_a, e_b]), divided differences; the average of the others has the curvature q''/(their number)
+    # For tr q(M): sqrt(q'[e_a, e_b]), divided differences. The average of the others has curvature q''/(their number).
     cdef Point* at = &node.here
     cdef int D = node.D, rest = D - at.top, a, b, i = 0
     cdef double middle, difference
@@ -287,7 +287,7 @@ cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
 
 
 cdef void residual_roots(Node* node, double* roots) noexcept nogil:
-    # The same for -log det N where size < D
+    # As curvature_roots, for -log det N if size < D
     cdef Point* at = &node.here
     cdef int width = node.D - node.k, rest = width - at.residual_top, a, b, i = 0
     cdef double difference
@@ -328,7 +328,8 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
 
 cdef double quadratic_step(Node* node, const int* working, int count, const double* H, double gap, double* step,
                            double* gradient) noexcept nogil:
-    # min g'd + d'Hd/2 with 0 <= w + d <= 1, sum d = 0: move the pair that violates optimality most. Returns g'd.
+    # Minimize g'd + d'Hd/2 with 0 <= w + d <= 1, sum d = 0: each step moves the pair that violates optimality most.
+    # Returns g'd.
     cdef Point* at = &node.here
     cdef int p, move, low, high
     cdef double lowest, highest, x, t, curvature, slope = 0.0
@@ -379,7 +380,7 @@ cdef bint line_search(Node* node, const int* working, int count, const double* s
 
 
 cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
-    # Minimize F over w by Newton steps on an active set; keep the best tangent as the node's cut. False: no bound.
+    # Minimize F over w by Newton steps on an active set; keep the best tangent as the node's cut. False if there is no bound.
     cdef Candidates* open = &node.open
     cdef Point* at = &node.here
     cdef int count, attempt = 0, step, i, cap = node.capacity
@@ -396,7 +397,7 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
         if attempt > 12:
             return False
         if attempt > 8:
-            # N(w) stays singular to working precision: do without the log-det split.
+            # N(w) stays singular to working precision: omit the log-det split.
             node.row = 0
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n

@@ -1,4 +1,7 @@
-"""Bounds of pairs at many points, and the subsets all of whose pairs can be in a better one. The GIL is released."""
+"""Bounds of pairs at many points, and search of the sets all of whose pairs can be in a better subset.
+
+The GIL is released.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,12 +10,12 @@ from isopursuit._types import Array
 from isopursuit.search._joint import JointKernel
 
 class JointProblem:
-    """The columns at all points, (P, n, D), of which `m` are to be picked; what the threads share.
+    """The data that threads share: the columns at all points, (P, n, D), of which `m` must be picked.
 
-    `points` has three arrays (n): the losses of the included columns; how much of the sum of that loss and the loss of
-    the picked ones is certain; the least share. `table` has least values of h, the bits of the first one's
-    argument and the shift of those bits. `totals` says whether shares are logarithms, the cap of losses and their unit,
-    how many points count and how many are left out, and the relative error of a total.
+    `points` has three arrays (n): the losses of the included columns; the share of the sum of both losses, of included
+    and picked columns, that is certain; and the least shares. `table` has least values of h, the shifted bits of the
+    first argument, and the shift. `totals` has: whether shares are logarithms, the cap and the unit of losses, how many
+    points are kept and left out, and the relative error of a total.
     """
 
     def __init__(
@@ -27,29 +30,31 @@ class JointProblem:
         """The same problem with these columns."""
 
     def pair_totals(self, a: int, limit: float) -> Array:
-        """Totals of the a-th column with each of those before it; infinite from the limit on."""
+        """Totals of the a-th column with each column before it; infinite if not below the limit."""
 
     def set_pairs(self, pairs: NDArray[np.int32], ranks: NDArray[np.int32], rows: NDArray[np.float32]) -> None:
-        """The pairs (q, 2) that may be in a better subset, by ascending totals; the place of each in that order,
-        (P, P); and room for the shares of the first points.
+        """Set the pairs (q, 2) that may be in a better subset, in ascending order of their totals; their ranks (P, P)
+        in that order; and memory for their shares at the first points.
         """
 
     def fill(self, first: int, last: int) -> None:
         """Compute the shares of these pairs."""
 
 class CliqueSearch:
-    """What one thread needs to search subsets: `included` and `positions` are columns of the kernel, `order` its
-    points in the problem's order, and no column is in more than `capacity` pairs.
+    """The search of one thread.
+
+    `included` and `positions` are columns of the kernel, and `order` has its points in the problem's order. No column
+    is in more than `capacity` pairs.
     """
 
     stop: bool
     @property
     def evaluations(self) -> int:
-        """Subsets whose loss was computed."""
+        """Number of subsets whose loss was computed."""
 
     @property
     def bounded(self) -> int:
-        """Sets of columns that were bounded."""
+        """Number of sets of columns that were bounded."""
 
     def __init__(
         self,
@@ -65,5 +70,5 @@ class CliqueSearch:
         """Search the subsets whose pair of the highest rank is one of these.
 
         Returns how many of the pairs are done (fewer after `stop` and after the deadline), the best subset below the
-        limit, and the least that its log-loss can be.
+        limit, and its least possible log-loss, given rounding.
         """

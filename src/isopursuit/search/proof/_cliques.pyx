@@ -1,16 +1,16 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns of which every two, every three, ... can be in a better subset at many points; see joint.py.
+"""Search of sets all of whose pairs, triples, ... can be in a better subset at many points; see joint.py.
 
-Let l be the loss at one point, C some columns, T others and Z_T what T has off the span of C. Then
+Let l be the loss at one point, C some columns, T others, and Z_T the residuals of T off the span of C. Then
 
     l(C + T) >= l(C) + l(Z_T),
 
-because R = [[R_C, *], [0, R_T]] has the singular values of both, whose logarithms are majorized by those of R (Weyl), and
-h(e^t) is convex in t for every c. So one more column c adds at least h(|z_c|^2). The loss of three columns comes from their
-eigenvalues. h is read from a table of its least values between neighbouring floating-point numbers of few digits.
+because the logarithms of the singular values of R_C and R_T together are majorized by those of R = [[R_C, *], [0, R_T]]
+(Weyl), and h(e^t) is convex in t for every c. So one more column c adds at least h(|z_c|^2). The loss of three columns
+is computed from their eigenvalues. h is read from a table of its least values between neighbouring floats of few digits.
 
-A total is the sum over the points of a share: the loss, at most a cap, in units of `unit`, or its logarithm. Shares are
-kept as float32; limits allow for the rounding of their sums.
+A total is the sum of the shares of all points. A share is the capped loss in units of `unit`, or its logarithm. Shares
+are stored as float32, and limits allow for the rounding of their sums.
 """
 
 from libc.math cimport INFINITY, exp, log, sqrt
@@ -28,10 +28,10 @@ from isopursuit.search._joint cimport JointKernel
 cdef double EPS = 2.220446049250313e-16
 cdef enum:
     THIRDS = 2048                  # cells of the table of cosines: an error of 1e-8 (derived)
-    PROBED = 16                    # points after which what the others add is estimated (guess)
-cdef double COSINE_ERROR = 2e-7    # of eigenvalues by cosines, relative to s (derived: 2 (1e-8 + 0.41 sqrt(80 eps)), rounded up)
-cdef double HOPE = 2.0             # how much more than the points before them the others may add (guess; 1 to 4 made no difference)
-cdef double STEEP = 1e3            # losses above this are bounded by residuals too: h is steep there (guess)
+    PROBED = 16                    # points after which the shares of the others are estimated (guess)
+cdef double COSINE_ERROR = 2e-7    # error of eigenvalues by cosines, relative to s (derived: 2 (1e-8 + 0.41 sqrt(80 eps)), rounded up)
+cdef double HOPE = 2.0             # assumed ratio of the mean increase at the other points to that at those before (guess; 1 to 4 made no difference)
+cdef double STEEP = 1e3            # losses above this are also bounded by residuals, because h is steep (guess)
 cdef double LARGEST = 1e300
 cdef double LARGEST_FLOAT = 3e38
 cdef double SMALLEST_FLOAT = 1.5e-45
@@ -39,20 +39,20 @@ cdef double SHRINK = 1 - 2.4e-7    # so that float32 rounds down (derived: four 
 
 
 cdef struct Problem:
-    const double* columns     # (P, n, D), what each candidate has off the included columns
+    const double* columns     # (P, n, D), residuals of the candidates off the span of the included columns
     int P
     int n
     int D
     int m                     # columns to pick
-    int stored                # points in the rows
+    int stored                # number of points in `rows`
     bint geometric
-    double cap                # losses above it count as this
-    double scale              # of a share: one over the unit
+    double cap                # larger losses are replaced by this
+    double scale              # factor of a share: one over the unit
     double kept               # the aggregate times this, plus the cap times `left_out`, is the sum of the capped losses
     double left_out
-    double margin             # by which rounding may have raised a total, relative
+    double margin             # relative error of a total
     const double* offsets     # (n) the loss of the included columns
-    const double* trust       # (n) how much of the sum of both losses is certain
+    const double* trust       # (n) the share of the sum of both losses that is certain
     const double* floors      # (n) share of the least loss of any subset
     const double* cells       # least values of h
     long long first           # the bits, shifted, of the first cell's left end
@@ -60,12 +60,12 @@ cdef struct Problem:
     int cell_count
     const double* thirds      # (THIRDS + 1) cosines of a third of an angle
     double thirds_scale
-    const int* ranks          # (P, P) the number of a pair, by ascending bounds
-    const float* rows         # (pairs, stored) its shares
+    const int* ranks          # (P, P) the rank of each pair, by ascending bounds
+    const float* rows         # (pairs, stored) the shares of each pair
 
 
 cdef inline double fmin(double a, double b) noexcept nogil:
-    # the second of them where one is not a number; the C library's would be a call
+    # Returns the second argument if one is NaN. Inline, because the C library's version is a function call.
     return a if a < b else b
 
 
@@ -83,7 +83,7 @@ cdef inline double h_least(const Problem* p, double eigenvalue, double error) no
 
 
 cdef inline double share(const Problem* p, int i, double loss, int missing) noexcept nogil:
-    # What the i-th point adds to a total if some columns have this loss and so many more are missing
+    # The share of the i-th point if some columns have this loss and `missing` more are needed
     cdef double value = (p.offsets[i] + loss + missing) * p.trust[i]
     value = log(fmax(value, 1.0)) if p.geometric else fmin(value, p.cap) * p.scale
     return fmax(value, p.floors[i])
@@ -115,7 +115,8 @@ cdef inline double third_of_angle(const Problem* p, double r) noexcept nogil:
 
 cdef inline double triple_loss(const Problem* p, double aa, double bb, double cc, double ab, double ac,
                                double bc) noexcept nogil:
-    # Eigenvalues of the Gram matrix by cosines: q + 2 s cos(angle / 3) is the largest, and of the negative the smallest
+    # Eigenvalues of the Gram matrix by cosines: q + 2 s cos(angle / 3) is the largest. The smallest one is found in the
+    # same way from the negated matrix.
     cdef double q = (aa + bb + cc) / 3, a = aa - q, b = bb - q, c = cc - q, square, s, r, error, first, last
     square = (a * a + b * b + c * c + 2 * (ab * ab + ac * ac + bc * bc)) / 6
     if not (square <= 1e100):
@@ -174,7 +175,7 @@ cdef class JointProblem:
         return JointProblem(np.ascontiguousarray(np.asarray(self.columns)[some]), *self.given)
 
     def pair_totals(self, int a, double limit):
-        # Of the a-th column with each one before it; infinite from the limit on
+        # Totals of the a-th column with each column before it; infinite if not below the limit
         found = np.empty(a)
         cdef double[::1] totals = found
         cdef const Problem* p = &self.of
@@ -212,14 +213,14 @@ cdef class JointProblem:
 
 
 cdef struct Level:            # after some columns are chosen
-    double* basis             # (n, D) what the last one adds to an orthonormal basis of their span
+    double* basis             # (n, D) the vector that the last one adds to an orthonormal basis of their span
     double* angles            # (n) error of the span
-    const float* losses       # (n) of the chosen columns, at least
-    int size                  # candidates
+    const float* losses       # (n) lower bounds on the losses of the chosen columns
+    int size                  # number of candidates
     int* numbers
     double* totals
-    float* shares             # (capacity, n) of the chosen columns and each candidate
-    float* with_losses        # (capacity, n) their loss
+    float* shares             # (capacity, n) shares of the chosen columns with each candidate
+    float* with_losses        # (capacity, n) losses of the chosen columns with each candidate
 
 
 cdef class CliqueSearch:
@@ -233,11 +234,11 @@ cdef class CliqueSearch:
     cdef int[::1] integers, positions, order, best
     cdef int rank, included
     cdef int[64] chosen
-    cdef double* grams        # (n, 3) of the first two columns
-    cdef int* partnered       # (capacity) of the first pair's candidates: has partners; then, is bounded at all points
+    cdef double* grams        # (n, 3) Gram matrices of the first two columns
+    cdef int* partnered       # (capacity) state of the first pair's candidates: has partners; is bounded at all points
     cdef bint whole
-    cdef float* shares        # (n) of the subset that is looked at
-    cdef float* losses        # (n)
+    cdef float* shares        # (n) shares of the current subset
+    cdef float* losses        # (n) losses of the current subset
     cdef float* pair          # (n) losses of the first two columns
     cdef double limit, log_limit, total, until
     cdef public bint stop
@@ -290,7 +291,7 @@ cdef class CliqueSearch:
         self.limit = self.limit * (1 + p.margin) + p.n * SMALLEST_FLOAT
 
     cdef void explore(self, int rank) noexcept nogil:
-        # All subsets in which this pair has the highest rank
+        # Search all subsets in which this pair has the highest rank
         cdef const Problem* p = &self.problem.of
         cdef int a = self.problem.pairs[rank, 0], b = self.problem.pairs[rank, 1], c, u, size
         cdef const int* with_a = p.ranks + <size_t> a * p.P
@@ -327,7 +328,7 @@ cdef class CliqueSearch:
         self.total = level.totals[u]
 
     cdef bint complete(self, Level* level, int u) noexcept nogil:
-        # Bound a candidate of the first pair at all points, where it was not; whether it remains one
+        # Bound a candidate of the first pair at all points, if that was not done. Returns whether it stays a candidate.
         cdef size_t n = self.problem.of.n
         self.load(level, u)
         if not self.admit_triple(level.numbers[u], True):
@@ -338,7 +339,7 @@ cdef class CliqueSearch:
         return True
 
     cdef void find_partners(self, Level* level) noexcept nogil:
-        # Which candidates go with another one, by their pairs
+        # Find candidates that are compatible with another candidate, by their pairs
         cdef const Problem* p = &self.problem.of
         cdef const int* ranks
         cdef size_t n = p.n
@@ -356,7 +357,7 @@ cdef class CliqueSearch:
                     self.partnered[u] = self.partnered[v] = 1
 
     cdef bint below(self, const float* a, const float* b, const float* c) noexcept nogil:
-        # Sets the shares to the largest of three, and the total; whether it is below the limit
+        # Set the shares to the largest of three, and the total. Returns whether it is below the limit.
         cdef int i, n = self.problem.of.n, count = self.problem.of.stored
         self.bounded += 1
         self.total = sum_of_largest(a, b, c, count, self.shares)
@@ -381,7 +382,7 @@ cdef class CliqueSearch:
         self.extend(2)
 
     cdef void extend(self, int d) noexcept nogil:
-        # What the last of d chosen columns adds to the basis; an error of the span that is not small switches it off
+        # Add the residual of the last of d chosen columns to the basis, unless the error of the span is too large
         cdef const Problem* p = &self.problem.of
         cdef const double* x = p.columns + <size_t> self.chosen[d - 1] * p.n * p.D
         cdef double* z
@@ -400,13 +401,13 @@ cdef class CliqueSearch:
                         z[a] -= product * q[a]
             rest = sqrt(dot(z, z, p.D))
             before = self.levels[d - 1].angles[i] if d > 1 else 0.0
-            # the span's error turns the new direction by as much, relative to what is left of the column
+            # the error of the span turns the new direction by its ratio to the length of the residual
             self.levels[d].angles[i] = before + (before + 16 * p.D * EPS) * (length / rest if rest > 0 else LARGEST)
             for a in range(p.D):
                 z[a] = z[a] / rest if rest > 0 else 0.0
 
     cdef double residual_loss(self, int d, int i, const double* x) noexcept nogil:
-        # Of the d chosen columns and x at the i-th point
+        # A lower bound on the loss of the d chosen columns and x at the i-th point
         cdef const Problem* p = &self.problem.of
         cdef double square = dot(x, x, p.D), rest = square, product
         cdef int j
@@ -430,7 +431,7 @@ cdef class CliqueSearch:
         return True
 
     cdef inline bint raise_share(self, int i, double value) noexcept nogil:
-        # Whether the total reaches the limit
+        # Raise the share of a point. Returns whether the total reaches the limit.
         if value <= self.shares[i]:
             return False
         self.total += value - self.shares[i]
@@ -438,7 +439,8 @@ cdef class CliqueSearch:
         return self.total >= self.limit
 
     cdef bint admit_triple(self, int c, bint whole) noexcept nogil:
-        # As `admit` with the eigenvalues of three columns; at some of the points unless `whole`, if all would hardly do
+        # As `admit`, from the eigenvalues of three columns. Unless `whole`, it stops after some of the points if all of
+        # them are unlikely to reach the limit.
         cdef const Problem* p = &self.problem.of
         cdef const double* a = p.columns + <size_t> self.chosen[0] * p.n * p.D
         cdef const double* b = p.columns + <size_t> self.chosen[1] * p.n * p.D
@@ -467,7 +469,7 @@ cdef class CliqueSearch:
         return True
 
     cdef void keep(self, int d, int c) noexcept nogil:
-        # The candidate goes with the d chosen columns: a whole subset, or one to continue with
+        # The candidate is compatible with the d chosen columns: evaluate a complete subset, or keep it for the next level
         cdef Level* level = &self.levels[d]
         cdef size_t n = self.problem.of.n
         self.chosen[d] = c
@@ -484,7 +486,7 @@ cdef class CliqueSearch:
         level.size += 1
 
     cdef void descend(self, int d) noexcept nogil:
-        # Choose each candidate in turn, and then of those after it
+        # Choose each candidate in turn, then continue with those after it
         cdef const Problem* p = &self.problem.of
         cdef Level* level = &self.levels[d]
         cdef Level* below = &self.levels[d + 1]
@@ -521,7 +523,7 @@ cdef class CliqueSearch:
                 self.descend(d + 1)
 
     cdef bint combine(self, const float* a, const float* b, const float* c) noexcept nogil:
-        # As `below`, where two of the three have all points
+        # As `below`, if two of the three have shares for all points
         cdef const Problem* p = &self.problem.of
         cdef int count = p.stored
         self.bounded += 1
@@ -531,7 +533,7 @@ cdef class CliqueSearch:
         return self.total < self.limit
 
     cdef void evaluate(self, int size) noexcept nogil:
-        # The whole subset: point by point while its total is below the limit, then the loss itself
+        # Evaluate a complete subset: point by point while its total is below the limit, then the loss
         cdef const Problem* p = &self.problem.of
         cdef int i, j, whole = self.included + size
         cdef int* subset = &self.integers[0]

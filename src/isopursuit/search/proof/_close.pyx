@@ -1,16 +1,16 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Close a node by enumeration: depth first over the missing columns, pruned by tables of pairs of candidates.
 
-Four tests prune, each a condition on the whole set T of the missing columns; candidates are in the order of the cut.
+There are four tests. Each is a condition on the whole set T of the missing columns. Candidates are sorted by their cut.
 
     cut     l(S) >= base + sum of cut over T
     pairs   l(S) >= sum of own over S + 2 mu sum of (x_p' x_q)^2 over pairs in S      (the quadratic minorant of h)
     Gamma   a better S has Gamma positive definite on T                               (_cuts.inertia)
     split   l(S) >= split_base + sum of split over T - kappa log det K, K = Z'Z on T
 
-Gamma and K lose one column at a time by Schur complements, so that a test of one more column is one entry of a table.
-det K on T is at most the product of K's diagonal (Hadamard). What passes all tests is evaluated. Where that is much,
-Gamma is made anew for the columns chosen so far: its t is larger then.
+Schur complements eliminate one column at a time from Gamma and K, so that a test of one more column reads one entry of
+a table. det K on T is at most the product of the diagonal of K (Hadamard). Sets that pass all tests are evaluated. If
+there are many, Gamma is computed again for the columns chosen so far, which gives a larger t.
 """
 
 from libc.math cimport INFINITY, exp, fmax, fmin
@@ -33,19 +33,19 @@ cdef extern from *:
     #define REFINE_LEAVES 3
     #define MOST_CANDIDATES 512
     """
-    const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share, far above the rounding of eliminations
-    const double PAIR_ERROR   # of a sum of costs, relative to the loss: rounding is below 4e-14 times the columns
-    const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf: 15 microseconds
-    const long REFINE_LEAVES  # leaves that take as long as it does to make Gamma anew
-    const int MOST_CANDIDATES # for whole tables: 50 MB
+    const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share (chosen: far above the rounding of eliminations)
+    const double PAIR_ERROR   # error of a sum of costs, relative to the loss (derived: above 4e-14 times the columns)
+    const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf (measured: 15 microseconds)
+    const long REFINE_LEAVES  # leaves that take as long as computing Gamma again (kept)
+    const int MOST_CANDIDATES # most candidates for whole tables (derived: 50 MB)
 
 
 cdef struct Level:            # candidates for the columns that are still missing, in the order of the cut
     int n
-    int* source               # (n) in the level above
-    int* place                # (n) in the table of pairs
+    int* source               # (n) index in the level above
+    int* place                # (n) index in the table of pairs
     double* cut               # (n)
-    double* cost              # (n) of the pair bound, the pairs with the columns chosen so far included
+    double* cost              # (n) cost in the pair bound, with the pairs with the columns chosen so far
     double* factor            # (n) exp(split/kappa)
     double* own_gamma         # (n) diagonal of Gamma
     double* own_K             # (n) diagonal of K
@@ -57,27 +57,27 @@ cdef struct Enumeration:
     Node* node
     const Inertia* inertia
     int width                 # candidates of the node
-    bint whole                # tables are whole; where only two columns are missing, a row is made when it is needed
-    int* index                # (width) their columns, in the order of the cut
-    int* row                  # (width) their places in node.open
-    int* chosen               # (m) the missing columns chosen so far, as places
+    bint whole                # whether tables are complete; otherwise two columns are missing, and rows are made on demand
+    int* index                # (width) column numbers, in the order of the cut
+    int* row                  # (width) indices in node.open
+    int* chosen               # (m) the missing columns chosen so far, as indices in the tables
     double* pairs             # (width, width) 2 mu (x_p' x_q)^2, above the diagonal, or one row
-    double* scratch           # to make Gamma anew
-    double error              # of a pivot of K
-    double* memory            # for the next level
+    double* scratch           # for computing Gamma again
+    double error              # error of a pivot of K
+    double* memory            # memory for the next level
     int* integers
     long budget               # tests that may still be made
-    long leaves               # evaluated, and
-    long groups               # pairs of missing columns that were tried together, to choose whether Gamma is made anew
+    long leaves               # leaves evaluated, and
+    long groups               # pairs of missing columns tried together: both decide whether Gamma is computed again
 
 
 cdef inline double limit_of(Node* node) noexcept nogil:
-    # What a leaf must be below: the incumbent, here or in another thread
+    # The cutoff of a leaf: the incumbent, from this thread or another
     return fmin(cutoff(node.problem), node.best * (1 - TOLERANCE))
 
 
 cdef void try_leaf(Node* node) noexcept nogil:
-    # The loss of the original columns; a leaf that rounding may have made too large is remembered in node.least
+    # Evaluate the loss of the original columns. node.least keeps the least possible loss of a leaf, given rounding.
     cdef int D = node.D, size = node.problem.size, j
     cdef Loss loss
     for j in range(size):
@@ -105,7 +105,7 @@ cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
             G[a * size + b] = dot(rows + a * D, rows + b * D, D)
     if eigh(G, size, e, False) != 0:
         return -INFINITY
-    # of an inner product D eps times the lengths, so of the matrix size D eps times its trace at most
+    # an inner product has an error of D eps times the lengths, so the matrix has one of at most size D eps times its trace
     error = EIGENVALUE_ERROR * fmax(1.0, 2e-3 * size * D) * e[size - 1]
     for a in range(size):
         if e[a] + error <= 0:
@@ -118,7 +118,7 @@ cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
 
 
 cdef bint close_node(Node* node, long budget) noexcept nogil:
-    # True when every subset of the node that may be better was evaluated. The budget is a number of tests.
+    # True if every subset of the node that may be better was evaluated. The budget is a number of tests.
     cdef Candidates* open = &node.open
     cdef int D = node.D, n = open.n, m = node.m
     cdef size_t table = n, doubles = 2 * <size_t> n * D + n + D, refining
@@ -155,13 +155,13 @@ cdef bint close_node(Node* node, long budget) noexcept nogil:
 
 
 cdef void close_single(Node* node) noexcept nogil:
-    # As many candidates as columns are missing
+    # Evaluate the only subset: there are as many candidates as missing columns
     memcpy(node.subset + node.k, node.open.index, node.m * sizeof(int))
     try_leaf(node)
 
 
 cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
-    # The candidates that Gamma leaves, in the order of the cut, with their tables; then the search
+    # Sort the candidates that Gamma keeps by their cut, make their tables, and search
     cdef Node* node = all.node
     cdef const Inertia* at = all.inertia
     cdef Candidates* open = &node.open
@@ -195,12 +195,12 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
             make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
     if kappa > 0:
         needed = exp((open.split_base - limit_of(node)) / kappa) * (1 - 1e-9)
-        needed = needed if needed > 1e-280 else 0.0  # a number close to the least has too few digits
+        needed = needed if needed > 1e-280 else 0.0  # a number near the underflow threshold has too few digits
     return complete(all, &first, open.base, chosen_cost(node), needed, node.m)
 
 
 cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pairs) noexcept nogil:
-    # The i-th candidate beside those after it
+    # One row of the tables: the i-th candidate with those after it
     cdef Node* node = all.node
     cdef int D = node.D, k = node.k, j
     cdef const double* x = node.open.X + <size_t> all.row[i] * D
@@ -216,13 +216,13 @@ cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pa
 
 
 cdef inline double own_cost(const Problem* problem, double square) noexcept nogil:
-    # Of the pair bound, for a column of this squared length
+    # The cost in the pair bound of a column of this squared length
     cdef double off = square - problem.pair_centre
     return problem.pair_value + (problem.pair_slope + problem.pair_weight * off) * off
 
 
 cdef double pair_cost(Node* node, const double* x) noexcept nogil:
-    # Of the pair bound, for a rotated candidate: its own and its pairs with the chosen columns
+    # The cost in the pair bound of a rotated candidate: its own, and that of its pairs with the chosen columns
     cdef int j
     cdef double along, total = own_cost(node.problem, dot(x, x, node.D))
     for j in range(node.k):
@@ -243,7 +243,7 @@ cdef double chosen_cost(Node* node) noexcept nogil:
 
 
 cdef void take_level(Enumeration* all, Level* level, int n) noexcept nogil:
-    # Memory for a level of n candidates, behind that of the levels above
+    # Take memory for a level of n candidates, after that of the levels above
     level.n, level.source, level.place = n, all.integers, all.integers + n
     level.cut, level.cost, level.factor = all.memory, all.memory + n, all.memory + 2 * n
     level.own_gamma, level.own_K, level.gamma = all.memory + 3 * n, all.memory + 4 * n, all.memory + 5 * n
@@ -253,8 +253,8 @@ cdef void take_level(Enumeration* all, Level* level, int n) noexcept nogil:
 
 
 cdef bint complete(Enumeration* all, const Level* at, double base, double spent, double needed, int m) noexcept nogil:
-    # m columns are missing: each candidate in turn as the first of them, with later ones. False when stopped, or when the
-    # budget is spent.
+    # m columns are missing: take each candidate in turn as the first of them, with later ones. False if stopped, or if
+    # the budget is used up.
     cdef Node* node = all.node
     cdef int i, r, size = node.problem.size
     cdef double* memory = all.memory
@@ -291,7 +291,7 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             eliminate(at, &below, i)
             all.budget -= below.n * below.n // 2
             if m == 3 and below.n >= 2:
-                # a matter of cost: Gamma made anew takes as long as a few leaves
+                # computing Gamma again takes as long as a few leaves
                 if all.leaves > REFINE_LEAVES * all.groups:
                     refine(all, &below, node.m - 2)
                     all.budget -= REFINE_LEAVES * LEAF_TESTS
@@ -304,7 +304,7 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
 
 
 cdef void refine(Enumeration* all, Level* below, int count) noexcept nogil:
-    # Gamma of the candidates beside the chosen columns and the first `count` missing ones
+    # Compute Gamma of the candidates again, given the chosen columns and the first `count` missing ones
     cdef Node* node = all.node
     cdef Candidates child
     cdef Inertia at
@@ -340,7 +340,7 @@ cdef void refine(Enumeration* all, Level* below, int count) noexcept nogil:
 
 cdef void keep_partners(Enumeration* all, const Level* at, Level* below, int i, double cut_left,
                         double cost_left) noexcept nogil:
-    # The candidates after the i-th that go with it
+    # Keep the candidates after the i-th that are compatible with it
     cdef int n = at.n, j, count = 0
     cdef const double* gamma = at.gamma + (<size_t> i * n if all.whole else 0)
     cdef const double* K = at.K + (<size_t> i * n if all.whole else 0)
@@ -362,8 +362,8 @@ cdef void keep_partners(Enumeration* all, const Level* at, Level* below, int i, 
 
 
 cdef void keep_promising(Level* below, double cost_left, double needed, int m) noexcept nogil:
-    # Drop candidates that the cheapest others take beyond the budget of costs, and those that leave too small a
-    # determinant with the others of the largest K/factor
+    # Drop candidates whose cost with the cheapest others exceeds the budget of costs, and those whose determinant with
+    # the others of the largest K/factor is too small
     cdef double least[MOST_MISSING + 1]
     cdef double most[MOST_MISSING + 1]
     cdef double others = 0.0, product = 1.0, ratio
@@ -393,7 +393,7 @@ cdef void keep_promising(Level* below, double cost_left, double needed, int m) n
 
 
 cdef inline void insert(double* sorted, int count, double value, int sign) noexcept nogil:
-    # Into the `count` smallest (sign 1) or largest (sign -1) so far
+    # Insert a value into the `count` smallest (sign 1) or largest (sign -1) so far
     cdef int j = count - 1
     if not sign * value < sign * sorted[j]:
         return
@@ -404,7 +404,7 @@ cdef inline void insert(double* sorted, int count, double value, int sign) noexc
 
 
 cdef void eliminate(const Level* at, Level* below, int i) noexcept nogil:
-    # Schur complements of the i-th candidate
+    # Eliminate the i-th candidate by Schur complements
     cdef int n = at.n, count = below.n, a, b, p, q
     cdef const double* gamma = at.gamma + <size_t> i * n
     cdef const double* K = at.K + <size_t> i * n

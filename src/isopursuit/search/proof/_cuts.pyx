@@ -48,7 +48,8 @@ cdef void plus_cut(Node* node) noexcept nogil:
 
 
 cdef void chosen_spectrum(const Node* node, int k, double* e, double* vectors) noexcept nogil:
-    # Eigenpairs of M_S' on span S', raised by their error; infinite, so that no cut uses them, if they are not found.
+    # Eigenpairs of M_S' on span S'. Eigenvalues are raised by their error; if LAPACK fails they are infinite, and no cut
+    # uses them.
     cdef int a, b, i, D = node.D
     cdef double error
     memset(vectors, 0, k * k * sizeof(double))
@@ -82,7 +83,7 @@ cdef bint inertia(Node* node, const Candidates* open, const double* e, const dou
                   Inertia* at) noexcept nogil:
     # A better S has lambda_min(G_S) > t, so Gamma = Z'Z - t(I + Y' diag(1/(e - t)) Y) is positive definite on T
     # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
-    # False when no T can be better.
+    # Returns False if no T can be better.
     cdef int D = node.D, k = open.k, n = open.n, m = node.problem.size - k, i, a
     cdef double c = node.problem.loss.c, need, plus = 0.0, t, total, slack
     cdef double* signed = at.signed
@@ -206,13 +207,13 @@ cdef void compact(Node* node) noexcept nogil:
 
 
 cdef bint filter_candidates(Node* node) noexcept nogil:
-    # Drop every candidate whose inclusion the cuts rule out. False when the node is closed.
+    # Drop every candidate that the cuts exclude. False if the node is closed.
     cdef Candidates* open = &node.open
     cdef int m = node.m, i
     cdef double limit = cutoff(node.problem), base = -INFINITY, value
     cdef Smallest least, least_pinched
     plus_cut(node)
-    # The tangent with its log-det part left exact
+    # The tangent with its exact log-det part
     memcpy(open.split, node.here.moment, open.n * sizeof(double))
     open.split_base = node.here.base - node.here.rounding
     open.split_base += node.problem.loss.table[5 * node.row] * (node.here.log_det - m)

@@ -2,19 +2,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 class DiveKernel:
-    """Searches for subsets whose inner products' squares add up to little. The GIL is released.
+    """Searches for subsets with a small sum of squared inner products. The GIL is released.
 
     Parameters
     ----------
     columns : (N, D) array
         One candidate in each row.
     size : int
-        Columns of a subset.
+        Number of columns of a subset.
     included : indices
-        Columns that every subset has.
+        Columns that every subset contains.
     own : (N,) array
-        Each column's square, with twice those of its inner products with the included ones; `base` is their sum for
-        the included ones themselves.
+        The cost (‖x‖² − 1)² of each column plus twice its squared inner products with the included ones. `base` is
+        ‖G − I‖² of the included ones.
     c, stiffness : float
         The exponent, and the μ of pairs.py, valid for losses up to the `below` of every call.
     """
@@ -37,6 +37,7 @@ class DiveKernel:
         Returns
         -------
         finished, loss, subset, least, nodes
-            Whether all was searched within `limit` nodes; the best loss, or `below` where nothing better was found, and
-            its columns or None; the least that the loss of an evaluated subset can be, given its rounding.
+            Whether the search was completed within `limit` nodes; the best loss, or `below` if nothing better was
+            found; its columns or None; the least possible loss of an evaluated subset, given rounding; and the number
+            of nodes.
         """

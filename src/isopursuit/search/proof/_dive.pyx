@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Subsets whose inner products' squares add up to little: depth first, from one column among its compatible ones.
+"""Depth-first search for subsets with a small sum of squared inner products, from one column and its compatible ones.
 
-For every subset of loss at most k + excess l(S) >= k + mu |G_S - I|^2 (pairs.py). A candidate's cost is its own square and
-twice those of its inner products with the columns chosen so far; a branch ends when the cheapest candidates take the
-sum to the budget. A node costs one short dot product a candidate, so that thousands are dived through in the time of
+For every subset of loss at most k + excess, l(S) >= k + mu |G_S - I|^2 (pairs.py). A candidate's cost is its own square
+plus twice its squared inner products with the columns chosen so far. A branch ends when the sum with the cheapest
+candidates reaches the budget. A node takes one short dot product per candidate, so thousands of nodes take as long as
 one convex relaxation.
 """
 
@@ -20,16 +20,16 @@ from isopursuit.search.proof._node_data cimport Smallest, loss_of, smallest
 
 cdef struct Dive:
     int D
-    int size               # columns of a subset
-    int width              # candidates at the root
-    int chosen             # columns so far
+    int size               # number of columns of a subset
+    int width              # number of candidates at the root
+    int chosen             # number of columns so far
     long nodes
     long limit
     double c
     double stiffness       # mu
     double budget
-    double best            # loss
-    double least           # the least that an evaluated loss can be, its rounding considered
+    double best            # best loss so far
+    double least           # the least possible loss of an evaluated subset, given rounding
     const double* columns  # (N, D)
     int* subset            # (size) the columns chosen
     int* best_subset
@@ -54,7 +54,7 @@ cdef void leaf(Dive* at) noexcept nogil:
 
 
 cdef bint dive(Dive* at, int level, int n, double total) noexcept nogil:
-    # False when the limit was reached first.
+    # Returns False if the limit was reached first.
     cdef int need = at.size - at.chosen, i, j, kept = 0, deeper
     cdef int* index = at.index + <size_t> level * at.width
     cdef double* cost = at.cost + <size_t> level * at.width

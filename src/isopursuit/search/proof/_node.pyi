@@ -1,34 +1,34 @@
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_MISSING: int  # columns, for a node to be enumerated
+MOST_MISSING: int  # most missing columns of a node that is enumerated
 
 class Outcome:
-    """What the kernel found at one node.
+    """The result of the kernel at one node.
 
     Attributes
     ----------
     closed : bool
-        No subset of the node is better than the incumbent and the node's own leaves.
+        No subset of the node is better than both the incumbent and `leaf`.
     stopped : bool
-        The search was stopped before the node was finished; its bound holds nevertheless.
+        The search was stopped before the node was finished; its bound is valid.
     bound : float
         Lower bound on the loss of every subset of the node that is better than the incumbent.
     candidates, weights : (n,) arrays or None
-        Of an open node: the columns a better subset can still contain, and their weights in the relaxation.
+        For an open node: the columns that a better subset can still contain, and their weights in the relaxation.
     branches, forced : pairs or None
-        Of an open node: the position in `candidates` to branch on by weight and by weight times effect on the loss, and
-        whether every better subset contains it.
+        For an open node: the positions in `candidates` to branch on, by weight and by weight times effect on the loss,
+        and whether every better subset contains them.
     row : int
         Row of the envelope table in use.
     leaf : (size,) array or None
         The best subset evaluated that is better than the incumbent, if any.
     least : float
-        The least that the loss of an evaluated subset can be, its rounding considered.
+        The least possible loss of an evaluated subset, given rounding.
     evaluations : int
-        Losses evaluated.
+        Number of losses evaluated.
     tests : int
-        Tests of the enumeration, 0 if there was none.
+        Number of tests of the enumeration, 0 if there was none.
     """
 
     closed: bool
@@ -52,7 +52,7 @@ class NodeKernel:
     columns : (P, D) array
         The candidates, one in each row.
     size : int
-        Columns of a subset, at most D.
+        Number of columns of a subset, at most D.
     c : float
         Exponent of the loss.
     low, high, table
@@ -95,13 +95,13 @@ class NodeKernel:
         ----------
         chosen, candidates : arrays of column indices
         weights : array
-            Where the relaxation starts, one for each candidate.
+            Starting point of the relaxation, one weight for each candidate.
         row : int
             Row of the envelope table to start with.
         steps : int
-            Newton steps at most.
+            Most Newton steps.
         tolerance : float
             Stop when the relaxation is solved to this share of the distance to the incumbent.
         budget : int
-            Tests that the enumeration of an open node may take; 0 for none.
+            Most tests for the enumeration of an open node; 0 for no enumeration.
         """

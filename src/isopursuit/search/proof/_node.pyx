@@ -33,7 +33,7 @@ cdef int branching_candidate(Node* node, bint sensitive) noexcept nogil:
 
 
 cdef bint is_forced(Node* node, int i) noexcept nogil:
-    # No better subset does without this candidate.
+    # Whether every better subset contains this candidate.
     cdef Smallest least = smallest(node.open.cut, node.open.n, node.m, node.small)
     return (node.open.cut[i] <= least.last
             and node.open.base + least.sum - node.open.cut[i] + least.next >= cutoff(node.problem))
@@ -46,7 +46,7 @@ cdef enum NodeStatus:
 
 
 cdef NodeStatus process(Node* node, const int* chosen, int steps, double tolerance, long budget) noexcept nogil:
-    # Bound and filter, again while many candidates go; then close the node if few columns are missing.
+    # Bound and filter, repeat while many candidates are dropped, then close the node if few columns are missing.
     cdef Candidates* open = &node.open
     cdef int before, attempt, m = node.m
     if open.n < m or not rotate(node, chosen):
@@ -80,7 +80,7 @@ cdef NodeStatus process(Node* node, const int* chosen, int steps, double toleran
 MOST_MISSING = MOST
 
 cdef class Outcome:
-    """What the kernel found at one node; see the stub file."""
+    """The result of the kernel at one node; see the stub file."""
 
     cdef readonly bint closed
     cdef readonly bint stopped

@@ -1,14 +1,14 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# What the node kernels share: the problem, a node, and functions of one eigenvalue.
+# Data shared by the node kernels: the problem and a node; and small functions on them.
 #
 # Columns have D entries, and subsets `size` <= D of them. A node has chosen columns S' (k of them) and candidates for the
-# m = size - k missing ones T. Coordinates are rotated so that span S' comes first: a candidate is x = (y, z) with z, of
-# D - k entries, its residual off span S'. M(w) = M_S' + sum w_p x_p x_p' and N(w) = sum w_p z_p z_p'. Every bound is one
-# on l(S), S = S' + T, for subsets better than the incumbent.
+# m = size - k missing ones T. Coordinates are rotated so that span S' comes first: a candidate is x = (y, z), where z,
+# with D - k entries, is its residual off span S'. M(w) = M_S' + sum w_p x_p x_p' and N(w) = sum w_p z_p z_p'. Every bound
+# is a lower bound on l(S), S = S' + T, for subsets better than the incumbent.
 #
 # With size < D the eigenvalues of M(w) are replaced by their least majorant of `size` entries, and those of N(w) by that
-# of m entries (loss/majorant.py): the largest stay, and one average takes the place of all others. Values are summed over
-# the last `size` (or m) of the ascending eigenvalues, slopes apply in all D directions.
+# of m entries (loss/majorant.py): the largest stay, and their average replaces all others. Values are summed over the
+# last `size` (or m) of the ascending eigenvalues; slopes apply in all D directions.
 
 from libc.math cimport INFINITY, fmax, sqrt
 
@@ -22,15 +22,15 @@ cdef extern from *:
     #define CUT_ERROR 1e-12
     #define MOST_MISSING 12
     """
-    const double ROTATION_ERROR    # of a rotated coordinate, relative to the length of its column
-    const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest one: rounding never closes a node
-    const double CUT_ERROR         # of a tangent, relative to the sizes of its terms
-    const int MOST_MISSING         # columns, for a node to be closed by enumeration
+    const double ROTATION_ERROR    # error of a rotated coordinate, relative to its column's length (chosen: above eps)
+    const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest, so that rounding closes no node
+    const double CUT_ERROR         # error of a tangent, relative to the sizes of its terms (chosen: far above eps)
+    const int MOST_MISSING         # most missing columns of a node that is closed by enumeration (kept)
 
 
 cdef struct Problem:
     int D
-    int size                  # columns of a subset
+    int size                  # number of columns of a subset
     Envelopes loss
     double pair_centre        # quadratic minorant of h: value + slope (l - centre) + weight (l - centre)^2
     double pair_value
@@ -42,14 +42,14 @@ cdef struct Problem:
 
 
 cdef struct Smallest:
-    double sum                # of the `count` smallest
+    double sum                # sum of the `count` smallest values
     double last               # the largest of those
-    double next               # the one after
+    double next               # the next larger value
 
 
 cdef struct Candidates:
     int n
-    int k                     # columns chosen so far
+    int k                     # number of columns chosen so far
     int* index
     double* X                 # (n, D) rotated
     double* cut               # l(S) >= base + sum of cut over T
@@ -63,29 +63,29 @@ cdef struct Candidates:
 cdef struct Inertia:          # Gamma of the candidates; see _cuts.inertia
     double* signed            # (n, D) rows with <signed_p, plain_q> = Gamma_pq + t [p = q]
     double* plain             # (n, D)
-    double* diagonal          # (n) Gamma_pp raised by its error; infinite where there is nothing to exploit
+    double* diagonal          # (n) Gamma_pp raised by its error; infinite if Gamma excludes nothing
     double* weights           # (D) scratch
 
 
 cdef struct Point:            # the relaxation at one w
     double f
-    double base               # of its tangent, with scores g
-    double log_det            # of N(w)
+    double base               # base of its tangent, with scores g
+    double log_det            # log det N(w)
     double rounding
-    double steepest           # entry of L^-1 on its diagonal, N(w) = L L'
-    double largest            # entry of L on its diagonal, at most
+    double steepest           # largest diagonal entry of L^-1, where N(w) = L L'
+    double largest            # upper bound on the diagonal entries of L
     double* w
     double* g
     double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
-    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, or z in the eigenvectors of N(w) where size < D
+    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, or z in the eigenvectors of N(w) if size < D
     double* slopes            # q' at the eigenvalues
     double* e                 # (D) eigenvalues of M(w)
-    double* residual          # (D - k) eigenvalues of N(w), where size < D, and
-    double* inverses          # (D - k) the inverses of their majorant
-    int top                   # eigenvalues of M(w) that stay
-    int residual_top          # those of N(w)
-    Curve* curves             # at the majorant
+    double* residual          # (D - k) eigenvalues of N(w), if size < D
+    double* inverses          # (D - k) inverses of their majorant, if size < D
+    int top                   # number of eigenvalues of M(w) that stay in the majorant
+    int residual_top          # number of eigenvalues of N(w) that stay in the majorant
+    Curve* curves             # h and its derivatives at the majorant
 
 
 cdef struct Node:
@@ -93,10 +93,10 @@ cdef struct Node:
     int D
     int k
     int m
-    int row                   # of the envelope in use
-    int capacity              # of the working set
-    double log_det            # of the Gram matrix of S'
-    double longest            # length of a candidate
+    int row                   # row of the envelope table in use
+    int capacity              # most columns of the working set
+    double log_det            # log det of the Gram matrix of S'
+    double longest            # length of the longest candidate
     double bound
     double* chosen            # (size, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
     double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
@@ -115,9 +115,9 @@ cdef struct Node:
     int* subset               # the columns chosen, also while closing
     int* best_subset          # the best leaf, with its loss
     double best
-    double least              # the least that an evaluated leaf's loss can be, its rounding considered
+    double least              # the least possible loss of an evaluated leaf, given rounding
     long long evaluations
-    long long tests           # of an enumeration
+    long long tests           # number of tests of an enumeration
     bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
 
 
@@ -126,7 +126,7 @@ cdef inline double cutoff(const Problem* problem) noexcept nogil:
 
 
 cdef inline int loss_of(double* matrix, int size, int D, double c, double* values, Loss* loss) noexcept nogil:
-    # l(S) of `size` columns, which are overwritten. Not 0: LAPACK failed.
+    # l(S) of `size` columns, which are overwritten. Returns a nonzero value if LAPACK failed.
     if singular_values(matrix, size, D, values) != 0:
         return 1
     loss[0] = spectral_loss(values, size, c)
@@ -134,7 +134,7 @@ cdef inline int loss_of(double* matrix, int size, int D, double c, double* value
 
 
 cdef inline int least_majorant(const double* e, int D, int size, double* spread) noexcept nogil:
-    # Ascending eigenvalues with all but the largest replaced by their average (loss/majorant.py); how many stay.
+    # Ascending eigenvalues with all but the largest replaced by an average (loss/majorant.py). Returns how many stay.
     cdef double rest = 0.0, average = 0.0
     cdef int a, top = 0
     for a in range(D):

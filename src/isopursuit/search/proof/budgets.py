@@ -1,6 +1,6 @@
-"""How the work of a proof is shared: enumeration or branching at a node; the proof or the search for a better subset.
+"""How work is divided: enumeration or branching at a node, and the proof or the search for a better subset.
 
-Both count work and not seconds, so that a search takes the same way every time.
+Both decisions count work, not seconds, so that a search is reproducible.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ import numpy as np
 
 from isopursuit.search.proof._node import MOST_MISSING, Outcome
 
-BOUND_TESTS = 60_000  # tests of an enumeration that take as long as the bound of a node (measured: 0.2 ms and 3 ns)
-TRIAL_SHARE = 0.1  # of all work, for enumerations where others have mostly failed (guess)
-MOST_TESTS = 2**20  # of one enumeration, so that the bound rises steadily: about 3 ms
+BOUND_TESTS = 60_000  # tests of an enumeration that take as long as the bound of a node (measured: 3 ns and 0.2 ms)
+TRIAL_SHARE = 0.1  # share of all work for enumerations if earlier ones have mostly failed (guess)
+MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
 NO_LIMIT = 2**62
-KEPT = 0.9  # share of what is known about gains that a round keeps (guess)
-HOPE = 0.01  # of the gap, that the first step and the first round are expected to close (guess)
+KEPT = 0.9  # weight of earlier gains in their running mean (guess)
+HOPE = 0.01  # share of the gap that the first step and the first round are expected to close (guess)
 
 
 class Budgets:
-    """How many tests an enumeration may take, by the number m of columns that are missing.
+    """The most tests of an enumeration, for each number m of missing columns.
 
-    The alternative is to branch. If a share p of the nodes that miss m columns stays open, one of them leads to
-    1/(1 − p) nodes of its kind, each bounded at the cost of BOUND_TESTS, and to p/(1 − p) nodes that miss one column
-    less. An enumeration that has cost as much as that would is given up: then at most twice the cheaper way is spent.
-    Where enumerations have mostly failed, or cost more than branching, they may take only a share of all work.
+    The alternative is to branch. If a share p of the nodes with m missing columns stays open, one of them leads to
+    1/(1 − p) nodes with m missing columns, each bounded at the cost of BOUND_TESTS, and to p/(1 − p) nodes with m − 1.
+    An enumeration is given up once it has cost as much as branching would, so the work is at most twice that of the
+    cheaper way. If enumerations have mostly failed, or have cost more than branching, they get only a share of all
+    work.
     """
 
     def __init__(self, k: int) -> None:
         self.bounded, self.left_open = np.ones(k + 1), np.full(k + 1, 0.5)
         self.tried, self.finished, self.tests = np.ones(k + 1), np.ones(k + 1), np.zeros(k + 1)
-        self.doubtful = 0  # tests of enumerations that were tried though others had failed
+        self.doubtful = 0  # tests of enumerations that were tried although earlier ones had failed
 
     def record(self, m: int, outcome: Outcome) -> None:
         """Count a node and, if it was enumerated, its tests."""
@@ -55,7 +56,7 @@ class Budgets:
         return budgets
 
     def _limits(self) -> tuple[list[int], list[bool]]:
-        """What branching would cost, by the columns that are missing, and whether enumerations have cost more."""
+        """For each number of missing columns: the cost of branching, and whether enumerations have cost more."""
         limits, fails, below = [NO_LIMIT], [False], 0.0
         for m in range(1, len(self.tests)):
             share = min(self.left_open[m] / self.bounded[m], 0.99)
@@ -68,11 +69,12 @@ class Budgets:
 
 
 class Contest:
-    """Whether a step to a better subset is taken beside the next round of nodes: by what both have gained lately.
+    """Decides from recent gains whether a step towards a better subset runs in parallel with the next round of nodes.
 
-    A gain is the share of the gap between the bound and the loss that is closed. Steps are taken in the proportion of
-    the gains that are expected: of rounds, what they gained lately; of steps, the same and HOPE / (1 + n) after n steps
-    without a gain, by Laplace's rule of succession. So steps never stop, and are many where the bound hardly rises.
+    A gain is the share of the gap that is closed. The frequency of steps depends on their share in the expected gain of
+    both. The expected gain of a round is the running mean of its gains. That of a step is the running mean plus
+    HOPE / (1 + n) after n steps without a gain (Laplace's rule of succession). So steps never stop, and they are
+    frequent if the bound hardly rises.
     """
 
     def __init__(self) -> None:
@@ -81,7 +83,7 @@ class Contest:
         self.credit = 1.0
 
     def due(self) -> bool:
-        """Whether the next round has a step beside it."""
+        """Whether a step runs in parallel with the next round."""
         if self.credit < 1:
             step = self.by_steps + HOPE / (1 + self.idle)
             self.credit += step / (step + self.by_bound)
@@ -90,11 +92,11 @@ class Contest:
         return True
 
     def record_round(self, before: float, bound: float, loss: float) -> None:
-        """The bound before and after a round of nodes."""
+        """Record the bound before and after a round of nodes."""
         self.by_bound = KEPT * self.by_bound + (1 - KEPT) * _closed(loss - before, bound - before)
 
     def record_step(self, bound: float, before: float, loss: float) -> None:
-        """The loss before and after a step."""
+        """Record the loss before and after a step."""
         gain = _closed(before - bound, before - loss)
         self.by_steps = KEPT * self.by_steps + (1 - KEPT) * gain
         self.idle = 0 if gain > 0 else self.idle + 1

@@ -1,22 +1,22 @@
-"""Which columns are in no subset better than the incumbent: cuts, evaluated for all columns in one pass.
+"""Cuts that exclude columns from every subset better than the incumbent, evaluated for all columns in one pass.
 
-Every bound here is a sum over the columns of a subset S ⊇ S' (S' is included, m are missing):
+Every bound here is a sum over the columns of a subset S ⊇ S', where S' is included and m columns are missing:
 
     l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
 
-Hence base + (the m smallest scores of all) is a lower bound over all columns, and p is in no better subset if base +
-(the m − 1 smallest) + score_p is not below the incumbent. There are three:
+Hence base + (the m smallest scores) is a lower bound over all columns, and p is in no better subset if base + (the
+m − 1 smallest scores) + score_p is not below the incumbent. There are three cuts:
 
 - *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (loss/envelope.py, _bound.pyx):
-  score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ, E a basis of the complement of span S'. Where fewer columns than rows are
-  picked, the least majorants of the eigenvalues take their place (loss/majorant.py). Valid for any w, here from the
-  relaxation of a few columns. Where the columns surround the origin, so that M(w) = I for some w, F = k and K = 0: this
-  cut then excludes nothing.
-- *pinched*: the loss is convex in the Gram matrix, so its diagonal blocks cost no more than the whole. h₋(‖z_p‖²) +
-  h₊(‖x_p‖²), z the part of x off span S': columns of the wrong length are out.
-- *frame* (pairs.py): μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²], for what is not orthogonal to S'.
+  score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ; E is a basis of the complement of span S'. If fewer columns than rows are
+  picked, the least majorants of the eigenvalues replace them (loss/majorant.py). The cut is valid for any w; here w
+  comes from the relaxation of a few columns. If M(w) = I for some w (the columns surround the origin), then F = k and
+  K = 0, and this cut excludes nothing.
+- *pinched*: the loss is convex in the Gram matrix, so the loss of its diagonal blocks is at most that of the whole. The
+  score is h₋(‖z_p‖²) + h₊(‖x_p‖²), where z is the residual of x off span S'. It excludes columns of unsuitable length.
+- *frame* (pairs.py): the score is μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²]. It excludes columns that are far from orthogonal to S'.
 
-The mean of tangent and pinched is a cut as well.
+The mean of tangent and pinched is also a cut.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from isopursuit.search.passes import on_same_device, pieces, usable
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK
 
-ROUNDING = 1e-12  # of a cut, relative to its terms
-HUGE = 1e150  # a squared length that is as bad as any above it
+ROUNDING = 1e-12  # rounding error of a cut, relative to its terms (chosen: far above eps)
+HUGE = 1e150  # larger squared lengths are replaced by this, so that their squares do not overflow (derived)
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """The cuts' rows: pinched, frame, then for each tangent itself and its mean with the pinched one.
+    """All cuts, one row each: pinched, frame, then two for each tangent, itself and its mean with the pinched cut.
 
-    `bases` and `least` (J,) are the bases and the sums of the m − 1 smallest scores, −∞ where those are not known yet.
+    `bases` (J,) are the bases. `least` (J,) are the sums of the m − 1 smallest scores, −∞ if not yet known.
     """
 
     relaxation: Relaxation
@@ -59,7 +59,7 @@ class Cuts:
 
     @classmethod
     def initial(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
-        """The two that need no w; their scores are not negative, which is a first bound on the least."""
+        """The two cuts that need no w. Their scores are not negative, so `least` is at least 0."""
         j, D = included.shape
         k = j + missing
         _, s, vt = np.linalg.svd(included) if j else (None, np.zeros(0), np.eye(D))
@@ -72,11 +72,11 @@ class Cuts:
         return cls(relaxation, stiffness, included, vt[j:], missing, bases, np.zeros(2), condition=condition)
 
     def with_tangent(self, w: Array, columns: Array, row: int) -> Cuts:
-        """With the tangent at the weights w of the columns `columns`, in the last place.
+        """These cuts and, last, the tangent at the weights w of `columns`.
 
         The tangent at V diag(e) Vᵀ and R Rᵀ is a bound for any orthonormal V, any e and any triangular R, so errors of
-        the factorizations only move the point of tangency. What is left is the rounding of the scores xᵀKx, less than
-        a few times D eps ‖K‖ ‖x‖²: K is lowered by as much.
+        the factorizations only move the point of tangency. The scores xᵀKx have a rounding error below a few times
+        D eps ‖K‖ ‖x‖², and K is lowered by as much.
         """
         relaxation, rounding = self.relaxation, 16 * len(columns) * float(np.finfo(np.float64).eps)
         weighted, k = (columns * w) @ columns.T, self.missing + len(self.included)
@@ -108,8 +108,9 @@ class Cuts:
         return replace(self, bases=bases, least=least, tangents=(*kept, K))
 
     def _whitened(self, weighted: Array) -> tuple[Array | None, Array, float]:
-        """W with WᵀW = E N⁻¹Eᵀ (N of its majorant where fewer columns than rows are picked), the logarithms whose sum
-        is log det N, and a condition number of the solve; None where N is singular.
+        """W with WᵀW = E N⁻¹Eᵀ, the logarithms whose sum is log det N, and a condition number of the solve.
+
+        If fewer columns than rows are picked, N has the eigenvalues of its majorant. W is None if N is singular.
         """
         E = self.complement
         N = E @ weighted @ E.T
@@ -132,10 +133,10 @@ class Cuts:
         return (self.bases[known, None] + self.least[known, None] + self.scores(values)[known]).max(axis=0)
 
     def scores(self, z: Any) -> Array:
-        """The scores of columns (D, m), one row a cut."""
+        """The scores of columns (D, m), with one row for each cut."""
         xp = namespace(z)
         squares = xp.einsum("dp,dp->p", z, z)
-        # the part off the included columns' span is known to `angle` times the length
+        # the error of the residual off the span of the included columns is `angle` times the column's length
         angle = 16 * len(z) * float(np.finfo(np.float64).eps) * self.condition
         off, along = (
             xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in (self.complement, self.included))
@@ -152,8 +153,8 @@ class Cuts:
 
 @dataclass(frozen=True)
 class FilterResult:
-    """What one pass found: the m smallest scores of every cut (J, m), the columns no cut excludes and how many they
-    are, and those of the lowest scores for the last tangent.
+    """The result of one pass: the m smallest scores of every cut (J, m), the columns that no cut excludes and their
+    number, and the columns with the lowest scores for the last tangent.
     """
 
     least: Array
@@ -164,7 +165,7 @@ class FilterResult:
 
 @dataclass(frozen=True)
 class ColumnFilter:
-    """One pass with cuts. A column stays if no cut of known `least` takes it to the limit."""
+    """One pass with cuts. A column stays if no cut with known `least` raises its bound to the limit."""
 
     cuts: Cuts
     missing: int
@@ -206,7 +207,7 @@ class ColumnFilter:
         )
 
     def after(self, answer: FilterResult) -> ColumnFilter:
-        """Columns below all that fill the room stay behind; they are counted all the same."""
+        """The task that returns only columns that can still fit into the room; the others are counted, not returned."""
         bars = max(self.bars[0], answer.kept.bar), max(self.bars[1], answer.lowest.bar)
         return replace(self, bars=bars)
 

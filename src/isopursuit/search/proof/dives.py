@@ -21,9 +21,9 @@ from isopursuit.threads import on_one_blas_thread
 if TYPE_CHECKING:
     from isopursuit.search.proof.prover import Prover
 
-ROUND_ROOTS = 64  # that are dived from before what they found limits the next ones; the same for any number of workers
-DIVE_NODES = 200_000  # of a dive from one root, before the tree takes over (guess: a tenth of a second)
-RESTART = 0.7  # of the target's excess over D: a subset found below this share starts the target anew (guess)
+ROUND_ROOTS = 64  # roots searched with the same cutoff, whatever the number of workers (guess)
+DIVE_NODES = 200_000  # most nodes of a dive from one root before the tree takes over (guess: a tenth of a second)
+RESTART = 0.7  # the target starts anew if a subset's excess over D is below this share of the target's (guess)
 
 Dived: TypeAlias = tuple[bool, float, NDArray[np.int32] | None, float, int]
 
@@ -31,7 +31,7 @@ Dived: TypeAlias = tuple[bool, float, NDArray[np.int32] | None, float, int]
 def dive(
     prover: Prover, X: Array, positions: Indices, costs: PairCosts, roots: Sequence[Root], target: float
 ) -> list[Root] | StopReason:
-    """Search from each root for subsets below the target; the roots for which that takes too many nodes."""
+    """Search from each root for subsets below the target; returns the roots that need too many nodes."""
     pool, incumbent, clock = prover.pool, prover.incumbent, prover.clock
     include = np.arange(len(pool.include), dtype=np.int32)
     kernel = DiveKernel(np.ascontiguousarray(X.T), pool.k, include, costs.own, costs.base, pool.c, costs.stiffness)
@@ -43,7 +43,7 @@ def dive(
         return None if clock.expired else kernel.seek(*root, limit, DIVE_NODES)
 
     threads = ThreadPoolExecutor(prover.limits.workers)
-    # the roots of a round know the same limit, so that the answer does not depend on the number of workers
+    # the roots of a round have the same cutoff, so that the answer does not depend on the number of workers
     rounds = (
         threads.map(partial(one, below), roots[first : first + ROUND_ROOTS])
         for first in range(0, len(roots), ROUND_ROOTS)

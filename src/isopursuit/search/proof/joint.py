@@ -1,14 +1,15 @@
-"""The best subset for many points at once, with a proof: search all columns of which every two can be in a better one.
+"""The best subset for many points at once, with a proof: search the sets all of whose pairs can be in a better subset.
 
-The loss of k columns at a point is at least that of any j of them plus k − j (interlacing), at least that of some of
-them plus that of what the others have off their span (_cliques.pyx), and at least the least loss of any k columns at
-that point, its *floor* (stages/points.py). The aggregate rises with every point's loss, so that it is bounded by the
-largest of these at each point.
+There are three lower bounds on the loss of k columns at a point: the loss of any j of them plus k − j (interlacing);
+the loss of some of them plus that of the residuals of the others off their span (_cliques.pyx); and the least loss of
+any k columns at that point, its *floor* (stages/points.py). The aggregate is monotone in the loss at every point, so
+the largest bound at each point gives a bound on the aggregate.
 
-All pairs of columns are bounded first. A pair whose bound is above the incumbent's loss is in no better subset; the
-others are sorted by their bounds. Every subset is searched with its worst pair, the lowest pairs first: when all pairs
-below some bound are done, no subset that is left has a loss below it. Threads search several pairs at once. A round of
-them has one limit, and is combined in the order of the pairs, so that the answer does not depend on the threads.
+All pairs of columns are bounded first. A pair whose bound is above the incumbent's loss is in no better subset. The
+others are sorted by their bounds, and each subset is searched with its pair of the highest bound, in ascending order of
+the pairs. When all pairs below some bound are done, no remaining subset has a loss below it. Threads search several
+pairs at once. All pairs of a round have the same limit, and their results are combined in order, so the answer does not
+depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import swap_descent, swap_kernel
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
-MOST_MISSING = 60  # columns to pick: no proof is attempted for more (derived: the levels of _cliques.pyx)
+MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _cliques.pyx)
 PAIR_MEMORY = 2**29  # bytes that the shares of all pairs may take (guess)
-PAIR_POINTS = 16  # points whose shares are stored in any case: pairs for which there is no room end the proof (guess)
-MOST_RANKED = 8192  # columns in pairs: the ranks of more would take more than 256 MB (derived)
-PAIR_ROWS = 64  # columns whose pairs are bounded between two looks at the clock (guess)
-RESTART = 0.5  # of the loss with which the proof began: below that it begins again, with fewer pairs (guess)
-CHUNK, CHUNKS = 32, 16  # pairs that a thread searches at once, and such tasks of one round (guess)
+PAIR_POINTS = 16  # least number of points whose shares are stored; if they do not fit, the proof ends (guess)
+MOST_RANKED = 8192  # most columns in pairs (derived: the ranks of more would take more than 256 MB)
+PAIR_ROWS = 64  # columns whose pairs are bounded between two checks of the clock (guess)
+RESTART = 0.5  # share of the initial loss: below it the proof restarts, with fewer pairs (guess)
+CHUNK, CHUNKS = 32, 16  # pairs in one task of a thread, and tasks in one round (guess)
 
 T = TypeVar("T")
 
@@ -57,12 +58,12 @@ class JointTree:
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At many points, where the loss is not too large for bounds."""
+        """If there are many points, and the loss is not too large for bounds."""
         joint = isinstance(pool, ArrayPool) and pool.points > 1 and pool.missing <= MOST_MISSING
         return joint and incumbent.log_loss < LARGEST_LOG
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Search the subsets of every pair, until none can be better."""
+        """Search the subsets of every pair until none can be better."""
         assert isinstance(pool, ArrayPool)
         search = _Search(pool, incumbent, clock, self.workers)
         try:
@@ -76,7 +77,7 @@ class JointTree:
 
 
 class _Search:
-    """One proof."""
+    """The state of one proof."""
 
     def __init__(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
         self.pool, self.incumbent, self.clock, self.workers = pool, incumbent, clock, workers
@@ -100,7 +101,7 @@ class _Search:
         self.searches = []
 
     def kernel(self) -> JointKernel:
-        """What computes losses, for one thread."""
+        """A kernel for losses, for one thread."""
         kernel = swap_kernel(self.columns, self.pool.c, self.pool.aggregate)
         assert isinstance(kernel, JointKernel)
         kernel.set_floors(self.floors)
@@ -109,7 +110,7 @@ class _Search:
 
     @property
     def log_limit(self) -> float:
-        """What a better subset's log-loss is below; a little higher, because logarithms round."""
+        """The cutoff in log-loss for better subsets, raised slightly because logarithms round."""
         return math.log(self.incumbent.loss * (1 - CLOSED)) + CLOSED / 10
 
     def take(self, subset: NDArray[np.int32], least: float) -> None:
@@ -120,7 +121,7 @@ class _Search:
             self.incumbent.offer(better, self.pool.log_loss(better.astype(np.intp)), "joint tree")
 
     def single_columns(self) -> StopReason | None:
-        """Evaluate all subsets, where at most one column is missing."""
+        """Evaluate all subsets; at most one column is missing."""
         if self.pool.missing:
             bounds = self.kernel().bounds(self.include, self.free, self.pool.k, self.log_limit)
             for j in np.argsort(bounds, kind="stable").tolist():
@@ -129,7 +130,7 @@ class _Search:
         return None
 
     def all_of(self, tasks: Iterable[Callable[[], T]]) -> list[T] | None:
-        """The results of these tasks on all threads, in their order; None where a callback stops the search."""
+        """Run these tasks on all threads; returns results in their order, or None if a callback stops the search."""
         futures = [self.threads.submit(task) for task in tasks]
         while wait(futures, REPORT_SECONDS).not_done:
             if self.incumbent.report():
@@ -137,7 +138,7 @@ class _Search:
         return None if self.incumbent.report() else [future.result() for future in futures]
 
     def pairs(self, nodes: int | None) -> StopReason | None:
-        """Bound all pairs, then search the subsets of each, until one of the limits."""
+        """Bound all pairs, then search the subsets of each until a limit is reached."""
         log_losses = log_spectral_loss(spectrum(self.pool.at_points(self.incumbent.subset)), self.pool.c)
         self.loss = self.incumbent.loss
         self.shares = Shares.of(self.pool.aggregate, log_losses)
@@ -161,7 +162,7 @@ class _Search:
         return self._search_all(totals, ceiling, nodes)
 
     def _problem(self, order: NDArray[np.intp]) -> JointProblem:
-        """The columns with the points in this order, and what the kernel reads beside them."""
+        """The problem for the clique kernel, with the points in this order."""
         pool, shares, X = self.pool, self.shares, self.pool.X[order]
         residuals, losses, trust = off_included(
             X[:, :, self.free], X[:, :, pool.include], pool.c, pool.missing, shares.largest
@@ -175,7 +176,7 @@ class _Search:
         )
 
     def _bounded_pairs(self, problem: JointProblem) -> tuple[NDArray[np.intp], Array, float] | StopReason:
-        """The pairs that can be in a better subset, lowest totals first; all others have at least the last total."""
+        """The pairs that can be in a better subset, their ascending totals, and a lower bound on all other totals."""
         most = PAIR_MEMORY // (4 * min(self.pool.points, PAIR_POINTS))
         ceiling = self.shares.limit(self.log_limit)
         pairs, totals = np.zeros((0, 2), np.intp), np.zeros(0)
@@ -195,7 +196,7 @@ class _Search:
         return pairs[order], totals[order], ceiling
 
     def _store(self, problem: JointProblem, pairs: NDArray[np.int32], count: int) -> bool:
-        """Store the shares of all pairs; False where a callback stops the search."""
+        """Store the shares of all pairs; False if a callback stops the search."""
         q = len(pairs)
         ranks = np.full((count, count), np.iinfo(np.int32).max, np.int32)
         ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(q, dtype=np.int32)
@@ -232,7 +233,7 @@ class _Search:
             incumbent.nodes += searched
 
     def _round(self, first: int, end: int) -> int | None:
-        """Search these pairs; how many of the first are done, or None where a callback stops the search."""
+        """Search these pairs; returns how many of the first are done, or None if a callback stops the search."""
         idle: SimpleQueue[CliqueSearch] = SimpleQueue()
         for search in self.searches:
             idle.put(search)

@@ -1,13 +1,13 @@
-"""Which columns can be together in a subset better than the incumbent: the graph of compatible pairs.
+"""The graph of compatible pairs: columns that can be together in a subset better than the incumbent.
 
 For every subset S of D columns whose loss is at most D + excess, with μ = `penalty.stiffness`,
 
     l(S) ≥ D + μ ‖G_S − I‖² = D + μ Σ_{p∈S} [(‖x_p‖² − 1)² + Σ_{q∈S, q≠p} (x_pᵀx_q)²]        (Frobenius norm)
 
-since tr (G − I)² is the sum over the eigenvalues. So with ρ = (incumbent − D)/μ the squares of a better subset add up
-to less than ρ. Two columns are *compatible* if their own squares, with the least that the others can cost, do; a column
-stays if its cheapest D − 1 compatible partners do. Near an orthonormal basis little stays, and cheaply: one product and
-one comparison a pair.
+since tr (G − I)² is the sum of (λ − 1)² over the eigenvalues. So the sum of squares of a better subset is less than
+ρ = (incumbent − D)/μ. Two columns are *compatible* if their squares plus the least possible squares of the others sum
+to less than ρ. A column stays if the same is true with its cheapest D − 1 compatible partners. If the incumbent is near
+an orthonormal basis, few columns stay. The cost is one inner product and one comparison per pair.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from numpy.typing import NDArray
 from isopursuit._types import Array
 from isopursuit.clock import Clock
 
-ROWS, WIDTH = 64, 2**11  # columns compared at once: as many as a core's cache holds (kept)
-MAX_PAIRS = 8_000_000  # compatible pairs kept at most: 96 MB
-SINGLE = 1e15  # squared lengths beyond which their squares may overflow single precision (derived)
+ROWS, WIDTH = 64, 2**11  # columns compared at once (kept: a block fits into the cache of a core)
+MAX_PAIRS = 8_000_000  # most compatible pairs that are kept (derived: 96 MB)
+SINGLE = 1e15  # larger squared lengths may overflow single precision when squared (derived)
 
 
 @dataclass(frozen=True)
 class PairCosts:
-    """The parts of ‖G − I‖²: `own` (N,) of each column, `base` of the included ones; and the μ of `stiffness`."""
+    """The parts of ‖G − I‖²: `own` (N,) of each column and `base` of the included ones; and μ from `stiffness`."""
 
     own: Array
     base: float
     stiffness: float
 
     def padded(self, before: int, count: int) -> PairCosts:
-        """For `count` columns, of which these come after the first `before`; the others cost nothing."""
+        """Costs for `count` columns: these come after the first `before`, and the others cost nothing."""
         after = np.zeros(count - before - len(self.own))
         return replace(self, own=np.concatenate([np.zeros(before), self.own, after]))
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Compatible pairs, ordered by the first and by what the second costs: (E,) each."""
+    """Compatible pairs, sorted by the first column and then by the cost of the second: arrays (E,)."""
 
     one: NDArray[np.int32]
     other: NDArray[np.int32]
     cost: NDArray[np.float32]
 
     def roots(self, count: int) -> list[tuple[int, NDArray[np.int32]]]:
-        """Every column with its compatible ones among those after it, columns of few partners first."""
+        """Every column with its compatible columns among those after it. Columns with few partners come first."""
         degree = np.bincount(self.one, minlength=count)
         order = np.argsort(degree, kind="stable")
         rank = np.empty(count, dtype=np.int64)
@@ -60,10 +60,10 @@ class Graph:
 
 
 def compatible(X: Array, costs: PairCosts, budget: float, missing: int, clock: Clock) -> Graph | None:
-    """The graph of the columns X (D, N), pruned, or None where it has too many edges, or takes too long.
+    """The pruned graph of the columns X (D, N), or None if it has too many edges or takes too long.
 
-    A subset's squares are the costs of its columns, and twice the squared inner product for each pair. `missing`
-    columns are to be picked, and their squares must stay below `budget`.
+    A subset's sum of squares is the sum of its columns' costs and, for each pair, twice the squared inner product.
+    `missing` columns must be picked, and their sum of squares must be below `budget`.
     """
     own, base = costs.own, costs.base
     rest = base + float(np.sort(own)[: missing - 2].sum())
@@ -75,7 +75,7 @@ def compatible(X: Array, costs: PairCosts, budget: float, missing: int, clock: C
     squares: list[NDArray[np.float32]] = []
     edges, N = 0, len(own)
     columns = np.ascontiguousarray(X.T)
-    # most pairs are ruled out in single precision, whose error in an inner product is at most `error`
+    # most pairs are excluded in single precision, whose error in an inner product is at most `error`
     error = (len(X) + 4) * float(np.finfo(np.float32).eps) * longest
     slack = 2 * error * np.sqrt(2 * max(budget, 0.0)) + 2 * error**2 + 1e-5 * abs(budget)
     rows, single = (np.sqrt(2) * columns).astype(np.float32), X.astype(np.float32)
@@ -109,7 +109,7 @@ def _pruned(
     budget: float,
     missing: int,
 ) -> Graph:
-    """Drop columns whose cheapest partners cost too much, until all that are left could stay."""
+    """Drop columns whose cheapest partners cost too much, until no more can be dropped."""
     (one, other, square), own, base, count = pairs, costs.own, costs.base, len(costs.own)
     one, other = np.concatenate([one, other]), np.concatenate([other, one])
     cost = np.concatenate([square, square]) + (own * (1 - 1e-6)).astype(np.float32)[other]

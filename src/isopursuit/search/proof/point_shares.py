@@ -1,8 +1,8 @@
-"""What each point adds to the total that the joint proof compares: its loss, its loss up to a cap, or its logarithm.
+"""Shares: what each point adds to the total that the joint proof compares. A share is a capped loss or its logarithm.
 
-The trimmed mean is not a sum over the points, but it has one as a bound: for every cap t the sum of the m lowest of n
-losses is at least Σ min(lᵢ, t) − (n − m) t, with equality where t is the m-th lowest loss. The proof takes t from the
-incumbent. For the sum of all losses the cap is the incumbent's own loss, which no point of a better subset exceeds.
+The trimmed mean is not a sum over the points, but a sum bounds it: for every cap t, the sum of the m lowest of n losses
+is at least Σ min(lᵢ, t) − (n − m) t, with equality if t is the m-th lowest loss. The proof takes t from the incumbent.
+For the sum of all losses the cap is the incumbent's loss, which no point of a better subset exceeds.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from isopursuit.aggregate import Aggregate
 from isopursuit.loss.penalty import eigenvalue_of_loss, least_log_spectral_loss, log_penalty, to_loss
 from isopursuit.rank import spectrum
 
-CELLS = 2**15  # entries of the table of h, which fit into the cache of a processor (derived: 256 kB)
-TABLE_ERROR = 1e-11  # relative; of one entry of the table (derived: 600 × 40 eps)
-FLOAT_ERROR = 6e-8  # relative; of one float32 operation (derived)
-LARGEST_SHARE = 1e38  # losses above this count as this where shares are logarithms (derived: the range of float32)
-TRUSTED = 1e-3  # relative; a point where the included columns leave a larger error counts by its floor alone (guess)
+CELLS = 2**15  # entries of the table of h (derived: 256 kB fit into the cache of a processor)
+TABLE_ERROR = 1e-11  # relative error of one entry of the table (derived: 600 × 40 eps)
+FLOAT_ERROR = 6e-8  # relative error of one float32 operation (derived)
+LARGEST_SHARE = 1e38  # if shares are logarithms, larger losses are replaced by this (derived: the range of float32)
+TRUSTED = 1e-3  # relative error from the included columns above which a point has only its floor as a bound (guess)
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How losses at n points become one total that bounds the aggregate.
+    """The conversion of losses at n points to one total that bounds the aggregate.
 
     Attributes
     ----------
     geometric : bool
         Whether a share is the logarithm of the loss.
     cap, unit : float
-        A loss above the cap counts as the cap; shares are in this unit.
+        A loss above the cap is replaced by the cap. Shares are multiples of the unit.
     kept, left_out : float
-        `kept` times the aggregate, plus `left_out` times the cap, is what a total is compared with.
+        A total is compared with `kept` times the aggregate plus `left_out` times the cap.
     points : int
         The number of points.
     """
@@ -61,7 +61,7 @@ class Shares:
 
     @property
     def margin(self) -> float:
-        """How much a total may be too high, relative to it: the sum of float32 numbers."""
+        """The relative error of a total, a sum of float32 numbers."""
         return (self.points + 8) * FLOAT_ERROR
 
     def limit(self, log_loss: float) -> float:
@@ -78,36 +78,37 @@ class Shares:
         return (total * self.unit - self.left_out * self.cap) / self.kept
 
     def share(self, losses: Array) -> Array:
-        """What these losses add to a total, each at its point."""
+        """The shares of these losses, each at its point."""
         return np.log(losses) if self.geometric else np.minimum(losses, self.cap) / self.unit
 
     @property
     def largest(self) -> float:
-        """The largest loss of an eigenvalue that matters."""
+        """The largest h(λ) of one eigenvalue that matters."""
         return LARGEST_SHARE if self.geometric else self.cap
 
 
 def penalty_table(c: float, largest: float) -> tuple[Array, int, int]:
-    """The least values of h between neighbouring floats of few binary digits, as far as h is at most `largest`.
+    """A table of the least values of h between neighbouring floats of few binary digits, while h is at most `largest`.
 
-    Returns the values, the bits of the first argument without the digits that do not count, and the number of those.
+    Returns the values, the shifted bits of the first argument, and the number of bits of the shift.
     """
     last = min(max(eigenvalue_of_loss(max(largest, 1.0), c), 2.0), 1e300)
     digits = max(int(math.log2(CELLS / (2 * math.log2(last)))), 0)
     shift = 52 - digits
     first, end = (np.array([1 / last, last]).view(np.int64) >> shift).tolist()
     ends = (np.arange(first, end + 2, dtype=np.int64) << shift).view(np.float64)
-    # h falls up to 1, which is an end of two cells, and then rises
+    # h falls up to 1, a boundary of cells, and then rises, so its least value in a cell is at one end
     nearest = np.where(ends[1:] <= 1, ends[1:], ends[:-1])
     values = np.exp(np.minimum(log_penalty(np.sqrt(nearest), c), 690.0)) * (1 - TABLE_ERROR)
     return np.maximum(values, 1 - TABLE_ERROR), first, shift
 
 
 def off_included(X: Array, included: Array, c: float, m: int, largest: float) -> tuple[Array, Array, Array]:
-    """What X (n, D, P) has off the span of the included columns (n, D, j); their losses; how much of both is certain.
+    """The residuals of X (n, D, P) off the span of the included columns (n, D, j), the losses of the included columns,
+    and the share of both losses that is certain.
 
-    The residuals of m columns are wrong by the angle of the computed span times their lengths, which moves an
-    eigenvalue λ of theirs, and h by a share of at most (c/2) λ^(−1−c/2) of that.
+    The error of a residual is the angle of the computed span times the column's length. It moves an eigenvalue λ, and
+    the relative change of h is at most (c/2) λ^(−1−c/2) times that.
     """
     if not included.shape[2]:
         return X, np.zeros(len(X)), np.ones(len(X))

@@ -1,13 +1,13 @@
-"""Prove an incumbent: raise the bound over all columns, exclude most of them, search what is left.
+"""Prove an incumbent: raise the bound over all columns, exclude most of them, search the others.
 
 The stages are `Prove` and, for the tree alone, `TreeSearch`.
 
-**Cuts** (cuts.py) exclude columns that no better subset contains, wherever they are. The tangent cut comes from the
-relaxation over the resident columns; those of low score are loaded and it is solved again, until the bound over all
-columns stops rising.
+**Cuts** (cuts.py) exclude columns that no better subset contains, in memory or in a source. The tangent cut comes from
+the relaxation over the resident columns. Columns of low score are loaded, and the relaxation is solved again until the
+bound over all columns stops rising.
 
-**Targets** (targets.py) ask for subsets of a loss below a target, lower than the incumbent's, and rise until one is
-found or the incumbent is proved. The **tree** (tree.py) searches what no target decides.
+**Targets** (targets.py) are losses below the incumbent's. The proof searches for a subset below a target, and the
+target rises until one is found or the incumbent is proved. The **tree** (tree.py) decides what targets do not.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 
-ROUNDS = 8  # of solving the relaxation and screening all columns (guess)
-NEWTON_STEPS = 200  # for the relaxation (guess: it converges in far fewer)
-NEARLY = 0.02  # of the distance to the incumbent: the bound over all columns is done when this close (guess)
+ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
+NEWTON_STEPS = 200  # most Newton steps for the relaxation (guess: it converges in far fewer)
+NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (guess)
 LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
-FEW_MISSING = 2  # columns: then the tree closes its root at once, and cuts would only cost time (derived)
-DIVES_PER_NODE = 100  # nodes of a dive take as long as one of the tree's (kept)
+FEW_MISSING = 2  # missing columns up to which the tree closes its root at once, so no cuts are needed (derived)
+DIVES_PER_NODE = 100  # nodes of a dive that take as long as one node of the tree (kept)
 
 
 class Improver(Protocol):
-    """A search for better subsets in steps (stages/improve.py). `best` is the best one and its log-loss."""
+    """A search for better subsets in steps (stages/improve.py). `best` is the best subset and its log-loss."""
 
     best: tuple[Indices, float]
 
     def begin(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
-        """Start from what is known."""
+        """Start from this incumbent."""
         ...
 
     def offer(self, subset: Indices, log_loss: float) -> None:
-        """Go on from this subset, if it is better."""
+        """Continue from this subset if it is better."""
         ...
 
     def step(self) -> None:
-        """One step."""
+        """Take one step and update `best`."""
         ...
 
     def end(self, incumbent: Incumbent) -> None:
-        """What was found, for the incumbent."""
+        """Offer the best subset to the incumbent."""
         ...
 
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
-    """Whether the relaxation is made for such an exponent and so large a loss."""
+    """Whether the relaxation can be used for this exponent and a loss of this size."""
     return SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
 
 
@@ -69,10 +69,10 @@ def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
 class Prove:
     """The stage that proves the incumbent, or finds better subsets on the way.
 
-    `nodes` is the most nodes of the tree. `memory` is how many bytes of columns a source may load. A `short` proof is
-    one try among other stages: that its nodes are spent does not end the search, and unless it succeeds they are not
-    counted. `root` is for the bound of the relaxation over all columns alone, where nothing better is known and there
-    are not too many rows. `improver` searches for better subsets beside the tree.
+    `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. A `short` proof
+    is one attempt among other stages: if its nodes are used up, the search continues, and they are counted only if it
+    succeeds. With `root`, only the bound of the relaxation over all columns is computed, if no better bound is known
+    and there are not too many rows. `improver` searches for better subsets in parallel with the tree.
     """
 
     nodes: int | None = None
@@ -84,7 +84,7 @@ class Prove:
     improver: Improver | None = None
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At one point, where the loss can be bounded."""
+        """If there is one point, and the loss can be bounded."""
         useful = not self.root or (incumbent.lower_bound <= incumbent.ideal and pool.rows <= PURSUIT_ROWS)
         return useful and pool.points == 1 and can_bound(pool, incumbent)
 
@@ -106,14 +106,14 @@ class Prove:
 
 @dataclass(frozen=True)
 class TreeSearch:
-    """The stage that is the tree alone, for a small pool: a proof without cuts and targets."""
+    """The stage that runs only the tree, for a small pool: a proof without cuts and targets."""
 
     nodes: int | None = None
     workers: int = 1
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At one point in memory, where the loss can be bounded."""
+        """If the columns are in memory at one point, and the loss can be bounded."""
         return pool.points == 1 and pool.X is not None and can_bound(pool, incumbent)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
@@ -123,7 +123,7 @@ class TreeSearch:
 
 
 def search_tree(pool: Pool, incumbent: Incumbent, limits: Limits) -> Proof:
-    """Branch and bound on all columns in memory; what it finds goes to the incumbent."""
+    """Branch and bound on all columns in memory; better subsets are offered to the incumbent."""
     assert pool.X is not None
 
     def report(at: Snapshot) -> bool:
@@ -141,14 +141,14 @@ def search_tree(pool: Pool, incumbent: Incumbent, limits: Limits) -> Proof:
 
 
 class Prover:
-    """The state of one proof: the cuts known so far, and what has been spent."""
+    """The state of one proof: the cuts known so far, and the work done."""
 
     def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, limits: Prove) -> None:
         self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
         self.nodes = self.dive_nodes = self.evaluations = 0
         in_memory = pool.X is not None
         self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.k))
-        self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns that the tree takes where pairs say nothing
+        self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns for the tree if pairs exclude nothing
         pool.load(incumbent.subset, pool.at_hand(incumbent.subset))
         loss = incumbent.loss
         included = np.ascontiguousarray(pool.resident_columns[:, : len(pool.include)].T)
@@ -158,16 +158,16 @@ class Prover:
 
     @property
     def spent(self) -> int:
-        """Nodes of the tree, and what the nodes of dives amount to."""
+        """Nodes of the tree, and nodes of dives converted to nodes of the tree."""
         return self.nodes + self.dive_nodes // DIVES_PER_NODE
 
     @property
     def nodes_left(self) -> int | None:
-        """How many more nodes the tree may take; at least one, so that it says why it ends."""
+        """How many more nodes the tree may take; at least one, so that the tree itself reports why it ends."""
         return None if self.limits.nodes is None else max(self.limits.nodes - self.spent, 1)
 
     def run(self) -> StopReason | None:
-        """Raise the bound, exclude columns, and search what is left."""
+        """Raise the bound, exclude columns, and search the others."""
         pool, incumbent = self.pool, self.incumbent
         if pool.X is not None and pool.missing <= FEW_MISSING and not self.limits.root:
             limits = Limits(incumbent.gap, self.nodes_left, self.limits.workers, self.clock)
@@ -198,7 +198,7 @@ class Prover:
         return Targets(self, positions, values, before.bounds(values), top).run()
 
     def report(self) -> bool:
-        """Progress for the caller; True if the search is to stop."""
+        """Report progress to the caller; True if the search must stop."""
         return self.incumbent.report(self.spent, at_once=True)
 
     def _raise_bound(self) -> StopReason | None:
@@ -228,7 +228,7 @@ class Prover:
         """Weights near the relaxation's minimum over the resident columns, those columns, and the envelope's row."""
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
         columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
-        # a generous incumbent, so that the kernel neither closes the node nor drops columns
+        # a high incumbent, so that the kernel neither closes the node nor drops columns
         kernel = NodeKernel(
             columns, pool.k, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss, (1.0, 1.0, 0.0, 0.0)
         )
@@ -255,7 +255,7 @@ class Prover:
         )
 
     def _learn(self, found: FilterResult) -> bool:
-        """Take over the sums of the smallest scores over all columns, and the bound they give; True to stop."""
+        """Store the sums of the smallest scores over all columns and the bound they give; True to stop."""
         least = np.sort(found.least, axis=1)
         self.cuts = replace(self.cuts, least=least[:, : self.pool.missing - 1].sum(axis=1))
         self.incumbent.raise_bound(float((self.cuts.bases + least.sum(axis=1)).max()))

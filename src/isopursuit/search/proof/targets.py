@@ -1,13 +1,13 @@
 """Raise a target from D until a subset below it is found, or the incumbent is proved.
 
-What cuts cannot exclude grows with the incumbent's loss above D, and among millions of columns without structure it is
-nearly everything. So the question is asked for a target first, lower than the incumbent: is there a subset below it?
-Columns whose bound is not below the target do not matter, nor do pairs whose inner product is too large (pairs.py).
-From each column that is left its compatible ones are searched, by dives (dives.py) and where those take too long by the
-tree. A subset found is the best of all; where there is none the target is a lower bound over all columns, and the next
-one is higher. An orthonormal basis among a million columns is found and proved this way, though no swap leads to it.
-Where nearly all pairs are compatible targets say nothing more, and the tree searches all columns that are left, if they
-are not too many for it. Where memory or time run out the answer says so, with the last bound.
+The number of columns that cuts cannot exclude grows with the incumbent's excess over D. Among millions of columns
+without structure, it is nearly all of them. So the search first uses a target below the incumbent: is there a subset
+with a loss below it? Columns whose bound is not below the target are ignored, and so are pairs whose inner product is
+too large (pairs.py). From each remaining column, its compatible columns are searched by dives (dives.py), or by the
+tree if dives take too long. The best subset found is the best of all. If there is none, the target is a lower bound
+over all columns, and the next target is higher. This finds and proves an orthonormal basis among a million columns even
+if no swap leads to it. If nearly all pairs are compatible, targets do not help, and the tree searches all remaining
+columns if there are not too many. If memory or time runs out, the status says so, and the last bound is kept.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_boun
 if TYPE_CHECKING:
     from isopursuit.search.proof.prover import Improver, Prover
 
-FEW_COLUMNS = 150  # that the tree takes as they are (kept)
-DENSE = 0.3  # of all pairs: a graph with more edges says too little (kept)
-EASY_COLUMNS = 200  # that the first target leaves (guess)
-CROWDED_COLUMNS = 5000  # from which on targets are chosen by pairs instead, or from a quarter of all if that is less
-PARTNERS, SAMPLE = 128, 256  # compatible columns of one, on average over a sample of so many (guess)
-SAMPLE_ENTRIES = 2**24  # inner products computed for that average: 128 MB
-TARGET_GROWTH = 2.0  # of the target's excess over D, from one target to the next (guess)
-MIN_GROWTH = 1.2  # below which no lower target is tried after one that left too many pairs (guess)
-BATCH = 4_000_000  # candidates of the roots searched at once: 16 MB
+FEW_COLUMNS = 150  # so few columns go to the tree without a graph of pairs (kept)
+DENSE = 0.3  # share of all pairs: a graph with more edges excludes too little (kept)
+EASY_COLUMNS = 200  # columns that the first target leaves (guess)
+CROWDED_COLUMNS = 5000  # for more columns, or a quarter of all if that is less, pairs determine the target (guess)
+PARTNERS, SAMPLE = 128, 256  # mean number of compatible columns at such a target, and the sample for the mean (guess)
+SAMPLE_ENTRIES = 2**24  # most inner products computed for that mean (derived: 128 MB)
+TARGET_GROWTH = 2.0  # factor of the target's excess over D, from one target to the next (guess)
+MIN_GROWTH = 1.2  # least such factor when a lower target is tried after one that left too many pairs (guess)
+BATCH = 4_000_000  # candidates of the roots searched at once (derived: 16 MB)
 
 
 class TargetStatus(enum.Enum):
-    """What the search for a subset below a target has decided."""
+    """The result of the search for a subset below a target."""
 
     DECIDED = enum.auto()  # all subsets below the target are known
-    BETTER = enum.auto()  # a much better subset was found: the question can be asked anew, for fewer columns
-    UNDECIDED = enum.auto()  # pairs say too little, and the tree must take all columns
+    BETTER = enum.auto()  # a much better subset was found: the target can start anew with fewer columns
+    UNDECIDED = enum.auto()  # pairs exclude too little, and the tree must take all columns
     TOO_MANY = enum.auto()  # too many pairs, and too many columns for the tree
 
 
@@ -58,7 +58,7 @@ class Targets:
         self.obstacle = ""
 
     def run(self) -> StopReason | None:
-        """Raise the target until a subset below it is found, or none is left below the incumbent."""
+        """Raise the target until a subset below it is found or the incumbent is proved."""
         if self.clock.expired:
             return StopReason.TIME
         D, growth, incumbent = self.pool.k, TARGET_GROWTH, self.incumbent
@@ -69,7 +69,7 @@ class Targets:
             target = min(target, self.top)
             verdict = self._decide(target)
             if verdict is TargetStatus.UNDECIDED:
-                target = self.top  # no target between helps
+                target = self.top  # no lower target helps
                 verdict = self._grow(*self._with_incumbent(self.positions, self.values), None, target)
             if isinstance(verdict, StopReason):
                 return verdict
@@ -82,7 +82,7 @@ class Targets:
                 target, crowded = D + growth * (incumbent.lower_bound - D), 0.0
                 continue
             if incumbent.loss < target and not incumbent.proved:
-                # once more from what was found, with fewer columns and pairs
+                # repeat with the subset that was found: fewer columns and pairs remain
                 target = self.top = incumbent.limit
                 continue
             incumbent.raise_bound(target * (1 - PROVED))
@@ -102,7 +102,7 @@ class Targets:
         return None
 
     def _first_target(self) -> tuple[float, float]:
-        """One that leaves few columns; and one that few pairs meet: below it, all targets take about as long."""
+        """A target that leaves few columns, and one that leaves few pairs; targets below that take about as long."""
         if len(self.bounds) <= EASY_COLUMNS:
             return self.top, self.top
         lower = self.incumbent.lower_bound
@@ -121,14 +121,14 @@ class Targets:
         return self.pool.k + stiffness(self.pool.c, 0.0) * (cheap + rest)
 
     def _costs(self, values: Array, excess: float) -> PairCosts:
-        """What columns add to ‖G − I‖² by themselves and beside the included ones, and what those cost."""
+        """What each column adds to ‖G − I‖², alone and with the included ones, and what the included ones add."""
         cuts = self.prover.cuts
         own = cuts.scores(values)[1] / cuts.stiffness
         base = float((cuts.bases[1] - self.pool.k) / cuts.stiffness)
         return PairCosts(own, base, stiffness(self.pool.c, excess))
 
     def _decide(self, target: float) -> TargetStatus | StopReason:
-        """Pairs, then dives and the tree, for a subset below the target."""
+        """Search for a subset below the target: by pairs, then by dives and the tree."""
         pool, missing = self.pool, self.pool.missing
         some = np.flatnonzero(self.bounds < target)
         if len(some) < missing:
@@ -148,7 +148,7 @@ class Targets:
             )
             return TargetStatus.TOO_MANY
         if graph is None or len(graph.one) > DENSE * count**2:
-            # the tree could take all columns at once: it is left to do that
+            # the tree can take all columns at once, so leave them to it
             last = target >= self.top or np.count_nonzero(self.bounds < self.top) <= self.prover.most
             return TargetStatus.UNDECIDED if last else self._grow(X, positions, None, target)
         fixed = len(pool.include)
@@ -164,7 +164,7 @@ class Targets:
         return self._grow(X, positions, dived, below) if self.incumbent.decides(below) else StopReason.PRECISION
 
     def _with_incumbent(self, positions: Indices, values: Array) -> tuple[Array, Indices]:
-        """The columns with the included ones before and the incumbent's after them, which may be excluded."""
+        """The included columns, these columns, and the incumbent's, which may have been excluded."""
         pool, subset = self.pool, self.incumbent.subset
         extra = subset[~np.isin(subset, np.concatenate([pool.include, positions]))]
         X = np.concatenate([pool.at_hand(pool.include), values, pool.at_hand(extra)], axis=1)
@@ -173,7 +173,7 @@ class Targets:
     def _grow(
         self, X: Array, positions: Indices, roots: Sequence[Root] | None, target: float
     ) -> TargetStatus | StopReason:
-        """The tree below a target, from one root or from many, as many at a time as memory holds."""
+        """Run the tree below a target, from one root or from many, in batches that fit into memory."""
         prover, incumbent = self.prover, self.incumbent
         place = {int(position): i for i, position in enumerate(positions)}
         found = False
@@ -203,7 +203,7 @@ class Targets:
             if proof.stop is not None:
                 return proof.stop
             if proof.lower_bound < proof.loss * (1 - STATED):
-                return TargetStatus.DECIDED  # within the gap asked for, which closes the search
+                return TargetStatus.DECIDED  # within the requested gap, which closes the search
         if found or target >= incumbent.limit:
             incumbent.raise_bound(incumbent.loss)
         return TargetStatus.DECIDED
@@ -214,14 +214,14 @@ class Targets:
 
 
 class _Beside:
-    """Steps to better subsets beside a tree of the columns at `positions`, which knows of those below the target."""
+    """Steps towards better subsets in parallel with a tree that searches the columns at `positions` below a target."""
 
     def __init__(self, improver: Improver, positions: Indices, target: float) -> None:
         self.improver, self.positions, self.target = improver, positions, target
         self.order = np.argsort(positions)
 
     def step(self, subset: Indices, loss: float) -> Indices | None:
-        """One step; the columns of a subset better than the tree's."""
+        """Take one step; returns a subset better than the tree's, if there is one."""
         if loss < self.target:
             self.improver.offer(self.positions[subset], float(np.log(loss)))
         self.improver.step()
@@ -229,12 +229,12 @@ class _Beside:
         if not log_loss < np.log(loss):
             return None
         places = self.order[np.searchsorted(self.positions, better, sorter=self.order).clip(max=len(self.order) - 1)]
-        # a column that was excluded is in no better subset but for rounding
+        # an excluded column is in no better subset, except by rounding
         return places if np.array_equal(self.positions[places], better) else None
 
 
 class _Reporter:
-    """Passes what a tree finds on to the incumbent; ends a tree of many roots once that is worth while."""
+    """Reports the tree's subsets to the incumbent; ends a tree of many roots when a restart is worthwhile."""
 
     def __init__(self, targets: Targets, columns: tuple[Indices, Array], target: float, many_roots: bool) -> None:
         self.targets, self.columns, self.target, self.many_roots = targets, columns, target, many_roots
@@ -258,7 +258,7 @@ class _Reporter:
 
 
 def _parts(roots: Sequence[Root]) -> list[Sequence[Root]]:
-    """Roots in turn, as many at once as have BATCH candidates."""
+    """Batches of roots with about BATCH candidates each."""
     ends = np.cumsum([len(candidates) for _, candidates in roots]) // BATCH
     cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(roots)]
     return [roots[a:b] for a, b in pairwise(cuts) if a < b]

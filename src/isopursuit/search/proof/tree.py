@@ -1,13 +1,14 @@
 """The best subset, with a proof: best-first branch and bound on a pool of threads.
 
-A node is a set of chosen columns and the candidates for the rest. The kernel bounds it, removes candidates that no
-better subset can contain, closes it when few columns are missing, or names the column to branch on. The smallest bound
-among the open nodes and those being bounded is a lower bound on the loss of every subset, at any moment.
+A node is a set of chosen columns and the candidates for the missing ones. The kernel bounds it, removes candidates that
+no better subset can contain, and closes it if few columns are missing or names the column to branch on. At any moment
+the smallest bound among the open nodes and those being processed is a lower bound on the loss of every subset.
 
-Two rules name the column. The largest weight in the relaxation took up to 4 times fewer nodes on well-conditioned
-data; the largest weight times effect on the loss took over 50 times fewer on the breast-cancer data. The smallest
-eigenvalue's share of the loss does not predict which is better, but 100 nodes did on 17 of 18 problems tried (the other
-was close): two trees start from the root, and the one with the higher bound goes on.
+There are two rules for the column to branch on. The largest weight in the relaxation took up to 4 times fewer nodes on
+well-conditioned data. The largest product of weight and effect on the loss took over 50 times fewer on the
+breast-cancer data. The smallest eigenvalue's share of the loss does not predict which rule is better, but 100 nodes did
+on 17 of 18 problems (the other was close). So two trees start from the root, and the one with the higher bound
+continues.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import UNLIMITED, include_first, swap_descent
 from isopursuit.threads import on_one_blas_thread
 
-Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and those that may go with it
+Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
-LARGEST = 1e280  # losses above this are treated as this: the tree works with the loss, not with its logarithm
+LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
 RACE_NODES = (
-    100  # of each of two trees that branch by different rules, before the better one goes on (18 problems, above)
+    100  # nodes of each of two trees with different rules before the better one continues (18 problems, above)
 )
-ROUND_NODES = 32  # nodes bounded at once: enough for the threads of a common machine, few beside the nodes of a proof
-SLICES = 8  # in which they are given to the threads
-ROOT_EFFORT = (200, 1e-3)  # Newton steps at most, and the share of the distance to the incumbent worth closing
-NODE_EFFORT = (8, 0.05)  # the same for the other nodes (kept)
+ROUND_NODES = 32  # nodes of one round (chosen: enough for the threads of a common machine, few for a proof)
+SLICES = 8  # parts of a round that are given to the threads (guess)
+ROOT_EFFORT = (200, 1e-3)  # at the root: most Newton steps, and tolerance relative to the incumbent's distance (kept)
+NODE_EFFORT = (8, 0.05)  # at other nodes: most Newton steps, and tolerance (kept)
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Limits:
     """When a proof ends before it is complete.
 
     `gap` is relative, `nodes` and the clock are limits, `workers` threads bound nodes. `report` is called about ten
-    times a second with a `Snapshot`, and ends the proof by returning True. `improve` searches for better subsets beside
-    the proof.
+    times a second with a `Snapshot`, and ends the proof by returning True. `improve` searches for better subsets in
+    parallel with the proof.
     """
 
     gap: float = 0.0
@@ -90,11 +91,11 @@ class Proof:
     subset : (k,) array
         Columns of the subset, sorted.
     loss, lower_bound : float
-        Its loss, and a bound that no subset's loss is below. Losses above 1e280 count as infinite.
+        Its loss, and a lower bound on the loss of every subset. Losses above 1e280 count as infinite.
     stop : StopReason or None
-        None if the subset is proved within a relative 1e-9, or within the gap asked for; else why it is not.
+        None if the subset is proved within a relative 1e-9 or within the requested gap; otherwise why it is not.
     least : float
-        The least that the loss of an evaluated subset can be, given its rounding.
+        The least possible loss of an evaluated subset, given rounding.
     nodes, evaluations : int
         Nodes bounded and losses evaluated.
     """
@@ -129,14 +130,14 @@ def branch_and_bound(
     start : column indices
         A subset to improve on; it contains `include`.
     limits : Limits
-        A node limit ends at the same place every time on one thread.
+        On one thread, a node limit gives a reproducible answer.
     include : column indices, optional
-        Columns every subset must contain.
+        Columns that every subset must contain.
     roots : pairs of a column and candidates, optional
         Search only among subsets of `include`, one of these columns and its candidates.
     below : float, optional
-        Search only for losses below this, which takes the place of the start's loss. Where there is none the proof's
-        loss is this, and its subset is the start.
+        Search only for losses below this; it replaces the loss of `start`. If there is none, the proof has this loss
+        and the subset `start`.
     """
     search = _Search(X, c, start, limits, np.asarray(include, np.int32), below)
     search.plant(roots)
@@ -150,7 +151,7 @@ def branch_and_bound(
 
 
 def node_kernel(columns: Array, k: int, c: float, incumbent: float) -> NodeKernel:
-    """The kernel that looks for k of `columns` (P, D) better than the incumbent's loss."""
+    """The kernel that searches for k of `columns` (P, D) with a loss below the incumbent's."""
     squares = np.sort(np.einsum("pd,pd->p", columns, columns))
     relaxation = relax(c, k, incumbent, float(squares[-k:].sum()))
     minorant = quadratic_minorant(c, k, incumbent, float(np.median(squares)))
@@ -176,7 +177,7 @@ class _Tree:
         self.nodes = 0
 
     def bound(self) -> float:
-        """No subset left to this tree is below it; infinite when none is left."""
+        """A lower bound on the loss of the remaining subsets of this tree; infinite if there are none."""
         return min([*self.in_process, *(node.bound for node in self.heap[:1])], default=math.inf)
 
 
@@ -204,14 +205,14 @@ class _Search:
         self.stop: StopReason | None = None
         self.nodes = self.ties = 0
         self.evaluations = 1
-        self.least = math.inf  # that an evaluated loss can be, given its rounding
+        self.least = math.inf  # the least possible loss of an evaluated subset, given rounding
         self.reported = -math.inf
         self.trees: list[_Tree] = []
         self.budgets, self.contest = Budgets(self.k), Contest()
         self.threads: ThreadPoolExecutor | None = None
 
     def plant(self, roots: Sequence[Root] | None) -> None:
-        """Open the root of all subsets, or a root for each of many columns and what may go with it."""
+        """Open one root for all subsets, or one for each of many columns and its candidates."""
         if len(self.include) == self.k:
             return
         self.trees = [self._root()] if roots is None else self._forest(roots)
@@ -219,8 +220,8 @@ class _Search:
     def run(self) -> None:
         """Bound nodes in rounds until the search is over.
 
-        All nodes of a round see the same incumbent and their outcomes are recorded in the order in which they were
-        taken, so the search takes the same way whatever the number of threads, but for rounding in BLAS.
+        All nodes of a round have the same incumbent, and their outcomes are recorded in the order in which they were
+        taken. So, except for rounding in BLAS, the search does not depend on the number of threads.
         """
         self.threads = ThreadPoolExecutor(self.limits.workers)
         while taken := self._take():
@@ -233,7 +234,7 @@ class _Search:
             while wait(both, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
                 self._watch()
                 if self.stop is StopReason.INTERRUPTED:
-                    return  # the open nodes' bounds hold, and a step may take long
+                    return  # the bounds of open nodes are valid; do not wait for a step
             before = self._lower_bound()
             for part, future in zip(parts, running, strict=True):
                 for (tree, node, _), outcome in zip(part, future.result(), strict=True):
@@ -246,14 +247,14 @@ class _Search:
             self._watch()
 
     def _step(self) -> list[Future[Indices | None]]:
-        """A step to a better subset beside a round, if it is due."""
+        """Start a step towards a better subset in parallel with a round, if one is due."""
         improve = self.limits.improve
         if improve is None or self.threads is None or not self.contest.due():
             return []
         return [self.threads.submit(on_one_blas_thread(improve.step), self._sorted(), self.loss)]
 
     def _accept(self, subset: Indices | None) -> None:
-        """What a step has found."""
+        """Use the subset that a step has found, if it is better."""
         before = self.loss
         if subset is not None:
             ordered = include_first(self.include, subset)
@@ -266,13 +267,13 @@ class _Search:
             self.kernel.incumbent = min(self.loss, LARGEST)
 
     def close(self) -> None:
-        """Stop the threads; what is known stays valid."""
+        """Stop the threads; subset and bound stay valid."""
         self.kernel.stop()
         if self.threads is not None:
             self.threads.shutdown(wait=self.stop is not StopReason.INTERRUPTED, cancel_futures=True)
 
     def proof(self) -> Proof:
-        """What is known once the threads have returned."""
+        """The result, after the threads have returned."""
         stop, bound = self.stop, self._lower_bound()
         if stop is None and self.limits.gap <= NODE_TOLERANCE:
             bound = self.loss  # to within NODE_TOLERANCE, as promised
@@ -282,7 +283,7 @@ class _Search:
         return Proof(self._sorted(), self.loss, bound, stop, self.least, self.nodes, self.evaluations)
 
     def _watch(self) -> None:
-        """Look at the clock, and report."""
+        """Check the clock and report."""
         clock = self.limits.clock
         if clock.expired:
             self.end(StopReason.TIME)
@@ -302,7 +303,7 @@ class _Search:
         return outcomes
 
     def _take(self) -> list[tuple[_Tree, _Node]]:
-        """The nodes of the next round, those with the least bounds, or none when the search is over."""
+        """The nodes of the next round, those with the least bounds, or none if the search is over."""
         self._judge_race()
         if self.over:
             return []
@@ -318,7 +319,7 @@ class _Search:
             if not waiting:
                 break
             tree = min(waiting, key=lambda tree: tree.nodes + len(tree.in_process))
-            # in this order, so that Ctrl-C between the two lines leaves the bound true
+            # in this order, so that the bound stays valid if Ctrl-C comes between the two lines
             tree.in_process.append(tree.heap[0].bound)
             taken.append((tree, heapq.heappop(tree.heap)))
         for tree in self.trees:
@@ -331,7 +332,7 @@ class _Search:
             self.trees = [max(self.trees, key=_Tree.bound)]
 
     def _record(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
-        """Record what a node gave: a better subset, its children, or itself when it was cut short."""
+        """Record the outcome of a node: a better subset, its children, or the node itself if it was not finished."""
         if outcome.leaf is not None:
             self._offer(*self._polish(outcome.leaf))
         self.evaluations += outcome.evaluations
@@ -349,7 +350,7 @@ class _Search:
             self._branch(tree, node, outcome, bound)
 
     def _branch(self, tree: _Tree, node: _Node, outcome: Outcome, bound: float) -> None:
-        """Two children: with the column the tree's rule names, and without it unless every better subset needs it."""
+        """Open two children: with the column of the tree's rule, and without it unless every better subset has it."""
         branch = outcome.branches[tree.rule]
         others = np.arange(len(outcome.candidates)) != branch
         candidates, weights = outcome.candidates[others], outcome.weights[others]
@@ -375,7 +376,7 @@ class _Search:
         return math.exp(logarithm) if logarithm < math.log(LARGEST) else math.inf
 
     def _root(self) -> _Tree:
-        """Nothing chosen but the included columns; the relaxation starts from the incumbent."""
+        """The root has only the included columns; the relaxation starts from the incumbent."""
         candidates = np.setdiff1d(np.arange(len(self.columns), dtype=np.int32), self.include)
         weights = np.isin(candidates, self.best).astype(np.float32)
         tree = _Tree(0)
@@ -383,7 +384,7 @@ class _Search:
         return tree
 
     def _forest(self, roots: Sequence[Root]) -> list[_Tree]:
-        """The same for each of many columns and what may go with it; both rules race from here."""
+        """One root for each of many columns and its candidates, in one tree for each branching rule."""
         missing = self.k - len(self.include) - 1
         nodes: list[_Node] = []
         for column, candidates in roots:

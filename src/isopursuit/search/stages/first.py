@@ -1,9 +1,9 @@
-"""First answers: subsets that take milliseconds, and the descent from the best of them.
+"""First answers: subsets that are found in milliseconds, and the descent from the best of them.
 
-Pivoted QR picks the column farthest from the span of those before it. Of the columns as they are it favours long
-ones; of columns of one length it is the greedy search of a determinantal point process; of columns with the paper's
-normalized lengths, which are longest where the length is 1, it favours lengths near 1. Which of the three is best
-depends on the data, so all of them are tried.
+Pivoted QR picks the column farthest from the span of those before it. Applied to the columns as they are, it favours
+long ones. Applied to columns scaled to one length, it is the greedy search of a determinantal point process. Applied to
+columns after the paper's normalization, which makes columns of length 1 longest, it favours lengths near 1. Which of
+the three is best depends on the data, so all of them are tried.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from isopursuit.search.settings import FIRST_ANSWER_SHARE, QR_SPEED
 from isopursuit.search.swaps import Subset, include_first, swap_descent, swap_kernel
 from isopursuit.search.volume import greedy_volume, grow_volume, pivoted_qr
 
-STARTS = 3  # pivoted QRs
+STARTS = 3  # number of pivoted QRs (derived: the three scalings above)
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class FirstAnswers:
     share: float = FIRST_ANSWER_SHARE
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At one point in memory."""
+        """If the columns are in memory, at one point."""
         return pool.X is not None and pool.points == 1
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Offer each subset as soon as it is known."""
         assert pool.X is not None
         X, fixed = pool.X[0], len(pool.include)
-        # a pivoted QR takes 4 D² P multiplications and additions, the Cholesky factor of k columns fewer
+        # a pivoted QR takes 4 D² P multiplications and additions; the Cholesky factor of k columns takes fewer
         if STARTS * 4 * X.size * pool.k / QR_SPEED > clock.remaining:
             return None
         whole = fixed == 0 and pool.k == pool.rows
@@ -66,6 +66,6 @@ class FirstAnswers:
 
 
 def _offer(incumbent: Incumbent, subset: Subset, log_loss: float, found_by: str) -> bool:
-    """Whether the caller wants to stop."""
+    """Offer a subset to the incumbent; returns whether the caller wants to stop."""
     incumbent.offer(subset, log_loss, found_by)
     return incumbent.report()

@@ -1,4 +1,4 @@
-"""Improve the incumbent beside a proof: kicks, isometry pursuit, recombination, and kicks without end, in steps."""
+"""Improve the incumbent in parallel with a proof, step by step: kicks, isometry pursuit, recombination, more kicks."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from isopursuit.search.incumbent import Incumbent
 from isopursuit.search.pool import Pool
 from isopursuit.search.stages.local import LocalSearch
 
-ENDLESS = 10**9  # kicks
+ENDLESS = 10**9  # kicks after the last stage: more than any proof has time for (chosen)
 
 
 class Improver:
-    """Runs stages on an incumbent of its own, a step at a time: one descent of a local search, or a whole other stage.
+    """Runs stages step by step on a separate incumbent. A step is one descent of a local search, or another stage.
 
-    `step` touches nothing outside, so it can run in a thread beside a proof.
+    `step` shares no state with the proof, so it can run in another thread.
     """
 
     def __init__(self, stages: Sequence[Stage], rng: np.random.Generator) -> None:
         self.stages: list[Stage] = [*stages, LocalSearch(0, ENDLESS, rng, resume=True)]
 
     def begin(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
-        """Start from what is known."""
+        """Start from this incumbent."""
         self.own = Incumbent(pool.ideal, clock=clock, seen=incumbent.seen)
         self.own.offer(incumbent.subset, incumbent.log_loss, incumbent.found_by)
         self.best = self.own.subset, self.own.log_loss  # replaced as a whole, so that other threads can read it
         self.steps = self._steps(pool, clock)
 
     def offer(self, subset: Indices, log_loss: float) -> None:
-        """Go on from this subset, if it is better."""
+        """Continue from this subset if it is better."""
         self.own.offer(subset, log_loss, "proof")
 
     def step(self) -> None:
-        """One step; `best` is the best subset then."""
+        """Take one step and update `best`."""
         next(self.steps, None)
         self.best = self.own.subset, self.own.log_loss
 
     def end(self, incumbent: Incumbent) -> None:
-        """What was found, for the incumbent."""
+        """Offer the best subset to the incumbent."""
         with suppress(ValueError):  # after an interrupt a step may still run
             self.steps.close()
         incumbent.offer(*self.best, "local search")

@@ -1,10 +1,10 @@
 """Local search: swaps while the loss falls, from several starts; then kicks (changes of a few columns) and swaps again.
 
-There are two kicks. One leaves out a few columns and adds what is then best, one after the other; swaps in those places
-alone follow, and where they lead back the kick does not count. The other, every fourth time, puts random columns in and
-swaps for the largest volume: where columns are many and of similar lengths, that is near the best. At many points it is
-every second time, and there is no volume: swaps for the geometric mean of the losses come first, because in their sum
-the worst point of a random subset is all that counts.
+There are two kinds of kick. The first removes a few columns and adds the best ones, one after the other. Swaps at those
+positions follow, and if they lead back to the same subset the kick does not count. The second kind, every fourth kick,
+inserts random columns and makes swaps that increase the volume; if there are many columns of similar lengths, such
+subsets are near the best. At many points every second kick is of the second kind. There is no volume there, so swaps
+first lower the geometric mean of the losses: their sum is dominated by the worst point of a random subset.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from isopursuit.search.stages.pairs import pair_subset
 from isopursuit.search.swaps import Subset, greedy_subset, include_first, swap_descent, swap_kernel
 from isopursuit.search.volume import grow_volume, large_volume
 
-Visit = tuple[float, Subset]  # log-loss and subset that a descent ended in
+Visit = tuple[float, Subset]  # log-loss and subset at the end of a descent
 
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Descents from `starts` subsets, then `kicks` of the best, among the columns at hand.
+    """Descents from `starts` subsets, then `kicks` of the best one, among the resident columns.
 
-    With `resume` the incumbent, which no swap improves, takes the place of the first starts.
+    With `resume` the incumbent, which no swap improves, replaces the first starts.
     """
 
     starts: int
@@ -63,7 +63,7 @@ class LocalSearch:
         return StopReason.INTERRUPTED if stopped else None
 
     def steps(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> Iterator[None]:
-        """The same, one descent at a time."""
+        """As `run`, but yields after each descent."""
         X, positions = _at_hand(pool, incumbent)
         include = np.searchsorted(positions, pool.include).astype(np.intp)
         begin = None
@@ -81,7 +81,7 @@ class LocalSearch:
 
 
 def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
-    """Columns (n, D, P) that are searched, and their positions: all in memory, or those loaded last."""
+    """The columns (n, D, P) to search, and their positions: all columns in memory, or those loaded last."""
     if pool.X is not None:
         return pool.X, np.arange(pool.count)
     fixed, count = len(pool.include), len(pool.resident_positions)
@@ -93,7 +93,7 @@ def _at_hand(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
 
 
 class LocalSearchRun:
-    """One local search on X (n, D, P), and what it has met."""
+    """The state of one local search on X (n, D, P), and the subsets it has found."""
 
     def __init__(
         self,
@@ -111,17 +111,17 @@ class LocalSearchRun:
         self.free = range(len(include), k)
         self.visits: list[Visit] = []
         self.descents = 0
-        self.smooth: SwapKernel | JointKernel | None = None  # another loss, by which subsets far from the best descend
+        self.smooth: SwapKernel | JointKernel | None = None  # of the geometric mean, for subsets far from the best
 
     @property
     def seen(self) -> tuple[int, ...]:
-        """The columns of all subsets met, those of the best ones first."""
+        """The columns of all subsets found, those of the best ones first."""
         visits = sorted(self.visits, key=_loss)
         return tuple(dict.fromkeys(column for _, subset in visits for column in subset.tolist()))
 
     def run(self, starts: int, kicks: int, begin: Indices | None) -> Iterator[Visit]:
-        """Search; every subset that a descent ends in."""
-        if self.X.nbytes / COPY_SPEED > self.clock.remaining:  # no time but for a start
+        """Search, and yield the subset at the end of every descent."""
+        if self.X.nbytes / COPY_SPEED > self.clock.remaining:  # there is only time for one start
             only = large_volume(self.X, self.include, self.k, self.clock) if begin is None else begin.astype(np.int32)
             chosen = np.ascontiguousarray(np.swapaxes(self.X[:, :, only], 1, 2))
             kernel = swap_kernel(chosen, self.c, self.aggregate)
@@ -152,7 +152,7 @@ class LocalSearchRun:
         kicks: int,
         start_clock: Clock,
     ) -> Iterator[Visit]:
-        """Descend from the subsets that wait, from random ones while there is time for starts, and from kicks."""
+        """Descend from the given subsets, from random ones while there is time for starts, and from kicks."""
         current, fruitless = min(self.visits, key=_loss), 0
         lowest = current[0]
         turn, left = -1, starts + (kicks if self.count > self.k else 0) if len(self.free) else 0
@@ -186,24 +186,24 @@ class LocalSearchRun:
             yield self.visits[-1]
 
     def _acceptable(self, log_loss: float, log_other: float) -> bool:
-        """Whether kicks may go on from this subset instead of the other: its loss above the ideal is hardly higher."""
+        """Whether kicks may continue from this subset: its excess loss is at most slightly above the other's."""
         if max(log_loss, log_other) > LARGEST_LOG:
             return log_loss < log_other
         ideal = self.aggregate.ideal(self.k, self.points)
         return math.exp(log_loss) - ideal < (1 + DETOUR) * (math.exp(log_other) - ideal)
 
     def _large_volumes(self) -> list[Subset]:
-        """The best of a few pivoted QRs, and what swaps for the volume make of it."""
+        """The best of a few pivoted QRs, and the same subset after swaps that increase the volume."""
         clock, fixed = self.clock.part(VOLUME_SHARE), len(self.include)
         pivoted = [large_volume(self.X, self.include, self.k, self.clock)]
         while self.points == 1 and not fixed and len(pivoted) < PIVOTED and not clock.expired:
-            # which column is first is a matter of chance where all are of one length
+            # if all columns have one length, any of them can be the first pivot
             pivoted.append(large_volume(self.X, [int(self.rng.integers(self.count))], self.k, self.clock))
         best = min(pivoted, key=self.kernel.loss)
         return [best, grow_volume(self.X[0], best, fixed, self.clock)] if self.points == 1 else [best]
 
     def _random_kick(self, subset: Subset) -> Subset:
-        """Replace two to four columns by random ones; at one point, then swap for the volume."""
+        """Replace two to four columns by random ones. At one point, swaps then increase the volume."""
         kicked = subset.copy()
         size = min(int(self.rng.integers(2, 5)), len(self.free), self.count - len(subset))
         outside = np.setdiff1d(np.arange(self.count), subset)
@@ -212,7 +212,7 @@ class LocalSearchRun:
         return grow_volume(self.X[0], kicked, len(self.include), self.clock) if self.points == 1 else kicked
 
     def _rebuilt(self, subset: Subset) -> tuple[Subset, list[int]]:
-        """Leave out two to six columns, but not all, and add the best one after the other; the places they take."""
+        """Remove two to six columns, but not all, and add the best ones, one after the other; also their positions."""
         size = min(int(self.rng.integers(2, 7)), max(len(self.free) - 1, 1))
         places = self.rng.choice(np.array(self.free), size, replace=False)
         rebuilt, kept = subset.copy(), np.delete(subset, places)

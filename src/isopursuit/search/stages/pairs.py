@@ -1,15 +1,15 @@
-"""A start for fewer columns than rows: few pairs that are far from orthogonal, lengths near 1.
+"""A start for fewer columns than rows: columns of lengths near 1 that are nearly orthogonal in pairs.
 
 The pair cost of a subset S with Gram matrix G is
 
     ‖G − I‖² = Σ_i (‖x_i‖² − 1)² + 2 Σ_(i<j) (x_iᵀx_j)²,
 
-which the loss is close to c²/4 times of, above k, where G is close to I. A column p that joins S adds
-a_p = (‖x_p‖² − 1)² + 2 Σ_(j in S) (x_jᵀx_p)²: greedy search by this cost takes one product of all columns with a vector
-for each pick. a_p never falls while columns join. So a pass over a source loads the columns of least a_p, and picks are
-made among them for as long as the least of theirs is below that of all others at the time of the pass, and some more
-where that would take many passes. In the place of column i with cost a_i, column p changes the pair cost by
-a_p − 2 (x_iᵀx_p)² − a_i; a pass loads the columns that lower it most, until there are none.
+and the loss is close to k + (c²/4) ‖G − I‖² if G is close to I. Adding a column p to S adds
+a_p = (‖x_p‖² − 1)² + 2 Σ_(j in S) (x_jᵀx_p)² to the cost. Greedy search by this cost takes one product of all columns
+with a vector for each pick. While columns are added, a_p never falls. A pass over a source therefore loads the columns
+of least a_p. Picks are made among them as long as their least a_p is below that of all other columns at the time of the
+pass, and for a few picks more if that would take many passes. If column p replaces column i of cost a_i, the pair cost
+changes by a_p − 2 (x_iᵀx_p)² − a_i. A pass loads the columns that lower it most, until no column lowers it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from isopursuit.search.swaps import Subset
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK
 
-MOST_PASSES = 10  # of a greedy search by the pair cost (guess: more hardly lower the cost)
-LEAST_GAIN = 1e-9  # by which a swap must lower the pair cost, relative to 1 + that cost (chosen: above rounding)
+MOST_PASSES = 10  # passes of a greedy search by the pair cost (guess: more hardly lower the cost)
+LEAST_GAIN = 1e-9  # least decrease of the pair cost by a swap, relative to 1 + that cost (chosen: above rounding)
 
 
 @dataclass(frozen=True)
 class PairCandidates:
-    """The columns of the least pair cost with `others` (m, rows); with `costs` (m,), those that lower the cost most if
-    they replace one of the others, whose own costs these are (minus infinity: that one stays).
+    """The columns that add least to the pair cost of `others` (m, rows).
 
-    Computed in the precision of the columns: nothing is proved from it. Keys are costs, or how much they fall, where
-    more is better.
+    With `costs` (m,), the columns that lower the pair cost most if they replace one of the others. `costs` are the
+    costs of those, minus infinity for a column that must stay. Keys are the decreases of the cost, so larger is better.
+    They are computed in the precision of the columns, because no proof depends on them.
     """
 
     others: Array
@@ -63,7 +63,7 @@ class PairCandidates:
         return TopK.pick(block, first, None, np.concatenate(parts), self.room, self.bar)
 
     def keys(self, z: Any, first: int) -> Array:
-        """How much adding, or swapping, each column lowers the cost; minus infinity for what cannot be picked."""
+        """How much adding or swapping each column lowers the cost; minus infinity if it cannot be picked."""
         xp = namespace(z)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = xp.einsum("dp,dp->p", z, z)
@@ -76,17 +76,17 @@ class PairCandidates:
         return np.where(usable(on_host(squares), first, self.excluded) & np.isfinite(keys), keys, -np.inf)
 
     def merge(self, one: TopK, other: TopK) -> TopK:
-        """Both."""
+        """The best of both."""
         return one.joined(other)
 
     def after(self, answer: TopK) -> PairCandidates:
-        """Columns below all that fill the room need not come along."""
+        """The task without columns whose keys are below those that already fill the room."""
         return replace(self, bar=max(self.bar, answer.bar))
 
 
 @dataclass(frozen=True)
 class PairPasses:
-    """Greedy search and swaps by the pair cost over all columns of a source, several picks for a pass."""
+    """Greedy search and swaps by the pair cost over all columns of a source, with several picks per pass."""
 
     memory: int
     share: float = PAIR_SHARE
@@ -96,7 +96,7 @@ class PairPasses:
         return pool.X is None and pool.k < pool.rows and pool.missing > 1
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Offer the subset that the swaps end in."""
+        """Offer the subset at the end of the swaps."""
         room = max(min(PAIR_ROOM, self.memory // (BYTES_PER_ENTRY * pool.rows)), 2 * pool.k)
         subset = self._greedy(pool, room, clock)
         if subset is None:
@@ -123,7 +123,7 @@ class PairPasses:
         return None
 
     def _greedy(self, pool: Pool, room: int, clock: Clock) -> Indices | None:
-        """The included columns and those that greedy search by the pair cost adds; None where there is no time."""
+        """The included columns and those that greedy search by the pair cost adds; None if there is no time."""
         subset, least = pool.include, -(-pool.missing // MOST_PASSES)
         positions, values, left = np.zeros(0, np.intp), np.zeros((pool.rows, 0)), -np.inf
         while len(subset) < pool.k:
@@ -155,8 +155,8 @@ class PairPasses:
 
 
 def _picks(columns: Array, others: Array, count: int, least: int, limit: float) -> list[int]:
-    """Which columns (rows, m) greedy search by the pair cost adds to the others: at most `count`, and beyond `least` of
-    them only those that add no more than the limit.
+    """The columns (rows, m) that greedy search by the pair cost adds to the others: at most `count`, and after `least`
+    of them only columns that add no more than the limit.
     """
     costs = _joining_costs(columns[None], others[None])
     picks: list[int] = []
@@ -173,7 +173,7 @@ def _picks(columns: Array, others: Array, count: int, least: int, limit: float) 
 def pair_subset(X: Array, include: Indices, k: int, clock: Clock) -> Subset:
     """Greedy search by the pair cost, then swaps by it, among the columns X (n, rows, P).
 
-    At many points costs are summed. Fewer than k columns are returned where the time is over.
+    At many points costs are summed. Fewer than k columns are returned if time runs out.
     """
     subset = include.tolist()
     costs = _joining_costs(X, X[:, :, subset])
@@ -193,7 +193,7 @@ def pair_swaps(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:
     free = range(fixed, len(subset))
     products = np.swapaxes(X[:, :, subset], 1, 2) @ X
     alone = ((np.einsum("idp,idp->ip", X, X) - 1) ** 2).sum(axis=0)
-    most = 10 * len(subset)  # swaps, at most (guess)
+    most = 10 * len(subset)  # limit on the number of swaps (guess)
     for _ in range(most if len(free) else 0):
         if clock.expired:
             break
@@ -211,13 +211,13 @@ def pair_swaps(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:
 
 
 def _joining_costs(columns: Array, others: Array) -> Array:
-    """What each of the columns (n, rows, m) adds to the pair cost of the others (n, rows, j)."""
+    """The pair cost that each of the columns (n, rows, m) adds to the others (n, rows, j)."""
     alone = ((np.einsum("idp,idp->ip", columns, columns) - 1) ** 2).sum(axis=0)
     return alone + 2 * ((np.swapaxes(others, 1, 2) @ columns) ** 2).sum(axis=(0, 1))
 
 
 def _own_costs(subset: Array, fixed: int) -> Array:
-    """What each column of the subset (rows, k) adds to the pair cost; minus infinity for those that stay."""
+    """The share of each column of the subset (rows, k) in the pair cost; minus infinity for those that stay."""
     gram = subset.T @ subset
     lengths = np.diag(gram)
     costs = (lengths - 1) ** 2 + 2 * ((gram**2).sum(axis=0) - lengths**2)
@@ -226,7 +226,7 @@ def _own_costs(subset: Array, fixed: int) -> Array:
 
 
 def best_first(pool: Pool, found: TopK) -> tuple[Indices, Array, float]:
-    """Positions and columns (rows, m) that a pass returned, the largest keys first, and the largest key left out."""
+    """Positions and columns (rows, m) from a pass, largest keys first, and the largest key that was not returned."""
     found = found.trimmed()
     numbers, keys, _ = found.parts[0]
     positions, values = pool.columns_of(found)

@@ -16,21 +16,21 @@ from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.joint import CLOSED
 from isopursuit.search.settings import POINT_SHARE
 
-SAMPLED = 500  # columns of the lowest losses by themselves that are searched first (guess)
-SAMPLED_FROM = 4 * SAMPLED  # columns: so many more than that, and the search of all takes much longer (guess)
-TRIED, WORTH = 4, 0.1  # after so many points whose bounds cover less than this share of the log-losses no more (guess)
-POINT_GAP = 1e-3  # relative; how exactly each point's least loss is found (guess)
+SAMPLED = 500  # number of columns, those of the lowest single losses, that are searched first (guess)
+SAMPLED_FROM = 4 * SAMPLED  # columns from which on that is done: the search of all takes much longer (guess)
+TRIED, WORTH = 4, 0.1  # stop after TRIED points if bounds cover less than this share of the log-losses (guess)
+POINT_GAP = 1e-3  # relative gap at which the search at each point stops (guess)
 
 
 @dataclass(frozen=True)
 class SampledSearch:
-    """Run the stages `inner` on the columns of the lowest losses by themselves, where there are many more columns."""
+    """Run the stages `inner` on the columns of the lowest single losses, if there are many more columns."""
 
     inner: Sequence[Stage]
     share: float = POINT_SHARE
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At many points, for many columns."""
+        """If there are many points and many columns."""
         return isinstance(pool, ArrayPool) and pool.points > 1 and pool.count > SAMPLED_FROM
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
@@ -48,20 +48,20 @@ class SampledSearch:
 
 @dataclass(frozen=True)
 class PointBounds:
-    """Run the stages `inner` at each point alone; what they prove bounds the loss of all points together."""
+    """Run the stages `inner` at each point alone. Their lower bounds give one on the aggregate of all points."""
 
     inner: Sequence[Stage]
     share: float = POINT_SHARE
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At many points, once."""
+        """If there are many points, and this has not been done."""
         return isinstance(pool, ArrayPool) and pool.points > 1 and incumbent.point_bounds is None
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Keep the bounds for the joint tree, and raise the incumbent's bound.
 
-        The points of the highest losses that count come first; where the last few bounds are hardly above the ideal
-        those of the other points would not be either.
+        Points with the highest losses that count are bounded first. If the bounds of the last few are hardly above the
+        ideal, the other points are skipped: their bounds would not be better.
         """
         assert isinstance(pool, ArrayPool)
         bounds = np.full(pool.points, float(pool.k))

@@ -21,18 +21,18 @@ from isopursuit.search.swaps import include_first, swap_descent
 
 @dataclass(frozen=True)
 class PursuitPruned:
-    """Local search among the columns that isometry pursuit leaves, then swaps with all columns."""
+    """Local search among the columns that isometry pursuit keeps, then swaps with all columns."""
 
     kicks: int
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At one point in memory, where the pursuit does not take long."""
+        """If the columns are in memory at one point, and the pursuit does not take long."""
         small = pool.count * pool.rows**2 <= PURSUIT_WORK and pool.rows <= PURSUIT_ROWS
         return isinstance(pool, ArrayPool) and pool.points == 1 and small and can_bound(pool, incumbent)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Offer the subset that swaps end in."""
+        """Offer the subset at the end of the swaps."""
         assert isinstance(pool, ArrayPool)
         X = pool.X[0]
         try:

@@ -1,4 +1,4 @@
-"""Exchange pairs of columns, and search the columns of the best subsets exactly: again while that helps."""
+"""Exchange pairs of columns, and search the columns of the best subsets exactly; repeat while the loss falls."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from isopursuit.search.proof.tree import NODE_EFFORT, node_kernel
 from isopursuit.search.settings import MIN_DECREASE, RECOMBINED
 from isopursuit.search.swaps import UNLIMITED, Subset, include_first, swap_descent
 
-WORTHWHILE = 1e-9  # by which the log-loss must fall for another round (chosen: as "proved optimal" promises)
+WORTHWHILE = 1e-9  # least decrease of the log-loss for another round (chosen: the precision of "optimal")
 
 
 @dataclass(frozen=True)
 class Recombine:
-    """Pairs are exchanged, if `pairs`; the columns met first are given to the stages `inner`, one level down; then all
-    columns to the stages `outer`, if the subset is new to them. Again while the loss falls.
+    """Exchange pairs (if `pairs`), run the stages `inner` on the columns of the best subsets, then the stages `outer`
+    on all columns if they have not seen the subset. Repeat while the loss falls.
     """
 
     pairs: bool
@@ -36,11 +36,11 @@ class Recombine:
     share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """At one point in memory, where the loss can be bounded."""
+        """If the columns are in memory at one point, and the loss can be bounded."""
         return isinstance(pool, ArrayPool) and pool.points == 1 and can_bound(pool, incumbent)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Offer what is found."""
+        """Offer better subsets to the incumbent."""
         assert isinstance(pool, ArrayPool)
         columns = np.ascontiguousarray(pool.X[0].T)
         kernel = SwapKernel(columns, pool.c, clock.deadline, pool.k)
@@ -63,7 +63,7 @@ class Recombine:
         return incumbent.stop
 
     def _recombine(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """The best subset of the columns met first; why that search ended."""
+        """Search the columns of the best subsets; returns why that search ended."""
         some: Indices = np.union1d(incumbent.seen[:RECOMBINED], incumbent.subset).astype(np.intp)
         among = incumbent.inside(incumbent.ideal)
         among.offer(np.searchsorted(some, incumbent.subset), incumbent.log_loss, incumbent.found_by)
@@ -78,10 +78,10 @@ class Recombine:
 def pair_descent(
     columns: Array, c: float, subset: Subset, fixed: int, clock: Clock = UNLIMITED
 ) -> tuple[Subset, float]:
-    """Replace two columns of `columns` (P, D) at once, by the best pair of all, until no pair improves; the first
-    `fixed` ones stay.
+    """Replace two columns of the subset at once by the best pair of `columns` (P, D), until no pair improves it.
 
-    A pair to be found is a node of the exact search that misses two columns, and is closed as one.
+    The first `fixed` ones stay. The search for a pair is a node of the exact search at which two columns are missing,
+    and the same kernel closes it.
     """
     swaps = SwapKernel(columns, c, clock.deadline, len(subset))
     loss = swaps.loss(subset)

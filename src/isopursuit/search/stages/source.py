@@ -1,8 +1,8 @@
 """Stages for pools that are read in passes: greedy search over all columns, and swaps with all of them.
 
-A pass with `SwapCandidates` returns every column whose bound leaves open that it improves the subset in one column's
-place; those are loaded and tried. A pass that returns all such columns, none of which improves, proves that no single
-swap with any column improves the subset.
+A pass with `SwapCandidates` returns the columns whose bounds allow that they improve the subset if they replace one of
+its columns. They are loaded and tried. If a pass returns all such columns and none improves the subset, then no single
+swap with any column does.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class GreedyPasses:
         return pool.X is None and not (known and pool.missing > 1)
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Offer the greedy subset; where at most one column was missing it is the best of all."""
+        """Offer the greedy subset. If at most one column was missing, it is the best of all."""
         subset, seen, finished = greedy_passes(pool, clock)
         columns = np.ascontiguousarray(pool.at_hand(subset).T)
         incumbent.offer(subset, log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c), "greedy")
         incumbent.evaluations += seen if pool.missing <= 1 else 0
-        # where float64 does not know the loss, it has not compared it with the others either
+        # if float64 cannot resolve the loss, the comparison with other subsets proves nothing
         known = as_objective("isometry", pool.c).resolves(pool.at_points(incumbent.subset))
         if finished and known and pool.missing <= 1:
             incumbent.raise_bound(incumbent.loss)
@@ -63,9 +63,9 @@ class GreedyPasses:
 
 @dataclass(frozen=True)
 class SwapPasses:
-    """Rounds of a local search among resident columns and of swaps with all columns, while they improve.
+    """Rounds of local search among resident columns and swaps with all columns, while they improve the incumbent.
 
-    `memory` is how many bytes the columns that a pass loads may take.
+    `memory` is the most bytes of columns that a pass may load.
     """
 
     starts: int
@@ -79,9 +79,9 @@ class SwapPasses:
         return pool.X is None and pool.missing > 0
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Improve the incumbent until no single swap with any column does.
+        """Improve the incumbent until no single swap with any column improves it.
 
-        With fewer columns than rows swaps with all columns come first: columns drawn at random are far from the best.
+        With fewer columns than rows, swaps with all columns come first, because random columns are far from the best.
         """
         fewer = pool.k < pool.rows and len(incumbent.subset) == pool.k and incumbent.log_loss < np.inf
         local = LocalSearch(0 if fewer else self.starts, self.kicks, self.rng, resume=fewer)
@@ -90,14 +90,14 @@ class SwapPasses:
                 stop = local.run(pool, incumbent, clock)
                 if stop is not None:
                     return stop
-            if number > 0 and incumbent.swap_optimal:  # the same subset, not one that is lower by rounding
+            if number > 0 and incumbent.swap_optimal:  # the same subset, not one that is lower only by rounding
                 break
             if not self.descend(pool, incumbent, clock):
                 break
         return None
 
     def descend(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
-        """Swaps with all columns, a pass at a time; True if in the end none improves."""
+        """Make swaps with all columns, pass by pass; True if in the end none improves the subset."""
         room = max(RESIDENT, self.memory // (BYTES_PER_ENTRY * pool.rows))
         free = range(len(pool.include), pool.k)
         while not clock.expired:
@@ -128,7 +128,7 @@ class SwapPasses:
 def _descent(columns: Array, free: range, pool: Pool, clock: Clock) -> tuple[Subset, float]:
     """Swaps among these columns (rows, m), the first k of which are the subset.
 
-    With fewer columns than rows the best swap of all comes each time, otherwise the best one for each place in turn.
+    With fewer columns than rows each step makes the best of all swaps, otherwise the best one at each position in turn.
     """
     subset = np.arange(pool.k, dtype=np.int32)
     found = steepest_descent(columns, subset, free, pool.c, clock) if pool.k < pool.rows else None
@@ -167,13 +167,13 @@ def _swap_once(pool: Pool, incumbent: Incumbent, subset: Indices, others: tuple[
 def greedy_passes(pool: Pool, clock: Clock, report: Callable[[int], object] | None = None) -> tuple[Indices, int, bool]:
     """Greedy search, one pass for each column: the subset, how many columns were seen, and whether there was time.
 
-    The best of the resident columns sets the limit for the pass; what is picked becomes resident. When time is over the
-    columns that are still missing are resident ones of large volume.
+    The best resident column gives the cutoff for the pass, and the picked column becomes resident. If time runs out,
+    resident columns of large volume complete the subset.
     """
     subset, seen, finished = pool.include, 0, True
     while len(subset) < pool.k:
         task = _next_column(pool, subset)
-        # without an answer in time the passes go on past the limit: there is no answer at all without them
+        # if resident columns cannot complete the subset, passes continue after the time limit to get an answer
         best: BestColumn | None = pool.ask(task, clock) if finished else pool.columns.source.fold(task)
         if best is None:
             finished = False
@@ -188,7 +188,7 @@ def greedy_passes(pool: Pool, clock: Clock, report: Callable[[int], object] | No
         if number >= 0 and best.values is not None:
             pool.load(np.array([number]), best.values[:, None])
         else:
-            # every column leads to a loss that overflows float64: take the one farthest from the others' span
+            # the loss overflows float64 with every column: take the one farthest from the span of the others
             number = _farthest(pool, subset)
             if number < 0:
                 break
@@ -209,7 +209,7 @@ def _next_column(pool: Pool, subset: Indices) -> BestAddition:
     others = pool.at_hand(subset).T.copy()
     rest = ~np.isin(pool.resident_positions, subset)
     columns = np.ascontiguousarray(np.concatenate([others, pool.resident_columns[:, rest].T]))
-    value = np.inf  # no column is resident where all that were drawn are excluded
+    value = np.inf  # there may be no resident column: all that were drawn may be excluded
     if len(columns):
         _, value = best_column(columns, np.arange(len(others), dtype=np.int32), pool.c)
     limit = limit_with_ties(value) if np.isfinite(value) else np.inf
@@ -217,7 +217,7 @@ def _next_column(pool: Pool, subset: Indices) -> BestAddition:
 
 
 def _farthest(pool: Pool, subset: Indices) -> int:
-    """The resident column whose direction is farthest from the span of the subset; −1 where all lie in it."""
+    """The resident column whose direction is farthest from the span of the subset; −1 if all are in it."""
     unit = unit_columns(pool.resident_columns)
     span, _ = np.linalg.qr(unit[:, pool.place(subset)]) if len(subset) else (np.zeros((pool.rows, 0)), None)
     for _ in range(2):

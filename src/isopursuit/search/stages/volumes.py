@@ -1,8 +1,8 @@
-"""Starts of large volume over a source: pivoted QR of all columns, several pivots for a pass, then swaps.
+"""Starts of large volume over a source: pivoted QR of all columns with several pivots per pass, then swaps.
 
-The next pivot is the column farthest from the span of those before it. Distances never grow while columns join, so a
-pass loads the farthest columns, and pivots are taken among them for as long as the farthest of theirs is beyond all
-others at the time of the pass, and some more where that would take many passes.
+The next pivot is the column farthest from the span of those before it. Distances never grow while columns are added, so
+a pass loads the farthest columns. Pivots are chosen among them as long as the farthest is beyond all other columns at
+the time of the pass, and a few more if that would take many passes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from isopursuit.sources.topk import TopK
 
 @dataclass(frozen=True)
 class VolumeCandidates(PairCandidates):
-    """The columns that are farthest from the span of the orthonormal `others` (m, rows): keys are squared distances,
-    which never grow while columns join.
+    """The columns farthest from the span of the orthonormal `others` (m, rows). Keys are squared distances, which never
+    grow while columns are added.
     """
 
     def keys(self, z: Any, first: int) -> Array:
-        """The squared distance of each column; minus infinity for what cannot be picked."""
+        """The squared distance of each column; minus infinity if it cannot be picked."""
         xp = namespace(z)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = xp.einsum("dp,dp->p", z, z)
@@ -44,8 +44,9 @@ class VolumeCandidates(PairCandidates):
 
 
 def volume_passes(pool: Pool, first: Indices, room: int, clock: Clock) -> Indices | None:
-    """Pivoted QR over all columns of a source, several pivots for a pass: the included columns, `first`, and then the
-    farthest from the span of those before it. None where there is no time.
+    """Pivoted QR over all columns of a source, with several pivots per pass.
+
+    The subset starts with the included columns and `first`. None if there is no time.
     """
     subset = np.concatenate([pool.include, first])
     least = -(-pool.missing // MOST_PASSES)
@@ -77,7 +78,7 @@ def volume_passes(pool: Pool, first: Indices, room: int, clock: Clock) -> Indice
 
 @dataclass(frozen=True)
 class VolumePasses:
-    """Pivoted QRs over all columns, each followed by swaps with all columns: near the best where lengths are similar.
+    """Pivoted QRs over all columns, each followed by swaps with all columns; good starts if lengths are similar.
 
     They start from the longest column and the first one, unless `again`, and from `starts` random ones.
     """
@@ -93,7 +94,7 @@ class VolumePasses:
         return pool.X is None and pool.k < pool.rows and pool.missing > 1
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Offer the subsets that the swaps end in."""
+        """Offer the subsets at the end of the swaps."""
         room = max(min(PAIR_ROOM, self.memory // (BYTES_PER_ENTRY * pool.rows)), 2 * pool.k)
         swaps = SwapPasses(0, 0, self.rng, self.memory)
         for first in self._firsts(pool):
@@ -113,7 +114,7 @@ class VolumePasses:
         return None
 
     def _firsts(self, pool: Pool) -> list[Indices]:
-        """Where the QRs start: anywhere, at the first column, at random resident ones."""
+        """First pivots of the QRs: none given (the longest column), the first column, and random resident ones."""
         assert isinstance(pool, SourcePool)
         lowest = np.setdiff1d(np.arange(len(pool.excluded) + 1), pool.excluded)[:1]
         pool.load(lowest, pool.taken(lowest))
