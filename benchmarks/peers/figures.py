@@ -12,7 +12,8 @@ SHOWN = ("exact", "exchange", "two-stage", "greedy (the paper's)", "pivoted QR",
          "DPP, greedy", "MMR", "k-DPP", "facility location", "MultiTaskLasso", "SCS")  # fmt: skip
 LOWEST, HIGHEST = 1e-4, 1e4  # above the best, relatively; what is beyond is drawn at the edge
 MARKERS = "o^vDPX*<>"
-ABOVE, BELOW = ("pivoted QR", "FPS", "MMR", "maxvol", "SCS"), ("greedy (the paper's)", "CUR")  # labels, to avoid overlaps
+# where labels would overlap beside their points
+ABOVE, BELOW = ("pivoted QR", "FPS", "maxvol", "SCS"), ("greedy (the paper's)", "CUR", "MMR")
 
 
 def draw(record: Record, folder: Path) -> None:
