@@ -12,6 +12,8 @@ SHOWN = ("exact", "exchange", "two-stage", "greedy (the paper's)", "pivoted QR",
          "DPP, greedy", "MMR", "k-DPP", "facility location", "MultiTaskLasso", "SCS")  # fmt: skip
 LOWEST, HIGHEST = 1e-4, 1e4  # above the best, relatively; what is beyond is drawn at the edge
 MARKERS = "o^vDPX*<>"
+# where labels would overlap beside their points
+ABOVE, BELOW = ("pivoted QR", "FPS", "maxvol", "SCS"), ("greedy (the paper's)", "CUR", "MMR")
 
 
 def draw(record: Record, folder: Path) -> None:
@@ -43,8 +45,10 @@ def quality_against_time(record: Record, panels) -> None:
         for (x, y), methods in names.items():
             left, lowest = x > 1, y <= 100 * LOWEST
             side = {"ha": "right" if left else "left", "va": "bottom" if lowest else "center"}
-            text = "\n".join(methods)
-            axes.annotate(text, (x, y), (-6 if left else 6, 0), textcoords="offset points", fontsize=8, **side)
+            offset = (-6 if left else 6, 0)
+            if up := any(method in ABOVE for method in methods) - any(method in BELOW for method in methods):
+                side, offset = {"ha": "center", "va": "bottom" if up > 0 else "top"}, (0, 5 * up)
+            axes.annotate("\n".join(methods), (x, y), offset, textcoords="offset points", fontsize=8, **side)
         axes.set(xscale="log", yscale="log", title=f"{scaling} columns", ylabel="l_1, % above the best known")
     panels[-1].set_xlabel("seconds, median")
 

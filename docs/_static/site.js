@@ -5,3 +5,9 @@ document.querySelectorAll("img[class^=sphx-glr-single], img[class^=sphx-glr-mult
   picture.replaceWith(link);
   link.append(picture);
 });
+// On a telephone a table scrolls in its box: a short cell, such as "84.2 ± 8.6", stays on one line, and a longer one is not a column of single words.
+document.querySelectorAll("table.docutils td").forEach((cell) => {
+  const { length } = cell.textContent;
+  if (length < 15) cell.style.whiteSpace = "nowrap";
+  else cell.style.minWidth = `${Math.min(7, length / 4)}em`;
+});

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +11,7 @@ from style import FOLDER
 
 from isopursuit.datasets import load_words
 
-COMMAND = "isopursuit select words.csv --label class -k 7 --report words.html"
+COMMAND = "select words.csv --label class -k 7 --report words.html"
 COLOURS = 64  # of the picture: a third of the size, and no difference to see
 FLAGS = "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=860,1350"
 
@@ -21,7 +22,8 @@ def draw():
         raise SystemExit("the picture report needs a browser: apt-get install chromium")
     with TemporaryDirectory() as folder:
         Path(folder, "words.csv").write_text(load_words().as_csv(), encoding="utf-8")
-        subprocess.run(COMMAND.split(), cwd=folder, check=True, capture_output=True)
+        command = [Path(sys.executable).with_name("isopursuit"), *COMMAND.split()]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
         page, shot = Path(folder, "words.html").as_uri(), Path(folder, "shot.png")
         subprocess.run([chromium, *FLAGS.split(), f"--screenshot={shot}", page], check=True, capture_output=True)
         Image.open(shot).convert("RGB").quantize(COLOURS).save(FOLDER / "report.png", optimize=True)
