@@ -23,8 +23,7 @@ from isopursuit.rank import singular_values
 Normalization = str | Callable[[Array], Array]
 
 LARGEST_LOG = 709.0  # e^709 is the largest integer power of e in float64 (derived)
-# columns shorter than e^-700 times the longest count as zero (derived: normal float64 ends at e^-708)
-LOWEST_LOG = -700.0
+LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero (derived: above e^-708, float64)
 
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:

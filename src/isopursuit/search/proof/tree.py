@@ -38,9 +38,7 @@ from isopursuit.threads import on_one_blas_thread
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
-RACE_NODES = (
-    100  # nodes of each of two trees with different rules before the better one continues (18 problems, above)
-)
+RACE_NODES = 100  # nodes of each of two trees with different rules before the better one continues (18 problems, above)
 ROUND_NODES = 32  # nodes of one round (chosen: enough for the threads of a common machine, few for a proof)
 SLICES = 8  # parts of a round that are given to the threads (guess)
 ROOT_EFFORT = (200, 1e-3)  # at the root: most Newton steps, and tolerance relative to the incumbent's distance (kept)
