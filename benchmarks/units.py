@@ -7,7 +7,6 @@ scikit-learn for the data and matplotlib for the picture, and takes about two mi
 `method="exchange"`, which is deterministic if it ends before its time limit.
 """
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
+from benchmarks.pages import table, write
 from isopursuit.datasets import load_iris, load_wine, load_words
 
 PAGES = Path(__file__).parents[1] / "docs" / "explanation"
@@ -76,13 +76,13 @@ def cover_rows():
     rng = np.random.default_rng(0)
     iris, wine, words = load_iris().standardized(), load_wine().standardized(), load_words().values
     tables = [("Iris, standardized", iris, 3), ("Wine, standardized", wine, 3), ("Wine, standardized", wine, 6)]
-    for name, table, k in [*tables, ("words", words, 7)]:
-        draws = [uncovered(table, rng.choice(len(table), k, replace=False)) for _ in range(DRAWS)]
-        centres = KMeans(k, n_init=10, random_state=0).fit(table).cluster_centers_
-        answers = [uncovered(table, cdist(table, centres).argmin(axis=0))]
-        for X in (table.T, np.vstack([np.maximum(table.T, 0), np.maximum(-table.T, 0)])):
+    for name, rows, k in [*tables, ("words", words, 7)]:
+        draws = [uncovered(rows, rng.choice(len(rows), k, replace=False)) for _ in range(DRAWS)]
+        centres = KMeans(k, n_init=10, random_state=0).fit(rows).cluster_centers_
+        answers = [uncovered(rows, cdist(rows, centres).argmin(axis=0))]
+        for X in (rows.T, np.vstack([np.maximum(rows.T, 0), np.maximum(-rows.T, 0)])):
             picked = ip.select(X, k, unit="median", method="exchange", time_limit=TIME_LIMIT)
-            answers.append(uncovered(table, picked.indices))
+            answers.append(uncovered(rows, picked.indices))
         yield [f"{name}, k = {k}", *(f"{share:.2f}" for share in (np.mean(draws), *answers))]
 
 
@@ -120,12 +120,6 @@ def draw(results, path):
         pyplot.close(figure)
 
 
-def table(heads, rows):
-    """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def main():
     X = features()
     results = {k: answers(X, k) for k in KS}
@@ -136,13 +130,8 @@ def main():
         "cover": table(["picked from", "random rows", "k-means", "`median`", "`median`, signs apart"], cover_rows()),
         "spaces": table(["k", *(f"{name}" for name in STYLES)], spaces),
     }
-    for page in (PAGES / "scale.md", PAGES / "geometry.md"):
-        text = page.read_text(encoding="utf-8")
-        for name, block in made.items():
-            marks = f"<!-- {name}: written by `python -m benchmarks.units` -->", f"<!-- /{name} -->"
-            pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
-            text = re.sub(pattern, lambda _, b=block, m=marks: f"{m[0]}\n{b}\n{m[1]}", text, flags=re.DOTALL)
-        page.write_text(text, encoding="utf-8")
+    for page in ("scale.md", "geometry.md"):
+        write(made, PAGES / page, "python -m benchmarks.units")
 
 
 if __name__ == "__main__":
