@@ -1,4 +1,4 @@
-"""What the first use costs: a fresh process, the import, the first solve against the second."""
+"""What the first use costs: a fresh process, the import, the first solve compared with the second."""
 
 import os
 import resource
@@ -26,7 +26,7 @@ import time, numpy as np, isopursuit as ip
 X = ip.symmetric_normalize(np.random.default_rng(0).normal(size=(16, 1000)) / 4)
 began = time.perf_counter(); ip.basis_pursuit(X); first = time.perf_counter() - began
 began = time.perf_counter(); ip.basis_pursuit(X); second = time.perf_counter() - began
-print(first / second)
+print(first - second)
 """
 
 
@@ -36,10 +36,11 @@ def test_import(benchmark):
     assert seconds < 0.4
 
 
-def test_the_first_solve_costs_at_most_twice_the_second(benchmark):
-    ratio = benchmark.pedantic(lambda: statistics.median(fresh(FIRST) for _ in range(5)), rounds=1)
-    benchmark.extra_info["ratio"] = ratio
-    assert ratio <= 2.0
+def test_the_first_solve_costs_milliseconds_more_than_the_second(benchmark):
+    """Nothing is compiled; the first call looks once for the BLAS libraries whose threads it limits."""
+    seconds = benchmark.pedantic(lambda: statistics.median(fresh(FIRST) for _ in range(5)), rounds=1)
+    benchmark.extra_info["seconds"] = seconds
+    assert seconds < 0.05
 
 
 def command(*arguments, cwd=None):

@@ -49,6 +49,7 @@ from isopursuit.search.settings import (
     HARD_STARTS,
     JOINT_KICKS,
     JOINT_STARTS,
+    QUICK_KICKS,
     SOURCE_KICKS,
     SOURCE_STARTS,
     START_SHARE,
@@ -195,7 +196,7 @@ def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
     rng = np.random.default_rng(0)
     if pool.X is None:
         return search_stages(pool, Effort(SOURCE_STARTS, SOURCE_KICKS, rng, 0, settings.workers, settings.memory))
-    quick: list[Stage] = [FirstAnswers(), LocalSearch(EXACT_STARTS, 0, rng)]  # kicks follow beside the proof
+    quick: list[Stage] = [FirstAnswers(), LocalSearch(EXACT_STARTS, QUICK_KICKS, rng)]  # more follow beside the proof
     if pool.points > 1:
         quick = search_stages(pool, Effort(JOINT_STARTS, JOINT_KICKS, rng, 0, settings.workers))
     return [*quick, _Retry(HARD_STARTS, HARD_KICKS, rng)]
