@@ -80,7 +80,7 @@ class Contest:
     def __init__(self) -> None:
         self.by_bound, self.by_steps = HOPE, 0.0
         self.idle = 0  # steps since the last gain
-        self.credit = 1.0
+        self.credit = 0.0  # a proof that ends in a round or two waits for no step
 
     def due(self) -> bool:
         """Whether a step runs in parallel with the next round."""
