@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import clarabel_projection, random_rotation
 
@@ -203,6 +203,7 @@ def test_gamma_is_convex_and_lies_above_its_tangents(seed, D):
 
 
 @settings(deadline=None, max_examples=20)
+@example(2213814, 4)
 @given(seeds, st.integers(3, 6))
 def test_neither_rotations_nor_the_order_of_columns_change_the_answer(seed, D):
     rng = np.random.default_rng(seed)
@@ -212,7 +213,10 @@ def test_neither_rotations_nor_the_order_of_columns_change_the_answer(seed, D):
     np.testing.assert_array_equal(moved.weights, plain.weights[order])
     turned = ip.isometry_pursuit(random_rotation(D, rng) @ X, k=k)
     assert turned.objective == pytest.approx(plain.objective, rel=1e-10)
-    assert turned.tied.tolist() == plain.tied.tolist()
+    # a column whose slope is 1 up to the square root of the gap may be excluded by one solve and not by the other
+    slopes = np.linalg.norm(plain.dual @ ip.symmetric_normalize(X), axis=0)
+    assert (slopes[np.setxor1d(turned.tied, plain.tied)] > 1 - 1e-4).all()
+    assert {*np.flatnonzero(slopes > 1 - 1e-9)} <= {*turned.tied} & {*plain.tied}
 
 
 def test_orthonormal_columns_alone_are_the_only_solution():
