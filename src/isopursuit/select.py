@@ -315,8 +315,8 @@ def _exchanged(
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
     start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
     effort = default_effort(pool, start, _reporting(options, "exchange", bound))
-    if first is not None:  # a proof was tried
-        effort = replace(effort, proof_nodes=0, bound=False)
+    if first is not None:  # a proof was tried, and these stages ran before it and beside it
+        effort = replace(effort, proof_nodes=0, bound=False, first=False, prune=False)
     found = exchange(pool, effort, clock)
     if found.status == "heuristic":
         known = found.lower_bound if bound is None else max(bound, found.lower_bound)

@@ -42,6 +42,7 @@ from isopursuit.search.pool import ArrayPool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.settings import (
+    ENDLESS,
     EXACT_KICKS,
     EXACT_STARTS,
     FEW_SUBSETS,
@@ -208,7 +209,7 @@ def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
     if isinstance(pool, ArrayPool):
         rng = np.random.default_rng(1)
         effort = Effort(EXACT_STARTS, EXACT_KICKS, rng, 0, prune=settings.prune)
-        improver = Improver(better_stages(pool, effort), rng)
+        improver = Improver([*better_stages(pool, effort), LocalSearch(0, ENDLESS, rng, resume=True)])
     return [
         Prove(settings.node_limit, settings.workers, settings.memory, improver=improver),
         PointBounds(point_stages()),

@@ -43,6 +43,7 @@ from isopursuit.search.settings import (
 )
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.first import FirstAnswers
+from isopursuit.search.stages.improve import ParallelSearch
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import PairPasses
 from isopursuit.search.stages.points import SAMPLED_FROM, PointBounds, SampledSearch
@@ -50,15 +51,16 @@ from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.recombine import Recombine
 from isopursuit.search.stages.source import GreedyPasses, SwapPasses
 from isopursuit.search.stages.volumes import VolumePasses
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.threads import on_one_blas_thread, worker_count
 
 
 @dataclass(frozen=True)
 class Effort:
     """How much to try: starts and kicks of local searches, and nodes of short proofs (0 for no proofs).
 
-    `prune` says whether to use isometry pursuit, and `bound` whether to bound the loss over all columns at the end if
-    short proofs have not. `start` is a subset, in the caller's numbers; the answer is at least as good.
+    `first` says whether to begin with a few descents, `prune` whether to use isometry pursuit, and `bound` whether to
+    bound the loss over all columns at the end if short proofs have not. `start` is a subset, in the caller's numbers;
+    the answer is at least as good. `parallel` says whether kicks run on two threads.
     """
 
     starts: int
@@ -67,8 +69,10 @@ class Effort:
     proof_nodes: int
     workers: int = 1
     memory: int = MEMORY
+    first: bool = True
     prune: bool = True
     bound: bool = False
+    parallel: bool = False
     start: Indices | None = None
     callback: Callback | None = None
 
@@ -97,8 +101,9 @@ def exchange_search(
     From several starts, single columns are swapped while the loss falls. The best subset is then kicked (a few columns
     are replaced) and improved again. If there are few columns, a short exact search follows; if it proves the subset,
     the search ends with status "optimal". Otherwise the columns that isometry pursuit keeps are searched, as in the
-    paper, and many more kicks follow (at many points only kicks). Then every pair is exchanged for the best other pair,
-    and a short exact search runs among the columns of the best subsets, or among all columns if there are few.
+    paper, and many more kicks follow on two threads (at many points only kicks, on one). Then every pair is exchanged
+    for the best other pair, and a short exact search runs among the columns of the best subsets, or among all columns
+    if there are few.
 
     Parameters
     ----------
@@ -155,7 +160,8 @@ def default_effort(
     kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
     nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
     rng = np.random.default_rng(0)
-    return Effort(EXACT_STARTS, kicks, rng, nodes, bound=True, start=start, callback=callback)
+    workers = worker_count(None)
+    return Effort(EXACT_STARTS, kicks, rng, nodes, workers, bound=True, parallel=True, start=start, callback=callback)
 
 
 def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Search:
@@ -224,8 +230,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
     quick, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), _few(pool)
     proof = [Prove(effort.proof_nodes, effort.workers, short=True)] if few and effort.proof_nodes else []
     return [
-        FirstAnswers(),
-        LocalSearch(*quick, rng, share=share),
+        *([FirstAnswers(), LocalSearch(*quick, rng, share=share)] if effort.first else []),
         *(replace(one, share=FIRST_PROOF_SHARE) for one in proof),
         *better_stages(pool, effort, proof),
         *root,
@@ -236,10 +241,13 @@ def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> li
     """The stages after the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     starts, kicks = max(effort.starts - QUICK_STARTS, 0), max(effort.kicks - QUICK_KICKS, 0)
-    among = TreeSearch(short_proof_nodes(SHORT_PROOF_NODES, pool.k))
+    among = TreeSearch(short_proof_nodes(SHORT_PROOF_NODES, pool.k), effort.workers)
+    more: Stage = LocalSearch(starts, kicks, effort.rng, share=share, resume=True)
+    if effort.parallel:
+        more = ParallelSearch(starts, kicks, effort.rng, share=share)
     return [
         *([PursuitPruned(effort.kicks // 3)] if effort.prune else []),
-        LocalSearch(starts, kicks, effort.rng, share=share, resume=True),
+        more,
         Recombine(_few(pool), [among], proof),
     ]
 

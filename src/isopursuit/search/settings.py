@@ -26,6 +26,7 @@ MANY_SHARE = 0.9  # replaces START_SHARE and SWAP_SHARE if more than MANY_COLUMN
 # ------------------------------------------------------------------------------------------------ what a stage does
 QUICK_STARTS, QUICK_KICKS = 3, 10  # starts and kicks before the first attempt at a proof (kept)
 EXACT_STARTS, EXACT_KICKS = 6, 300  # starts and kicks of an exchange search, or beside the proof of an exact one (kept)
+ENDLESS = 10**9  # kicks beside a proof after all other stages: more than any proof has time for (chosen)
 SOURCE_STARTS, SOURCE_KICKS = 2, 10  # starts and kicks over a source (guess)
 JOINT_STARTS, JOINT_KICKS = 3, 4  # starts and kicks at many points, where a descent takes long (guess)
 JOINT_PROOF_NODES = 50_000  # pairs in a short proof at many points: faster than the kicks that follow (guess)

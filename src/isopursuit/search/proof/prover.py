@@ -51,7 +51,7 @@ class Improver(Protocol):
         """Continue from this subset if it is better."""
         ...
 
-    def step(self) -> None:
+    def step(self) -> object:
         """Take one step and update `best`."""
         ...
 
