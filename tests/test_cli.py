@@ -123,6 +123,19 @@ def test_audit_judges_rows_and_columns_by_label_or_number(wine):
     assert all(words in shown for words in ("above the best of all", "best single swap: hue out", "proved optimal"))
 
 
+def test_audit_takes_the_same_unit_for_streamed_files_as_for_one_table(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3)) * 5
+    frame = pl.DataFrame(X, schema=["a", "b", "c"])
+    frame.write_parquet(tmp_path / "t.parquet")
+    for unit in ([], ["--unit", "none"], ["--unit", "7.5"]):
+        judged = ("--samples", "--columns", "0,1,2", *unit, "--json")
+        table, streamed = (
+            json.loads(run("audit", tmp_path / name, *judged).stdout) for name in ("t.parquet", "*.parquet")
+        )
+        assert streamed["loss"] == pytest.approx(table["loss"])
+        assert streamed["unit"] == table["unit"]
+
+
 def test_audit_refuses_what_cannot_be_judged(wine):
     assert_one_line_error(run("audit", wine, "--columns", "alcohol,asch"), "Did you mean 'ash'?")
     assert_one_line_error(run("audit", wine, "--columns", "3,3"), "twice")

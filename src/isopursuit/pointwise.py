@@ -171,9 +171,11 @@ def select_pointwise(
     ----------
     X : array_like (n, D, P), or a list of matrices (D, P)
         For example the differentials of P functions at n points of a manifold.
-    c, method, unit, labels, normalization
+    c, unit, labels, normalization
         As in `select`; "median" is one number for all points. No prices are computed, so thousands of points take
         seconds.
+    method : {"two-stage", "exact", "exchange", "greedy", "brute"}
+        As in `select`, which also has "auto".
     workers : int
         Number of threads. The kernels release the global interpreter lock.
     time_limit : float, optional

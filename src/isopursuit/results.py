@@ -257,15 +257,15 @@ class Search:
     log_loss : float
         Its logarithm, which is finite even if the loss overflows float64. NaN for objectives that can be negative.
     lower_bound : float
-        No subset has a lower loss than this.
+        No subset that was searched has a lower loss than this (two-stage: no subset of the tied set).
     evaluations : int
         How many subsets were evaluated.
     status : {"optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"}
         "optimal": proved. "gap": proved within the requested gap. The others say why the search ended earlier; the
         lower bound says how far from the best the subset can be. "time", "nodes", "interrupted": a limit or the caller
         stopped the search. "memory": too many columns of a source could not be excluded. "precision": the remaining
-        subsets are so badly conditioned that float64 cannot distinguish their losses. "heuristic": the method proves
-        nothing, and the bound is the trivial one.
+        subsets are so badly conditioned that float64 cannot distinguish their losses. "heuristic": the method ended
+        without a proof, and the bound is the best one known, often the trivial one.
     nodes : int
         Nodes of the search tree (exact search).
     seconds : float

@@ -112,9 +112,9 @@ def select(
         How to search. "auto" (the default) looks for a proof where one can be expected within seconds and for a good
         subset elsewhere; the notes below say how it chooses. "two-stage" is the paper's method: isometry pursuit prunes
         the columns, and an exact search proves the best subset of the columns that it keeps (the tied set). Orthonormal
-        columns of X are always in that set, and are returned if the search finishes. If the pursuit hardly prunes (k
-        far below D, columns of equal length), exchange search runs instead. "exact" proves the best subset of all
-        columns. "exchange" improves subsets by swaps and reports a lower bound. "greedy" and "brute" are for
+        columns of X are always in that set, and are returned if the search finishes. If k < D and the pursuit hardly
+        prunes (k far below D, or columns of equal length), exchange search runs instead. "exact" proves the best subset
+        of all columns. "exchange" improves subsets by swaps and reports a lower bound. "greedy" and "brute" are for
         comparison.
     space : {"vectors", "leading"}
         How columns are compared if k < D. "vectors" (the default): as they are, by the loss of the D × k matrix.

@@ -91,7 +91,8 @@ class Selection:
     pursuit : Pursuit or None
         The convex stage, for the two-stage method.
     search : Search
-        The search that picked them, with its bound.
+        The search that picked them, with its bound. For the two-stage method its status, gap and bound hold among the
+        tied columns only.
     matrix : ndarray, shape (D, k), or (n, D, k) for many points
         The picked columns as they were compared, in that unit: (k, k) with space="leading".
     choices : tuple of Choice

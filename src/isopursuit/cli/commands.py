@@ -78,8 +78,13 @@ def _select_streamed(table: Input, search: SearchOptions, outputs: Outputs) -> N
             gap=search.gap,
             callback=watch,
         )
-    notes, unit = [of_rows(on_command_line(note)) for note in picked.notes], of_rows(picked.unit)
-    _give_selection(picked, {**table.origin, **picked.as_dict(), "notes": notes, "unit": unit}, outputs)
+    _give_selection(picked, _about_rows(table, picked.as_dict()), outputs)
+
+
+def _about_rows(table: Input, result: dict[str, Any]) -> dict[str, Any]:
+    """A result on streamed files, in the words of the command line."""
+    notes = [of_rows(on_command_line(note)) for note in result["notes"]]
+    return {**table.origin, **result, "notes": notes, "unit": of_rows(result["unit"])}
 
 
 def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> None:
@@ -242,12 +247,13 @@ def _audit_streamed(table: Input, names: list[str], search: SearchOptions, outpu
             source,
             row_numbers(names, "--columns"),
             search.c,
+            unit=table.unit,
             include=row_numbers(search.include, "--must-include"),
             exclude=row_numbers(search.exclude, "--must-exclude"),
             time_limit=search.time_limit,
             callback=watch,
         )
-    _give_audit(found, {**table.origin, **found.as_dict()}, outputs)
+    _give_audit(found, _about_rows(table, found.as_dict()), outputs)
 
 
 def _audit_in_memory(

@@ -71,7 +71,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     loss_, lower_bound_ : float
         The loss of the picked features (the ideal is k), and a lower bound on the loss of every subset searched.
     optimal_ : bool
-        Whether the search proved its answer, among the features in the support (two-stage) or all features (exact).
+        Whether the search proved its answer, among the tied features (two-stage) or all features.
     unit_ : str
         The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)
@@ -128,8 +128,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         ----------
         X : array_like or data frame (n_samples, n_features)
             The table.
-        y : ignored
-            Passed to `relevance` if that is a function.
+        y : array_like, optional
+            Passed to `relevance` if that is a function; otherwise ignored.
         sample_weight : array_like (n_samples,), optional
             How many times each sample counts: a weight of 2 means that the row occurs twice. If `relevance` is a
             function, weights must be whole numbers, because it receives every row as many times as its weight.

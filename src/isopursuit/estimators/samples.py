@@ -31,7 +31,7 @@ from isopursuit.renamed import renamed_keywords
 
 
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
-    """Pick k samples that represent the table: as orthogonal, and as close to unit length, as possible.
+    """Pick k samples that differ from each other: as orthogonal, and as close to unit length, as possible.
 
     This is the paper's diversification. A sample is a vector with one entry for each feature. By default the median
     length of the samples counts as 1, so samples of ordinary length are preferred, whatever the table's unit.
@@ -89,7 +89,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     loss_, lower_bound_ : float
         The loss of the picked samples (the ideal is k), and a lower bound on the loss of every subset searched.
     optimal_ : bool
-        Whether the search proved its answer, among the samples in the support (two-stage) or all samples (exact).
+        Whether the search proved its answer, among the tied samples (two-stage) or all samples.
     unit_ : str
         The length that counts as 1, in words.
     mean_, scale_ : ndarray (n_features,)

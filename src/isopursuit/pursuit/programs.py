@@ -72,8 +72,8 @@ def basis_pursuit(
     state : path, optional
         For a source: a file that keeps the weights after every pass. A run that was killed continues from it.
     memory : int, optional
-        For a source: bytes that resident columns may take. By default between 512 MB and 2 GB, by the number of
-        rows, and up to 8 GB for a tensor.
+        For a source: bytes that resident columns may take. By default between 512 MiB and 2 GiB, by the number of
+        rows, and up to 8 GiB for a tensor.
 
     Returns
     -------

@@ -119,7 +119,8 @@ def exact_search(
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     node_limit : int, optional
         Stop after this many nodes of the tree, with status "nodes". 100 cheap nodes of a dive count as one, and nodes
-        of short searches before the last one do not count. With workers=1 and no time limit this is reproducible.
+        of short searches before the last one do not count. Without a time limit this is
+        reproducible for any number of workers, except for rounding.
     workers : int, optional
         Number of threads. Default: one per processor.
     callback : callable, optional

@@ -1,6 +1,6 @@
 """Exchange search: swaps, kicks, exchanges of pairs, then exact search among the columns of the best subsets.
 
-`search_stages` is the schedule; exact search starts with the same one.
+`search_stages` is the schedule; at many points and for a source, exact search starts with it.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ def exchange_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """Find a subset that no exchange of one or two columns improves; it is often the best of all.
+    """Find a subset by swaps, kicks and, if there are few columns, exchanges of pairs; it is often the best of all.
 
     From several starts, single columns are swapped while the loss falls. The best subset is then kicked (a few columns
     are replaced) and improved again. If there are few columns, a short exact search follows; if it proves the subset,
     the search ends with status "optimal". Otherwise the columns that isometry pursuit keeps are searched, as in the
-    paper, and many more kicks follow on two threads (at many points only kicks, on one). Then every pair is exchanged
-    for the best other pair, and a short exact search runs among the columns of the best subsets, or among all columns
-    if there are few.
+    paper, and many more kicks follow on two threads (at many points only kicks, on one). Then, if there are few
+    columns, every pair is exchanged for the best other pair. A short exact search runs last, among the columns of the
+    best subsets, or among all columns if there are few.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def exchange_search(
     Returns
     -------
     Search
-        The lower bound is the one that short proofs reached, and at least the trivial one: no D columns have a loss
-        below D. At many points it also uses lower bounds at the points with the highest losses. For a source,
+        The lower bound is the one that short proofs reached, and at least the trivial one: no k columns have a loss
+        below k. At many points it also uses lower bounds at the points with the highest losses. For a source,
         a note says whether passes have shown that no single swap with any of its columns improves the answer.
 
     Examples

@@ -128,7 +128,7 @@ def branch_and_bound(
     start : column indices
         A subset to improve on; it contains `include`.
     limits : Limits
-        On one thread, a node limit gives a reproducible answer.
+        Without a deadline the answer is reproducible, except for rounding.
     include : column indices, optional
         Columns that every subset must contain.
     roots : pairs of a column and candidates, optional
