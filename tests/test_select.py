@@ -1,5 +1,6 @@
 import itertools
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from fuzz.explain import run
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.problems import MatrixProblem, SourceProblem
 
 
 def problem(seed, D, P):
@@ -421,3 +423,85 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
     assert [c.price for c in one.choices] == pytest.approx([c.price / scale for c in picked.choices])
     assert [a.loss for a in one.alternatives] == pytest.approx([a.loss / scale for a in picked.alternatives])
     assert one.ideal == 2
+
+
+@pytest.fixture
+def unproved(monkeypatch):
+    """Unit columns for which `auto` soon gives up on a proof."""
+    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 50)
+    X = np.random.default_rng(0).normal(size=(12, 120))
+    return X / np.linalg.norm(X, axis=0)
+
+
+def test_auto_without_a_time_limit_ends_with_a_bound(unproved):
+    picked = ip.select(unproved, time_limit=None)
+    assert picked.method == "exchange"
+    assert picked.search.lower_bound > 12
+
+
+def test_an_interrupted_exchange_keeps_the_bound_of_the_search_before_it(unproved):
+    bounds = []
+
+    def stop(now):
+        bounds.append(now.lower_bound)
+        return now.method == "exchange"
+
+    picked = ip.select(unproved, callback=stop)
+    assert picked.search.status == "interrupted"
+    assert picked.search.lower_bound == max(bounds) > 12
+
+
+def test_auto_ends_when_the_gap_is_reached(unproved):
+    first = ip.select(unproved).search
+    gap = first.gap + 0.01
+    found = ip.select(unproved, gap=gap).search
+    assert found.status == "gap"
+    assert found.gap <= gap
+
+
+@pytest.mark.parametrize("step", ["pursue", "replacements"])
+def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unproved, step):
+    plain = getattr(MatrixProblem, step)
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(step)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return plain(*arguments)
+
+    monkeypatch.setattr(MatrixProblem, step, interrupted)
+    picked = ip.select(unproved)
+    assert calls
+    assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
+    assert picked.search.status == ("interrupted" if step == "pursue" else "heuristic")
+    assert all(np.isnan(one.price) for one in picked.choices) == (step == "replacements")
+
+
+def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch):
+    plain = SourceProblem.pursue
+
+    def without_time_to_list_the_tied_columns(*arguments):
+        found = plain(*arguments)
+        return replace(found, tied=np.arange(len(found.weights)))
+
+    monkeypatch.setattr("isopursuit.problems.MOST_TIED", 10)
+    monkeypatch.setattr(SourceProblem, "pursue", without_time_to_list_the_tied_columns)
+    picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
+    assert len(picked.pursuit.support) < 10
+    assert picked.search.status == "memory"
+    assert picked.search.lower_bound == 3
+    assert "proved optimal" not in picked.verdict
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, ip.as_source])
+def test_columns_are_named_by_numbers_from_either_end_or_by_a_mask(as_given):
+    X = as_given(problem(0, 3, 8))
+    mask = np.zeros(8, bool)
+    mask[6] = True
+    for columns in (mask, [6], [-2], np.array([-2]), np.array([6], np.uint8)):
+        assert 6 in ip.select(X, method="greedy", include=columns).indices
+        assert ip.select(X, method="greedy", exclude=columns).excluded == (6,)
+    assert ip.select(X, method="greedy", include=np.array([])).loss == ip.select(X, method="greedy").loss
+    with pytest.raises(ParameterError, match="mask of 8"):
+        ip.select(X, method="greedy", include=mask[:5])

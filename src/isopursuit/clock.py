@@ -67,7 +67,8 @@ class Clock:
 
     def within(self, seconds: float) -> Clock:
         """A clock with the same start that ends this many seconds from now, or earlier if this one does."""
-        return Clock(self.started, self.seconds + min(seconds, self.remaining))
+        seconds = min(seconds, self.remaining)
+        return self if seconds == math.inf else Clock(self.started, self.seconds + seconds)
 
     def reserve(self, seconds: float) -> Clock:
         """A clock whose deadline is this many seconds earlier, to reserve time for later work."""

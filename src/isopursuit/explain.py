@@ -76,7 +76,7 @@ def replacements_in_memory(
 def replacements_in_source(
     columns: Columns, search: Search, c: float, exclude: Indices, clock: Clock
 ) -> tuple[Array, ReplacementLists]:
-    """The picked columns (1, k, k), and replacements for each of them, by one pass over all columns."""
+    """The picked columns (1, rows, k), and replacements for each of them, by one pass over all columns."""
     values, rounding = load(columns, search.indices)
     rounding = None if rounding is None else rounding[None]
     outside = np.union1d(search.indices, exclude)
@@ -103,7 +103,7 @@ def explain(
     include: Sequence[int] | Indices,
     found: ReplacementLists,
 ) -> Selection:
-    """The selection of the columns `values` (n, k, k). `found` lists replacements for each column, or None if there
+    """The selection of the columns `values` (n, rows, k). `found` lists replacements for each column, or None if there
     was no time to compute them.
     """
     search = outcome.search

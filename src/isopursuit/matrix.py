@@ -28,7 +28,7 @@ from isopursuit.errors import (
     printable,
 )
 from isopursuit.identifiers import identifier_note
-from isopursuit.parameters import is_whole
+from isopursuit.parameters import as_numbers, is_whole
 from isopursuit.rank import direction_rank, in_own_span, leading_directions
 from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 
@@ -238,8 +238,10 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         columns = [columns]
     P = matrix.values.shape[1]
-    if matrix.labels is None and isinstance(columns, np.ndarray) and ((columns >= 0) & (columns < P)).all():
-        return ColumnNumbers(np.unique(columns.astype(np.intp, casting="safe")).tolist())
+    if isinstance(columns, np.ndarray) and columns.dtype == bool:
+        return ColumnNumbers(as_numbers(columns, P, what).tolist())
+    if matrix.labels is None and isinstance(columns, np.ndarray) and columns.dtype.kind in "iu":
+        return ColumnNumbers(np.unique(as_numbers(np.where(columns < 0, columns + P, columns), P, what)).tolist())
     position: dict[Label, int] = {label: i for i, label in enumerate(matrix.labels or ())}
     found: set[int] = set()
     numbered = not any(isinstance(label, int | np.integer) for label in position)

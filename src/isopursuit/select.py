@@ -130,8 +130,8 @@ def select(
         How the losses at many points are combined into the number to minimize. "sum" (the default) is the paper's
         choice; a single point whose columns are nearly dependent can dominate it. "geometric" is the geometric mean.
         "trimmed" is the mean over the 90 % of the points with the lowest losses; a number sets another share. A
-        column that is zero at any point cannot be picked, and the k columns must be independent at every point, even
-        at points that the trimmed mean ignores.
+        column that is zero at any point cannot be picked. The k columns must be independent at every point, except at
+        points that the trimmed mean ignores.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked. A source has numbers only.
     labels : sequence, optional
@@ -193,7 +193,10 @@ def select(
         outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
     if outcome.search.status == "interrupted":
         clock = clock.within(INTERRUPTED_SECONDS)
-    values, found = problem.replacements(outcome.search, options.c, clock)
+    try:
+        values, found = problem.replacements(outcome.search, options.c, clock)
+    except KeyboardInterrupt:  # the answer is known; without time there are no prices
+        values, found = problem.replacements(outcome.search, options.c, clock.within(0.0))
     outcome = replace(outcome, notes=problem.notes + outcome.notes + _time_note(outcome.search, time_limit))
     ran = outcome.method or method
     picked = explain(values, problem.labels, options.c, ran, outcome, problem.include, found)
@@ -257,6 +260,8 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     why, best = pruned
     if n > 1:  # at many points an exact search also finds better subsets than kicks do
         found = exact(pool, replace(settings, callback=report.callback, start=best.indices), clock)
+        if not found.optimal:
+            found = replace(found, lower_bound=max(found.lower_bound, first.lower_bound))
         return Outcome(found, method="exact", reason=f"the search of all columns continued, since {why}")
     return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
 
@@ -285,10 +290,13 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     if len(problem.exclude) and isinstance(problem, SourceProblem):
         return "the pursuit cannot prune here", first
     part = clock.within(TIED_SHARE * clock.remaining)
+    stopped = "the caller ended the search"
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
     except (RangeError, RankError):
         return "the pursuit cannot prune here", first
+    except KeyboardInterrupt:
+        return Outcome(replace(first, status="interrupted"), method="exact", reason=stopped)
     if problem.k < problem.rows and not pursuit.prunes:
         return _too_many_tied(problem, pursuit), first
     if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
@@ -296,9 +304,11 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     bound = first.lower_bound
     options = replace(options, callback=_reporting(options, "two-stage", bound))
     found = _search_tied(problem, pursuit, options, part, first.indices)
-    if found.status in UNDECIDED or found.log_loss > first.log_loss + IMPROVES:
+    if found.status not in ("optimal", "gap") or found.log_loss > first.log_loss + IMPROVES:
         better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
         best = better if found.log_loss < first.log_loss else first
+        if found.status == "interrupted":
+            return Outcome(replace(best, status="interrupted"), method="exact", reason=stopped)
         return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best
     reason = "no proof for all columns within a few seconds, but one among those that the pursuit keeps"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
@@ -313,14 +323,13 @@ def _exchanged(
     pool: ArrayPool | SourcePool, options: _Options, clock: Clock, first: Search | None, reason: str
 ) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
-    start, bound = (None, None) if first is None else (first.indices, first.lower_bound)
-    effort = default_effort(pool, start, _reporting(options, "exchange", bound))
-    if first is not None:  # a proof was tried, and these stages ran before it and beside it
-        effort = replace(effort, proof_nodes=0, bound=False, first=False, prune=False)
+    start = None if first is None else first.indices
+    effort = replace(default_effort(pool, start, _reporting(options, "exchange")), gap=options.gap)
+    if first is not None:  # a proof was tried; the first stages ran before it, and usually isometry pursuit beside it
+        effort = replace(effort, lower_bound=first.lower_bound, proof_nodes=0, bound=False, first=False, prune=False)
     found = exchange(pool, effort, clock)
-    if found.status == "heuristic":
-        known = found.lower_bound if bound is None else max(bound, found.lower_bound)
-        found = replace(found, status="time" if clock.expired else "heuristic", lower_bound=known)
+    if found.status == "heuristic" and clock.expired:
+        found = replace(found, status="time")
     note = f"the answer is from exchange search: {reason}."
     if first is not None:
         note += " method='exact' looks for a proof until the time limit."
@@ -335,15 +344,14 @@ def _time_note(search: Search, time_limit: float | None) -> tuple[str, ...]:
 
 
 def _reporting(options: _Options, method: str, bound: float | None = None) -> Callback | None:
-    """The caller's callback; it receives the method that runs, and a bound over all columns."""
+    """The caller's callback; it receives the method that runs, and `bound`, if given, instead of its bound."""
     given = options.callback
     if given is None:
         return None
 
     def report(now: SearchProgress) -> bool | None:
-        known = now.lower_bound
-        if bound is not None:  # the bound of a two-stage search holds among the tied columns only
-            known = bound if method == "two-stage" else min(max(bound, known), now.incumbent)
+        # the bound of a two-stage search holds among the tied columns only
+        known = now.lower_bound if bound is None else bound
         gap = (now.incumbent - known) / now.incumbent if np.isfinite(now.incumbent) else np.inf
         return given(replace(now, method=method, lower_bound=known, gap=max(gap, 0.0)))
 
@@ -380,10 +388,13 @@ def _search_tied(
     given = options.callback
     callback: Callback | None = None if given is None else lambda now: given(replace(now, indices=numbers[now.indices]))
     pool = as_array_pool(points, options.c, include, k=problem.k).with_aggregate(options.aggregate)
-    start = None if start is None else np.searchsorted(numbers, start)
+    start = np.searchsorted(numbers, start) if start is not None and np.isin(start, numbers).all() else None
     # the columns are pruned already
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)
     found = exact(pool, settings, clock)
+    if not np.isin(pursuit.tied, numbers).all():  # too many were tied; the bound holds for the others only
+        status = "memory" if found.status in ("optimal", "gap", "precision") else found.status
+        found = replace(found, status=status, lower_bound=float(problem.k))
     return replace(found, indices=numbers[found.indices], labels=problem.labels)
 
 

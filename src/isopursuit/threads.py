@@ -19,7 +19,7 @@ from functools import wraps
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
-from isopursuit.errors import ParameterError
+from isopursuit.parameters import as_count
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -137,6 +137,4 @@ def worker_count(workers: int | None) -> int:
     """The number of threads: the caller's, or one for each processor."""
     if workers is None:
         return processors()
-    if not isinstance(workers, int) or workers < 1:
-        raise ParameterError(f"workers={workers!r} must be a whole number of threads, at least 1.")
-    return workers
+    return as_count(workers, 1, "workers")

@@ -14,6 +14,7 @@ from proofs import tree as branch_and_bound
 
 import isopursuit as ip
 from isopursuit import SearchProgress
+from isopursuit.errors import ParameterError
 
 Matrix = NDArray[np.float64]
 
@@ -302,3 +303,25 @@ def test_a_column_of_an_absurd_length_changes_nothing(scale: float) -> None:
     found = ip.exact_search(X)
     assert (found.status, found.indices.tolist()) == ("optimal", best.indices.tolist())
     assert ip.exact_search(ip.as_source(X)).loss == pytest.approx(best.loss, rel=1e-9)
+
+
+def test_few_subsets_keep_the_time_limit_and_the_callback() -> None:
+    X = np.random.default_rng(0).normal(size=(120, 122))
+    assert ip.exact_search(X, exclude=[0], time_limit=1e-3).status == "time"
+    assert ip.exact_search(X, exclude=[0], callback=lambda now: True).status == "interrupted"
+
+
+def test_numpy_integers_are_numbers_of_workers_and_nodes() -> None:
+    X = random_problem(np.random.default_rng(0), 4, 40)
+    found = ip.exact_search(X, workers=np.int64(2), node_limit=np.int64(10_000), time_limit=1e10)  # type: ignore[arg-type]
+    assert found.optimal
+    with pytest.raises(ParameterError, match="workers=True"):
+        ip.exact_search(X, workers=True)
+
+
+def test_a_callback_stops_the_relaxation_at_the_root() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 700)) / 8
+    started = time.perf_counter()
+    found = ip.exact_search(X, callback=lambda now: now.seconds > 4.0)
+    assert found.status == "interrupted"
+    assert time.perf_counter() - started < 12

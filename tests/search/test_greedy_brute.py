@@ -89,3 +89,12 @@ def test_large_exponents_stay_finite_and_ordered():
     brute = ip.brute_search(small, c=10)
     assert np.isfinite(brute.log_loss)
     assert ip.exchange_search(small, c=10).log_loss == pytest.approx(brute.log_loss, rel=1e-9)
+
+
+def test_brute_reports_an_objective_that_reaches_zero():
+    X = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
+    steps = []
+    found = ip.brute_search(X, objective="volume", callback=steps.append)
+    assert found.indices.tolist() == [0, 1]
+    assert found.loss == 0
+    assert len(steps) == 1

@@ -101,15 +101,6 @@ cdef inline Value envelope(const Envelopes* all, int row, const Curve* at) noexc
     return q
 
 
-cdef inline double convex_h_above(const Envelopes* all, double eigenvalue) noexcept nogil:
-    # The convex envelope of h_above: q_0 - 1 above one
-    cdef Curve at
-    if eigenvalue <= 1:
-        return 0.0
-    at = curve_of(all, eigenvalue)
-    return fmax(envelope(all, 0, &at).value - 1, 0.0)
-
-
 cdef inline double power_of_loss(double loss) noexcept nogil:
     # A y >= 1 with (e^y + e^(1/y)) / 2e >= loss, tight to 1e-9: Newton's method from above. Eigenvalues of a larger loss
     # are above y^(2/c) or below y^(-2/c).

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import AggregateOption, Array, Label, Unit
+from isopursuit._types import AggregateOption, Array, Label, Status, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import BudgetError, ParameterError
@@ -63,7 +63,8 @@ def brute_search(
     Returns
     -------
     Search
-        Proved optimal, unless the time limit ended the search. Ties go to the first subset in lexicographic order.
+        Proved optimal, unless the time limit, a callback or Ctrl-C ended the search. Ties go to the first subset in
+        lexicographic order.
 
     Examples
     --------
@@ -102,10 +103,19 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock, report: Callback 
     size = max(1, min(BATCH // n, ENTRIES // (n * pool.rows * pool.k)))
     best: tuple[float, list[int]] = (np.inf, [])
     subset, least, tried = np.zeros(0, np.intp), np.inf, 0
+
+    def stopped(status: Status) -> Search:
+        return pool.answer(SearchOutcome(subset, status, tried), objective, "brute")
+
     while batch := list(islice(subsets, size)):
         picked = np.array([(*pool.include, *rest) for rest in batch], dtype=np.intp)
         stack = np.moveaxis(pool.X[:, :, picked], 2, 0)
-        scores = objective.total(stack)
+        try:
+            scores = objective.total(stack)
+        except KeyboardInterrupt:
+            if len(subset) == 0:
+                raise
+            return stopped("interrupted")
         if objective.least is not None:
             least = min(least, float(objective.add(objective.least(stack)).min()))
         i = lowest(scores)
@@ -113,14 +123,14 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock, report: Callback 
             best = (float(scores[i]), picked[i].tolist())
         tried += len(batch)
         subset = np.array(best[1], dtype=np.intp)
-        left, loss = count - tried, objective.loss(best[0])
-        bound = pool.ideal if objective.name == "isometry" else -np.inf
-        now = SearchProgress(
-            clock.seconds, loss, bound, (loss - bound) / abs(loss), tried, left, pool.to_caller(subset)
-        )
-        stopped = report is not None and report(now)
-        if left and (stopped or clock.expired):
-            return pool.answer(SearchOutcome(subset, "interrupted" if stopped else "time", tried), objective, "brute")
+        left = count - tried
+        if report is not None:
+            loss, bound = objective.loss(best[0]), pool.ideal if objective.name == "isometry" else -np.inf
+            gap = (loss - bound) / abs(loss) if loss else np.inf
+            if report(SearchProgress(clock.seconds, loss, bound, gap, tried, left, pool.to_caller(subset))) and left:
+                return stopped("interrupted")
+        if left and clock.expired:
+            return stopped("time")
     # a subset of larger loss may be the best one if the difference is within rounding
     decided = objective.least is None or not best[0] - least > STATED
     bound = None if decided else objective.loss(least)

@@ -21,7 +21,7 @@ from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, to_loss
-from isopursuit.parameters import as_exponent, as_gap
+from isopursuit.parameters import as_count, as_exponent, as_gap
 from isopursuit.progress import shown
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
@@ -151,8 +151,7 @@ def exact_search(
     ('optimal', 5.7485)
     """
     c, gap, clock = as_exponent(c), as_gap(gap), Clock.of(time_limit)
-    if node_limit is not None and (not isinstance(node_limit, int) or node_limit < 1):
-        raise ParameterError(f"node_limit={node_limit!r} must be a whole number of nodes, at least 1, or None.")
+    node_limit = None if node_limit is None else as_count(node_limit, 1, "node_limit")
     settings = ExactSettings(gap, node_limit, worker_count(workers), memory=memory)
     if not SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
         raise ParameterError(
@@ -170,7 +169,7 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
     objective = as_objective("isometry", pool.c, pool.aggregate)
     if isinstance(pool, ArrayPool):
         if pool.points * comb(pool.count - len(pool.include), pool.missing) <= FEW_SUBSETS:
-            return replace(brute(pool, objective, Clock.of(None)), method="exact")
+            return replace(brute(pool, objective, clock, _without_nodes(settings.callback)), method="exact")
         pool = pool.distinct(clock)
     incumbent = Incumbent(pool.ideal, settings.gap, clock, in_callers_columns(pool, settings.callback))
     offer_start(pool, incumbent, settings.start)
@@ -191,6 +190,11 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
     with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
         incumbent.report(at_once=True)
     return pool.answer(incumbent.found(), objective, "exact")
+
+
+def _without_nodes(callback: Callback | None) -> Callback | None:
+    """The callback of an exact search for brute force, which has no nodes."""
+    return None if callback is None else lambda now: callback(replace(now, nodes=0, open_nodes=0))
 
 
 def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:

@@ -58,9 +58,10 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 class Effort:
     """How much to try: starts and kicks of local searches, and nodes of short proofs (0 for no proofs).
 
-    `first` says whether to begin with a few descents, `prune` whether to use isometry pursuit, and `bound` whether to
-    bound the loss over all columns at the end if short proofs have not. `start` is a subset, in the caller's numbers;
-    the answer is at least as good. `parallel` says whether kicks run on two threads.
+    The search ends when its gap is at most `gap`, where `lower_bound` is a bound that is known before. `first` says
+    whether to begin with a few descents, `prune` whether to use isometry pursuit, and `bound` whether to bound the loss
+    over all columns at the end if short proofs have not. `start` is a subset, in the caller's numbers; the answer is at
+    least as good. `parallel` says whether kicks run on two threads.
     """
 
     starts: int
@@ -69,6 +70,8 @@ class Effort:
     proof_nodes: int
     workers: int = 1
     memory: int = MEMORY
+    gap: float = 0.0
+    lower_bound: float = 0.0
     first: bool = True
     prune: bool = True
     bound: bool = False
@@ -169,9 +172,9 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     if isinstance(pool, ArrayPool):
         pool = pool.distinct(clock)
     report = in_callers_columns(pool, effort.callback)
-    incumbent = Incumbent(pool.ideal, clock=clock, report_to=report)
+    incumbent = Incumbent(pool.ideal, effort.gap, clock, report, lower_bound=effort.lower_bound)
     offer_start(pool, incumbent, effort.start)
-    stages = [*search_stages(pool, effort), PointBounds(point_stages(), share=1.0)]
+    stages = [*search_stages(pool, effort), PointBounds(_short_point_stages(pool), share=1.0)]
     run(stages, pool, incumbent, clock)
     found = incumbent.found()
     if found.status in ("time", "nodes", "memory"):
@@ -222,7 +225,7 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         begin: list[Stage] = [sampled, LocalSearch(*first, rng, resume=pool.count > SAMPLED_FROM)]
         if (starts, kicks) == first:
             return begin
-        proof = [PointBounds(point_stages()), JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
+        proof = [PointBounds(_short_point_stages(pool)), JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
         more = LocalSearch(starts - first[0], kicks - first[1], rng, resume=True)
         return [*begin, *(proof if kicks and effort.bound else []), more]
     if kicks == 0:
@@ -257,6 +260,10 @@ def _few(pool: Pool) -> bool:
     return pool.count * pool.rows**2 <= SHORT_PROOF_WORK
 
 
-def point_stages() -> list[Stage]:
-    """The stages that bound the loss at one of many points."""
-    return [LocalSearch(2, 0, np.random.default_rng(0)), TreeSearch()]
+def point_stages(nodes: int | None = None) -> list[Stage]:
+    """The stages that bound the loss at one of many points, with at most this many nodes."""
+    return [LocalSearch(2, 0, np.random.default_rng(0)), TreeSearch(nodes)]
+
+
+def _short_point_stages(pool: Pool) -> list[Stage]:
+    return point_stages(short_proof_nodes(SHORT_PROOF_NODES, pool.k))

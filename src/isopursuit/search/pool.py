@@ -227,7 +227,7 @@ class Pool(ABC):
 
 
 class ArrayPool(Pool):
-    """Columns in memory, (n, k, count); one matrix is one point."""
+    """Columns in memory, (n, rows, count); one matrix is one point."""
 
     def __init__(
         self,

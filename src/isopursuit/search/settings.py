@@ -21,7 +21,7 @@ FIRST_PROOF_SHARE = 0.7  # for the short proof after the first descents (kept)
 START_SHARE = 0.5  # for all stages of an exact search before the last proof (kept)
 POINT_SHARE = 1 / 3  # for the bounds of single points, before the joint tree (guess)
 MANY_COLUMNS = 12  # columns to pick; proofs are rare for more (kept)
-MANY_SHARE = 0.9  # replaces START_SHARE and SWAP_SHARE if more than MANY_COLUMNS are picked (kept)
+MANY_SHARE = 0.9  # replaces SWAP_SHARE if more than MANY_COLUMNS are picked (kept)
 
 # ------------------------------------------------------------------------------------------------ what a stage does
 QUICK_STARTS, QUICK_KICKS = 3, 10  # starts and kicks before the first attempt at a proof (kept)

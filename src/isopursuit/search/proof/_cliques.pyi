@@ -52,10 +52,6 @@ class CliqueSearch:
     def evaluations(self) -> int:
         """Number of subsets whose loss was computed."""
 
-    @property
-    def bounded(self) -> int:
-        """Number of sets of columns that were bounded."""
-
     def __init__(
         self,
         problem: JointProblem,

@@ -242,7 +242,7 @@ cdef class CliqueSearch:
     cdef float* pair          # (n) losses of the first two columns
     cdef double limit, log_limit, total, until
     cdef public bint stop
-    cdef readonly long long evaluations, bounded
+    cdef readonly long long evaluations
 
     def __init__(self, JointProblem problem, JointKernel kernel, included, positions, order, int capacity,
                  double deadline):
@@ -268,7 +268,7 @@ cdef class CliqueSearch:
             self.levels[d + 2].with_losses = self.levels[d + 2].shares + <size_t> n * capacity
         self.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
         self.stop = False
-        self.evaluations = self.bounded = 0
+        self.evaluations = 0
 
     def run(self, int first, int last, double log_limit):
         cdef int r = first
@@ -359,7 +359,6 @@ cdef class CliqueSearch:
     cdef bint below(self, const float* a, const float* b, const float* c) noexcept nogil:
         # Set the shares to the largest of three, and the total. Returns whether it is below the limit.
         cdef int i, n = self.problem.of.n, count = self.problem.of.stored
-        self.bounded += 1
         self.total = sum_of_largest(a, b, c, count, self.shares)
         for i in range(count, n):
             self.shares[i] = self.problem.of.floors[i]
@@ -526,7 +525,6 @@ cdef class CliqueSearch:
         # As `below`, if two of the three have shares for all points
         cdef const Problem* p = &self.problem.of
         cdef int count = p.stored
-        self.bounded += 1
         self.total = sum_of_largest(a, b, c, count, self.shares)
         if count < p.n:
             self.total += sum_of_largest(a + count, b + count, b + count, p.n - count, self.shares + count)

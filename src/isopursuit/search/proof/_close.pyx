@@ -308,7 +308,7 @@ cdef void refine(Enumeration* all, Level* below, int count) noexcept nogil:
     cdef Node* node = all.node
     cdef Candidates child
     cdef Inertia at
-    cdef int D = node.D, k = node.k, n = below.n, i, j, kept = 0
+    cdef int D = node.D, k = node.k, n = below.n, i, j
     cdef double* rows = all.scratch
     cdef double* e = rows + <size_t> (n + count) * D
     cdef double* vectors = e + D

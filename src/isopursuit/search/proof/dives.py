@@ -30,8 +30,11 @@ Dived: TypeAlias = tuple[bool, float, NDArray[np.int32] | None, float, int]
 
 def dive(
     prover: Prover, X: Array, positions: Indices, costs: PairCosts, roots: Sequence[Root], target: float
-) -> list[Root] | StopReason:
-    """Search from each root for subsets below the target; returns the roots that need too many nodes."""
+) -> list[Root] | StopReason | None:
+    """Search from each root for subsets below the target; returns the roots that need too many nodes.
+
+    None if a subset is so far below the target that a new target is worthwhile.
+    """
     pool, incumbent, clock = prover.pool, prover.incumbent, prover.clock
     include = np.arange(len(pool.include), dtype=np.int32)
     kernel = DiveKernel(np.ascontiguousarray(X.T), pool.k, include, costs.own, costs.base, pool.c, costs.stiffness)
@@ -60,7 +63,7 @@ def dive(
                 pool.load(positions[subset], X[:, subset])
                 incumbent.offer(positions[subset], float(np.log(loss)), "dive")
                 if loss - pool.k < RESTART * (target - pool.k):
-                    return hard
+                    return None
             if not finished:
                 hard.append(root)
             if prover.limits.nodes is not None and prover.spent >= prover.limits.nodes:

@@ -122,11 +122,20 @@ class _Search:
 
     def single_columns(self) -> StopReason | None:
         """Evaluate all subsets; at most one column is missing."""
-        if self.pool.missing:
-            bounds = self.kernel().bounds(self.include, self.free, self.pool.k, self.log_limit)
-            for j in np.argsort(bounds, kind="stable").tolist():
-                if bounds[j] < self.log_limit:
-                    self.take(np.append(self.include, self.free[j]), float(bounds[j]))
+        if not self.pool.missing:
+            return None
+        kernel, parts = self.kernel(), [np.zeros(0)]
+        for first in range(0, len(self.free), PAIR_ROWS):
+            if self.incumbent.report():
+                return StopReason.INTERRUPTED
+            if self.clock.expired:
+                return StopReason.TIME
+            some = self.free[first : first + PAIR_ROWS]
+            parts.append(kernel.bounds(self.include, some, self.pool.k, self.log_limit))
+        bounds = np.concatenate(parts)
+        for j in np.argsort(bounds, kind="stable").tolist():
+            if bounds[j] < self.log_limit:
+                self.take(np.append(self.include, self.free[j]), float(bounds[j]))
         return None
 
     def all_of(self, tasks: Iterable[Callable[[], T]]) -> list[T] | None:

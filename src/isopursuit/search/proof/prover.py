@@ -12,8 +12,8 @@ target rises until one is found or the incumbent is proved. The **tree** (tree.p
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from threading import Timer
 from typing import Protocol
 
 import numpy as np
@@ -28,7 +28,8 @@ from isopursuit.search.proof._node import NodeKernel
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, REPORT_SECONDS
+from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (guess: it converges in far fewer)
@@ -147,7 +148,7 @@ class Prover:
         self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
         self.nodes = self.dive_nodes = self.evaluations = 0
         in_memory = pool.X is not None
-        self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.k))
+        self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.rows))
         self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns for the tree if pairs exclude nothing
         pool.load(incumbent.subset, pool.at_hand(incumbent.subset))
         loss = incumbent.loss
@@ -206,8 +207,8 @@ class Prover:
         pool, incumbent = self.pool, self.incumbent
         for _ in range(ROUNDS):
             solved = self._relaxed()
-            if solved is None:
-                return None
+            if solved is None or isinstance(solved, StopReason):
+                return solved
             self.cuts = self.cuts.with_tangent(*solved)
             here = float(self.cuts.bases[-2] + solved[0] @ self.cuts.scores(solved[1])[-2])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
@@ -224,8 +225,11 @@ class Prover:
                 return None
         return None
 
-    def _relaxed(self) -> tuple[Array, Array, int] | None:
-        """Weights near the relaxation's minimum over the resident columns, those columns, and the envelope's row."""
+    def _relaxed(self) -> tuple[Array, Array, int] | StopReason | None:
+        """Weights near the relaxation's minimum over the resident columns, those columns, and the envelope's row.
+
+        None if they give no bound; a reason if a callback stops the search.
+        """
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
         columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
         # a high incumbent, so that the kernel neither closes the node nor drops columns
@@ -234,15 +238,21 @@ class Prover:
         )
         candidates = np.arange(fixed, len(columns), dtype=np.int32)
         start = np.isin(pool.resident_positions[fixed:], self.incumbent.subset).astype(np.float32)
-        timer = None if self.clock.limit is None else Timer(self.clock.remaining, kernel.stop)
-        if timer is not None:
-            timer.start()
-        try:
-            tolerance = 1e-3 * (loss - pool.k) / (100 * loss)
-            outcome = kernel.process(np.arange(fixed, dtype=np.int32), candidates, start, 1, NEWTON_STEPS, tolerance, 0)
-        finally:
-            if timer is not None:
-                timer.cancel()
+        tolerance, chosen = 1e-3 * (loss - pool.k) / (100 * loss), np.arange(fixed, dtype=np.int32)
+        interrupted = False
+        with ThreadPoolExecutor(1) as thread:
+            process = on_one_blas_thread(kernel.process)
+            solving = thread.submit(process, chosen, candidates, start, 1, NEWTON_STEPS, tolerance, 0)
+            try:
+                while wait([solving], max(0.01, min(self.clock.remaining, REPORT_SECONDS))).not_done:
+                    interrupted = interrupted or self.incumbent.report(self.spent)
+                    if interrupted or self.clock.expired:
+                        kernel.stop()
+            finally:
+                kernel.stop()  # after Ctrl-C the thread is still solving
+        outcome = solving.result()
+        if interrupted:
+            return StopReason.INTERRUPTED
         if outcome.closed or outcome.stopped:
             return None
         some = outcome.weights > 0

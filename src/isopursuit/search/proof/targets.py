@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +36,6 @@ PARTNERS, SAMPLE = 128, 256  # mean number of compatible columns at such a targe
 SAMPLE_ENTRIES = 2**24  # most inner products computed for that mean (derived: 128 MB)
 TARGET_GROWTH = 2.0  # factor of the target's excess over D, from one target to the next (guess)
 MIN_GROWTH = 1.2  # least such factor when a lower target is tried after one that left too many pairs (guess)
-BATCH = 4_000_000  # candidates of the roots searched at once (derived: 16 MB)
 
 
 class TargetStatus(enum.Enum):
@@ -158,7 +156,7 @@ class Targets:
         dived = dive(self.prover, X, positions, costs.padded(fixed, X.shape[1]), roots, target)
         if isinstance(dived, StopReason):
             return dived
-        if self.incumbent.loss - pool.k < RESTART * (target - pool.k):
+        if dived is None or self.incumbent.loss - pool.k < RESTART * (target - pool.k):
             return TargetStatus.BETTER
         below = min(target, self.incumbent.loss)
         return self._grow(X, positions, dived, below) if self.incumbent.decides(below) else StopReason.PRECISION
@@ -173,37 +171,36 @@ class Targets:
     def _grow(
         self, X: Array, positions: Indices, roots: Sequence[Root] | None, target: float
     ) -> TargetStatus | StopReason:
-        """Run the tree below a target, from one root or from many, in batches that fit into memory."""
-        prover, incumbent = self.prover, self.incumbent
+        """Run the tree below a target, from one root or from many."""
+        prover, incumbent, k = self.prover, self.incumbent, self.pool.k
         place = {int(position): i for i, position in enumerate(positions)}
-        found = False
-        for part in [None] if roots is None else _parts(roots):
-            whole = part is None and target >= incumbent.limit
-            report = _Reporter(self, (positions, X), target, part is not None)
-            # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
-            gap = max(incumbent.gap - 2 * PROVED, 0.0) if whole else 0.0
-            improve = None if prover.limits.improver is None else _Beside(prover.limits.improver, positions, target)
-            limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report, improve)
-            start = np.array([place[int(position)] for position in incumbent.subset])
-            include = range(len(self.pool.include))
-            proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=part, below=target)
-            if improve is not None:
-                incumbent.offer(*improve.improver.best, "local search")
-            prover.nodes += proof.nodes
-            prover.evaluations += proof.evaluations
-            incumbent.least = min(incumbent.least, proof.least)
-            if proof.loss < target:
-                found, target = True, proof.loss
-                self.pool.load(positions[proof.subset], X[:, proof.subset])
-                incumbent.offer(positions[proof.subset], float(np.log(proof.loss)), "tree")
-            if part is None:
-                incumbent.raise_bound(min(target, proof.lower_bound))
-            if report.better:
-                return TargetStatus.BETTER
-            if proof.stop is not None:
-                return proof.stop
-            if proof.lower_bound < proof.loss * (1 - STATED):
-                return TargetStatus.DECIDED  # within the requested gap, which closes the search
+        report = _Reporter(self, (positions, X), target, roots is None)
+        # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
+        gap = max(incumbent.gap - 2 * PROVED, 0.0) if roots is None and target >= incumbent.limit else 0.0
+        improve = None if prover.limits.improver is None else _Beside(prover.limits.improver, positions, target)
+        restart = k + RESTART * (target - k) if roots is not None and prover.limits.nodes is None else -np.inf
+        limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report, improve, restart)
+        start = np.array([place[int(position)] for position in incumbent.subset])
+        include = range(len(self.pool.include))
+        proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=roots, below=target)
+        if improve is not None:
+            incumbent.offer(*improve.improver.best, "local search")
+        prover.nodes += proof.nodes
+        prover.evaluations += proof.evaluations
+        incumbent.least = min(incumbent.least, proof.least)
+        found = proof.loss < target
+        if found:
+            target = proof.loss
+            self.pool.load(positions[proof.subset], X[:, proof.subset])
+            incumbent.offer(positions[proof.subset], float(np.log(proof.loss)), "tree")
+        if roots is None:
+            incumbent.raise_bound(min(target, proof.lower_bound))
+        if proof.stop is StopReason.NODES and proof.loss < restart:
+            return TargetStatus.BETTER
+        if proof.stop is not None:
+            return proof.stop
+        if proof.lower_bound < proof.loss * (1 - STATED):
+            return TargetStatus.DECIDED  # within the requested gap, which closes the search
         if found or target >= incumbent.limit:
             incumbent.raise_bound(incumbent.loss)
         return TargetStatus.DECIDED
@@ -234,31 +231,19 @@ class _Beside:
 
 
 class _Reporter:
-    """Reports the tree's subsets to the incumbent; ends a tree of many roots when a restart is worthwhile."""
+    """Reports the tree's subsets to the incumbent and, if it has all columns (`whole`), its bound."""
 
-    def __init__(self, targets: Targets, columns: tuple[Indices, Array], target: float, many_roots: bool) -> None:
-        self.targets, self.columns, self.target, self.many_roots = targets, columns, target, many_roots
-        self.better = False
+    def __init__(self, targets: Targets, columns: tuple[Indices, Array], target: float, whole: bool) -> None:
+        self.targets, self.columns, self.target, self.whole = targets, columns, target, whole
 
     def __call__(self, at: Snapshot) -> bool:
-        incumbent, prover, D = self.targets.incumbent, self.targets.prover, self.targets.pool.k
+        incumbent, prover = self.targets.incumbent, self.targets.prover
         if prover.limits.improver is not None:
             incumbent.offer(*prover.limits.improver.best, "local search")
-        found = at.loss < self.target
-        if found and at.loss < incumbent.loss:
+        if at.loss < min(self.target, incumbent.loss):
             positions, X = self.columns
             self.targets.pool.load(positions[at.subset], X[:, at.subset])
             incumbent.offer(positions[at.subset], float(np.log(at.loss)), "tree")
-        if not self.many_roots:
+        if self.whole:
             incumbent.raise_bound(min(self.target, at.lower_bound))
-        stop = incumbent.report(prover.spent + at.nodes, at.open_nodes)
-        if self.many_roots and prover.limits.nodes is None:
-            self.better = found and not stop and at.loss - D < RESTART * (self.target - D)
-        return stop or self.better
-
-
-def _parts(roots: Sequence[Root]) -> list[Sequence[Root]]:
-    """Batches of roots with about BATCH candidates each."""
-    ends = np.cumsum([len(candidates) for _, candidates in roots]) // BATCH
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(roots)]
-    return [roots[a:b] for a, b in pairwise(cuts) if a < b]
+        return incumbent.report(prover.spent + at.nodes, at.open_nodes)

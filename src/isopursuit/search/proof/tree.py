@@ -51,7 +51,7 @@ class Limits:
 
     `gap` is relative, `nodes` and the clock are limits, `workers` threads bound nodes. `report` is called about ten
     times a second with a `Snapshot`, and ends the proof by returning True. `improve` searches for better subsets in
-    parallel with the proof.
+    parallel with the proof. A loss below `restart` ends the proof like a node limit.
     """
 
     gap: float = 0.0
@@ -60,6 +60,7 @@ class Limits:
     clock: Clock = UNLIMITED
     report: Callable[[Snapshot], bool] | None = None
     improve: Improvement | None = None
+    restart: float = -math.inf
 
 
 class Improvement(Protocol):
@@ -308,7 +309,7 @@ class _Search:
         if self._gap() <= self.gap or any(tree.bound() == math.inf for tree in self.trees):
             self.end(None)
             return []
-        if self.nodes >= self.node_limit:
+        if self.nodes >= self.node_limit or self.loss < self.limits.restart:
             self.end(StopReason.NODES)
             return []
         taken: list[tuple[_Tree, _Node]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -15,12 +15,11 @@ from isopursuit.clock import Clock
 from isopursuit.search.driver import Stage, run_inner
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import SOURCE_ENTRIES
+from isopursuit.search.settings import REPORT_SECONDS, SOURCE_ENTRIES
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.threads import on_one_blas_thread
 
 WALKS = 2  # local searches at once (measured on 10 problems: as good as one with all kicks, in 0.57 of its time)
-ROUND_STEPS = 4  # descents of each local search between reports (guess: little waiting, and an early end)
 
 
 class Improver:
@@ -34,7 +33,9 @@ class Improver:
 
     def begin(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
         """Start from this incumbent."""
-        self.own = Incumbent(pool.ideal, clock=clock, seen=incumbent.seen)
+        self.over = False
+        # a stage that reports to this incumbent ends when the improver does
+        self.own = Incumbent(pool.ideal, clock=clock, report_to=lambda _: self.over, seen=incumbent.seen)
         self.own.offer(incumbent.subset, incumbent.log_loss, incumbent.found_by)
         self.best = self.own.subset, self.own.log_loss  # replaced as a whole, so that other threads can read it
         self.steps = self._steps(pool, clock)
@@ -51,6 +52,7 @@ class Improver:
 
     def end(self, incumbent: Incumbent) -> None:
         """Offer the best subset to the incumbent."""
+        self.over = True
         with suppress(ValueError):  # after an interrupt a step may still run
             self.steps.close()
         self.steps = _none()
@@ -96,25 +98,30 @@ class ParallelSearch:
         walks = [Improver([LocalSearch(starts, kicks, rng, resume=True)]) for rng in rngs]
         for walk in walks:
             walk.begin(pool, incumbent, clock)
-        with ThreadPoolExecutor(WALKS) as threads:
-            try:
-                while any(list(threads.map(on_one_blas_thread(_advance), walks))):
-                    for walk in walks:
-                        incumbent.offer(*walk.best, "local search")
+        threads, advance = ThreadPoolExecutor(WALKS), on_one_blas_thread(Improver.step)
+        left = stopped = True
+        try:
+            while left:
+                running = [threads.submit(advance, walk) for walk in walks]
+                while wait(running, REPORT_SECONDS).not_done:
                     if incumbent.report():
                         return StopReason.INTERRUPTED
-            finally:
+                taken = [step.result() for step in running]
+                left = any(taken)
                 for walk in walks:
-                    walk.end(incumbent)
-                # the columns of the best subsets of both first
-                seen = zip_longest(*(walk.own.seen for walk in walks))
-                incumbent.seen = tuple(dict.fromkeys(one for both in seen for one in both if one is not None))
+                    incumbent.offer(*walk.best, "local search")
+                if incumbent.report():
+                    return StopReason.INTERRUPTED
+            stopped = False
+        finally:
+            for walk in walks:
+                walk.end(incumbent)
+            threads.shutdown(wait=not stopped)  # a running descent ends soon
+            # the columns of the best subsets of both first
+            seen = zip_longest(*(walk.own.seen for walk in walks))
+            incumbent.seen = tuple(dict.fromkeys(one for both in seen for one in both if one is not None))
         return None
 
 
 def _none() -> Generator[None]:
     yield from ()
-
-
-def _advance(walk: Improver) -> bool:
-    return all(walk.step() for _ in range(ROUND_STEPS))
