@@ -505,3 +505,6 @@ def test_columns_are_named_by_numbers_from_either_end_or_by_a_mask(as_given):
     assert ip.select(X, method="greedy", include=np.array([])).loss == ip.select(X, method="greedy").loss
     with pytest.raises(ParameterError, match="mask of 8"):
         ip.select(X, method="greedy", include=mask[:5])
+    wide = as_given(problem(0, 3, 300))
+    for small in (np.array([-2], np.int8), np.array([200], np.uint8)):
+        assert int(small[0]) % 300 in ip.select(wide, method="greedy", include=small).indices

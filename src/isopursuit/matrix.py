@@ -238,10 +238,9 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         columns = [columns]
     P = matrix.values.shape[1]
-    if isinstance(columns, np.ndarray) and columns.dtype == bool:
-        return ColumnNumbers(as_numbers(columns, P, what).tolist())
-    if matrix.labels is None and isinstance(columns, np.ndarray) and columns.dtype.kind in "iu":
-        return ColumnNumbers(np.unique(as_numbers(np.where(columns < 0, columns + P, columns), P, what)).tolist())
+    array = isinstance(columns, np.ndarray)
+    if array and (columns.dtype == bool or (matrix.labels is None and columns.dtype.kind in "iu")):
+        return ColumnNumbers(np.unique(as_numbers(columns, P, what, from_end=True)).tolist())
     position: dict[Label, int] = {label: i for i, label in enumerate(matrix.labels or ())}
     found: set[int] = set()
     numbered = not any(isinstance(label, int | np.integer) for label in position)

@@ -65,11 +65,14 @@ def as_space(space: Space) -> Space:
     return space
 
 
-def as_numbers(numbers: ArrayLike, n: int, what: str) -> Indices:
-    """Indices from 0 to n − 1, given as numbers or as a boolean mask of length n."""
+def as_numbers(numbers: ArrayLike, n: int, what: str, *, from_end: bool = False) -> Indices:
+    """Indices from 0 to n − 1, given as numbers or as a boolean mask of length n; `from_end`: −1 is the last one."""
     given: NDArray[Any] = np.asarray(numbers)
     if given.dtype == bool and given.shape == (n,):
         given = np.flatnonzero(given)
+    if from_end and given.dtype.kind == "i":
+        given = given.astype(np.intp)  # n may not fit into the type given
+        given = np.where(given < 0, given + n, given)
     if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and not 0 <= given.min() <= given.max() < n):
         raise ParameterError(f"{what} must be a list of whole numbers from 0 to {n - 1}, or a mask of {n}.")
     return given.astype(np.intp)

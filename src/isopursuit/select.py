@@ -392,7 +392,8 @@ def _search_tied(
     # the columns are pruned already
     settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)
     found = exact(pool, settings, clock)
-    if not np.isin(pursuit.tied, numbers).all():  # too many were tied; the bound holds for the others only
+    decided = np.union1d(numbers, problem.exclude)
+    if not np.isin(pursuit.tied, decided).all():  # too many were tied; the bound holds for some only
         status = "memory" if found.status in ("optimal", "gap", "precision") else found.status
         found = replace(found, status=status, lower_bound=float(problem.k))
     return replace(found, indices=numbers[found.indices], labels=problem.labels)

@@ -155,9 +155,7 @@ def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indic
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     given = np.atleast_1d(np.asarray(columns if isinstance(columns, str | int) else list(columns)))
-    given = given if given.size else np.zeros(0, dtype=np.intp)
-    given = np.where(given < 0, given + P, given) if given.dtype.kind == "i" else given  # from the end, as in lists
-    return np.unique(as_numbers(given, P, what))
+    return np.unique(as_numbers(given if given.size else np.zeros(0, dtype=np.intp), P, what, from_end=True))
 
 
 def _check_rank(pool: ArrayPool, i: int, matrix: Matrix, columns: Indices) -> None:
