@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from matplotlib.transforms import Bbox
 
 from .methods import METHODS, OURS
 from .record import Record, Row
@@ -12,8 +13,8 @@ SHOWN = ("exact", "exchange", "two-stage", "greedy (the paper's)", "pivoted QR",
          "DPP, greedy", "MMR", "k-DPP", "facility location", "MultiTaskLasso", "SCS")  # fmt: skip
 LOWEST, HIGHEST = 1e-4, 1e4  # above the best, relatively; what is beyond is drawn at the edge
 MARKERS = "o^vDPX*<>"
-# where labels would overlap beside their points
-ABOVE, BELOW = ("pivoted QR", "FPS", "maxvol", "SCS"), ("greedy (the paper's)", "CUR", "MMR")
+# where a label may be, in points from its own: beside it, above or below, then further away
+PLACES = [(dx, dy) for dy in (0, 9, -9, 18, -18, 27, -27, 36) for dx in ((0, 7, -7) if dy else (7, -7))]
 
 
 def draw(record: Record, folder: Path) -> None:
@@ -33,24 +34,36 @@ def quality_against_time(record: Record, panels) -> None:
     from docs.pictures.style import GREY
 
     for axes, scaling in zip(panels, ("raw", "unit"), strict=True):
-        names: dict[tuple[float, float], list[str]] = {}
+        names: dict[str, tuple[float, float]] = {}
+        points: list[tuple[float, float]] = []
         for method in sorted(METHODS, key=lambda method: method in SHOWN):
             rows = [row for row in _answered(record, method) if row.scaling == scaling]
             if rows:
                 x, y = (float(np.median(some)) for some in ([row.seconds for row in rows], _percents(record, rows)))
                 named = method in SHOWN
                 axes.plot(x, y, "s" if method in OURS else "o", color=_color(method) if named else GREY)
-                # our searches end at the same time with the same loss
-                names.setdefault((float(f"{x:.1g}") if method in OURS else x, y), []).extend([method] if named else [])
-        for (x, y), methods in names.items():
-            left, lowest = x > 1, y <= 100 * LOWEST
-            side = {"ha": "right" if left else "left", "va": "bottom" if lowest else "center"}
-            offset = (-6 if left else 6, 0)
-            if up := any(method in ABOVE for method in methods) - any(method in BELOW for method in methods):
-                side, offset = {"ha": "center", "va": "bottom" if up > 0 else "top"}, (0, 5 * up)
-            axes.annotate("\n".join(methods), (x, y), offset, textcoords="offset points", fontsize=8, **side)
+                points.append((x, y))
+                names |= {method: (x, y)} if named else {}
         axes.set(xscale="log", yscale="log", title=f"{scaling} columns", ylabel="l_1, % above the best known")
+        _label(axes, names, points)
     panels[-1].set_xlabel("seconds, median")
+
+
+def _label(axes, names: dict[str, tuple[float, float]], points: list[tuple[float, float]]) -> None:
+    """Write each name at the first place where it covers no point and no other name."""
+    axes.figure.draw_without_rendering()  # transforms are final
+    size = 4 * axes.figure.dpi / 72  # of a marker, in pixels
+    taken = [Bbox([at - size, at + size]) for at in axes.transData.transform(points)]
+    inside = axes.get_window_extent()
+    for name, at in names.items():
+        for offset in PLACES:
+            side = "left" if offset[0] > 0 else "right" if offset[0] < 0 else "center"
+            label = axes.annotate(name, at, offset, textcoords="offset points", fontsize=8, ha=side, va="center")
+            box = label.get_window_extent()
+            if box.x0 > inside.x0 and box.x1 < inside.x1 and box.count_overlaps(taken) == 0:
+                taken.append(box)
+                break
+            label.remove()
 
 
 def quality_against_k(record: Record, panels) -> None:
