@@ -30,8 +30,8 @@ from isopursuit.loss.penalty import (
     loss_above,
 )
 
-# Multiples of the scale of κ: dense where well-conditioned data have their best bound, wide above.
-_KAPPA_STEPS = (1.28, 1.7, 2.3, 3.1, 4.6, 7.1, 11.4, 20.0, 34.0, 57.0, 100.0, 171.0, 285.0, 570.0)
+import os
+SPLIT = float(os.environ.get('KAPPA','1.28'))  # κ of the log-det split, relative to the largest κ for which h + κ log is convex
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxatio
     high = min(eigenvalue_of_loss(max(incumbent - dimension + 1, 1.0) * (1 + 1e-9), c), trace) * (1 + 1e-9)
     high = max(high, 2 * low)
     flattest = _flattest(c)
-    rows = [_row(kappa, c, low, high, flattest) for kappa in _kappa_grid(c, incumbent, flattest)]
+    rows = [_row(kappa, c, low, high, flattest) for kappa in _kappas(c, flattest)]
     return Relaxation(c, low, high, np.array(rows))
 
 
@@ -120,14 +120,9 @@ def _flattest(c: float) -> float:
     return (lower + upper) / 2
 
 
-def _kappa_grid(c: float, incumbent: float, flattest: float) -> list[float]:
-    """Return 0, the largest κ for which ``h + κ log`` is convex, and larger values up to the incumbent's loss."""
-    convex = curvature(math.exp(flattest), c) * (1 - 1e-9)
-    scale = max(convex, 0.35 * c * c)
-    grid = [0.0, *([convex] if convex > 0 else [0.4 * scale, scale]), *(scale * step for step in _KAPPA_STEPS)]
-    if incumbent > 2 * grid[-1]:
-        grid += np.geomspace(grid[-1], incumbent, 13)[1:].tolist()
-    return grid
+def _kappas(c: float, flattest: float) -> tuple[float, float]:
+    """0, and the κ of the log-det split."""
+    return 0.0, SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c)
 
 
 def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tuple[float, float, float, float, float]:

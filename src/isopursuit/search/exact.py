@@ -29,7 +29,6 @@ from isopursuit.search.brute import brute
 from isopursuit.search.driver import Stage, run
 from isopursuit.search.exchange import (
     Effort,
-    better_stages,
     in_callers_columns,
     offer_start,
     point_stages,
@@ -42,8 +41,6 @@ from isopursuit.search.pool import ArrayPool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.settings import (
-    ENDLESS,
-    EXACT_KICKS,
     EXACT_STARTS,
     FEW_SUBSETS,
     HARD_KICKS,
@@ -57,7 +54,6 @@ from isopursuit.search.settings import (
 )
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.first import FirstAnswers
-from isopursuit.search.stages.improve import Improver
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.points import PointBounds
 from isopursuit.threads import on_one_blas_thread, worker_count
@@ -210,13 +206,8 @@ def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
 
 def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
     """The proof: of one matrix, or of many points."""
-    improver = None
-    if isinstance(pool, ArrayPool):
-        rng = np.random.default_rng(1)
-        effort = Effort(EXACT_STARTS, EXACT_KICKS, rng, 0, prune=settings.prune)
-        improver = Improver([*better_stages(pool, effort), LocalSearch(0, ENDLESS, rng, resume=True)])
     return [
-        Prove(settings.node_limit, settings.workers, settings.memory, improver=improver),
+        Prove(settings.node_limit, settings.workers, settings.memory),
         PointBounds(point_stages()),
         JointTree(settings.node_limit, settings.workers),
     ]

@@ -24,7 +24,7 @@ from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.joint import JointTree
-from isopursuit.search.proof.prover import Prove, TreeSearch
+from isopursuit.search.proof.prover import Prove
 from isopursuit.search.settings import (
     EXACT_KICKS,
     EXACT_STARTS,
@@ -48,7 +48,6 @@ from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import PairPasses
 from isopursuit.search.stages.points import SAMPLED_FROM, PointBounds, SampledSearch
 from isopursuit.search.stages.pruned import PursuitPruned
-from isopursuit.search.stages.recombine import Recombine
 from isopursuit.search.stages.source import GreedyPasses, SwapPasses
 from isopursuit.search.stages.volumes import VolumePasses
 from isopursuit.threads import on_one_blas_thread, worker_count
@@ -244,14 +243,12 @@ def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> li
     """The stages after the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
     share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
     starts, kicks = max(effort.starts - QUICK_STARTS, 0), max(effort.kicks - QUICK_KICKS, 0)
-    among = TreeSearch(short_proof_nodes(SHORT_PROOF_NODES, pool.k), effort.workers)
     more: Stage = LocalSearch(starts, kicks, effort.rng, share=share, resume=True)
     if effort.parallel:
         more = ParallelSearch(starts, kicks, effort.rng, share=share)
     return [
         *([PursuitPruned(effort.kicks // 3)] if effort.prune else []),
         more,
-        Recombine(_few(pool), [among], proof),
     ]
 
 
@@ -262,7 +259,7 @@ def _few(pool: Pool) -> bool:
 
 def point_stages(nodes: int | None = None) -> list[Stage]:
     """The stages that bound the loss at one of many points, with at most this many nodes."""
-    return [LocalSearch(2, 0, np.random.default_rng(0)), TreeSearch(nodes)]
+    return [LocalSearch(2, 0, np.random.default_rng(0))]
 
 
 def _short_point_stages(pool: Pool) -> list[Stage]:

@@ -1,5 +1,6 @@
-from isopursuit.search.proof._node_data cimport Node
+from isopursuit.search.proof._node cimport Node
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil
 cdef void fit_weights(double* w, int n, int m) noexcept nogil
 cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil
+cdef bint filter_candidates(Node* node) noexcept nogil

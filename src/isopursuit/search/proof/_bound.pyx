@@ -1,24 +1,30 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The lower bound of one node: the convex relaxation F(w) = tr q(M(w)) - kappa log det G_S' - kappa log det N(w), and the
-tangents that bound it (`relax`). _cuts.pyx may raise the bound; tree.py takes the larger of it and the parent's.
+tangents that bound it (`relax`). The best tangent removes candidates that no better subset contains (`filter_candidates`).
 
 For fewer columns than rows tr q and log det are those of the least majorants (_node_data.pxd).
 """
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_below
 from isopursuit.search._dense cimport dot, eigh, products
-from isopursuit.search.proof._node_data cimport (
+from isopursuit.search.proof._node cimport (
     CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, least_majorant, reflect, smallest,
 )
+
+cdef extern from *:
+    """
+    #define EIGH_WORK 400
+    """
+    const int EIGH_WORK  # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     # QR of the chosen columns, applied to the candidates behind them; log det G_S' = sum of log r_jj^2.
     # False if S' alone is too close to singular: lambda_min(G_S) <= r_jj^2 by interlacing.
-    cdef int j, i, D = node.D, size = node.problem.size
+    cdef int j, i, D = node.D
     cdef double square, length
     cdef double* pivot
     node.longest = 0.0
@@ -32,9 +38,9 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     for j in range(node.k):
         pivot = node.chosen + j * D
         length = sqrt(dot(pivot, pivot, D))
-        square = sqrt(reflect(pivot, pivot + D, size - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
+        square = sqrt(reflect(pivot, pivot + D, node.k - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
         square *= square
-        if size + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
+        if node.problem.size + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
             return False
         node.log_det += log(square)
     return True
@@ -195,6 +201,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     cdef int D = node.D, n = node.open.n, size = node.problem.size, a
     cdef double* M = node.matrix + D * D
     cdef double* spread = M + D * D
+    node.work += <long long> (n + D) * D * (2 * D - node.k) + EIGH_WORK * D * D
     second_moment(node, at.w, M)
     at.log_det = at.steepest = at.largest = 0.0
     if node.row > 0 and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
@@ -212,24 +219,6 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     products(node.chosen, node.k, M, D, D, at.Y + n * D)
     set_tangent(node, at)
     return isfinite(at.f)
-
-
-cdef void choose_kappa(Node* node) noexcept nogil:
-    # F(w, kappa) is concave in kappa: take the best of the grid at this w.
-    cdef Point* at = &node.here
-    cdef int row, a, best_row = node.row
-    cdef double best = -INFINITY, f
-    for row in range(1, node.problem.loss.rows):
-        f = -node.problem.loss.table[5 * row] * (node.log_det + at.log_det)
-        for a in range(node.D - node.problem.size, node.D):
-            f += envelope(&node.problem.loss, row, &at.curves[a]).value
-        if f > best:
-            best, best_row = f, row
-        elif f < best - 1e-9 * fabs(best):
-            break
-    if best_row != node.row:
-        node.row = best_row
-        set_tangent(node, at)
 
 
 cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
@@ -311,6 +300,7 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
     cdef int D = node.D, width = D - node.k, i, p
     cdef double kappa = node.problem.loss.table[5 * node.row]
     cdef double* roots = node.matrix
+    node.work += <long long> count * count * (D * D + width * width) // 2
     curvature_roots(node, roots)
     add_curvature(at.Y, D, working, count, at.top, roots, features, H)
     if kappa > 0 and node.problem.size < D:
@@ -402,8 +392,6 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
     for step in range(steps + 1):
-        if node.row > 0 and step % 2 == 0 and step <= 4:
-            choose_kappa(node)
         least = smallest(at.g, open.n, node.m, node.small)
         bound = at.base + least.sum - at.rounding
         if bound > cut_bound:
@@ -414,8 +402,6 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
         gap = at.f - cut_bound
         if cut_bound >= limit or node.problem.stop[0] or gap < tolerance * (limit - cut_bound) or step == steps:
             break
-        if at.f < limit and step >= 1 and gap < 0.3 * (limit - cut_bound) and node.k > 0:
-            break
         count = working_set(node, least.next, working)
         hessian(node, working, count, features, H, square)
         slope = quadratic_step(node, working, count, H, gap, moves, gradient)
@@ -423,3 +409,25 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
             break
     node.bound = fmax(node.bound, cut_bound)
     return True
+
+
+cdef bint filter_candidates(Node* node) noexcept nogil:
+    # Drop every candidate that the tangent excludes. False if too few are left.
+    cdef Candidates* open = &node.open
+    cdef Point* at = &node.here
+    cdef int i, n = 0, D = node.D
+    cdef double limit = cutoff(node.problem)
+    cdef Smallest least = smallest(open.cut, open.n, node.m, node.small)
+    # The tangent with its exact log-det part, for the enumeration
+    open.split_base = at.base - at.rounding + node.problem.loss.table[5 * node.row] * (at.log_det - node.m)
+    for i in range(open.n):
+        if open.base + least.sum + fmax(open.cut[i] - least.last, 0.0) >= limit:
+            continue
+        memcpy(open.X + n * D, open.X + i * D, D * sizeof(double))
+        memcpy(at.Y + n * D, at.Y + i * D, D * sizeof(double))
+        open.index[n], open.cut[n], open.split[n], at.w[n] = open.index[i], open.cut[i], at.moment[i], at.w[i]
+        n += 1
+    # the chosen columns' coordinates follow the candidates'
+    memmove(at.Y + n * D, at.Y + open.n * D, node.k * D * sizeof(double))
+    open.n = n
+    return n >= node.m

@@ -1,4 +1,3 @@
-from isopursuit.search.proof._node_data cimport Node
+from isopursuit.search.proof._node cimport Node
 
-cdef bint close_node(Node* node, long budget) noexcept nogil
-cdef void close_single(Node* node) noexcept nogil
+cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil

@@ -4,25 +4,24 @@
 There are four tests. Each is a condition on the whole set T of the missing columns. Candidates are sorted by their cut.
 
     cut     l(S) >= base + sum of cut over T
-    pairs   l(S) >= sum of own over S + 2 mu sum of (x_p' x_q)^2 over pairs in S      (the quadratic minorant of h)
-    Gamma   a better S has Gamma positive definite on T                               (_cuts.inertia)
+    pairs   l(S) >= size + mu |G_S - I|^2, a sum over columns and pairs of columns       (penalty.stiffness)
+    Gamma   a better S has Gamma positive definite on T                                  (inertia)
     split   l(S) >= split_base + sum of split over T - kappa log det K, K = Z'Z on T
 
 Schur complements eliminate one column at a time from Gamma and K, so that a test of one more column reads one entry of
-a table. det K on T is at most the product of the diagonal of K (Hadamard). Sets that pass all tests are evaluated. If
-there are many, Gamma is computed again for the columns chosen so far, which gives a larger t.
+a table. det K on T is at most the product of the diagonal of K (Hadamard). Sets that pass all tests are evaluated.
+Before the relaxation is solved only the pairs are known; they alone close many nodes near an orthonormal basis.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin
+from libc.math cimport INFINITY, exp, fmax, fmin, isfinite, pow
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from isopursuit.loss._penalty cimport TOLERANCE, Loss, h
+from isopursuit.loss._penalty cimport Loss, Value, envelope, h, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh
-from isopursuit.search.proof._cuts cimport chosen_spectrum, inertia
-from isopursuit.search.proof._node_data cimport (
-    EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Inertia, Node, Problem, cutoff, loss_of, reflect,
-    smallest, sort_by,
+from isopursuit.search.proof._node cimport (
+    CUT_ERROR, EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Node, Point, Problem, Smallest, cutoff,
+    loss_of, smallest, sort_by,
 )
 
 cdef extern from *:
@@ -30,13 +29,11 @@ cdef extern from *:
     #define PIVOT_ERROR 1e-10
     #define PAIR_ERROR 1e-10
     #define LEAF_TESTS 5000
-    #define REFINE_LEAVES 3
     #define MOST_CANDIDATES 512
     """
     const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share (chosen: far above the rounding of eliminations)
     const double PAIR_ERROR   # error of a sum of costs, relative to the loss (derived: above 4e-14 times the columns)
     const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf (measured: 15 microseconds)
-    const long REFINE_LEAVES  # leaves that take as long as computing Gamma again (kept)
     const int MOST_CANDIDATES # most candidates for whole tables (derived: 50 MB)
 
 
@@ -55,25 +52,116 @@ cdef struct Level:            # candidates for the columns that are still missin
 
 cdef struct Enumeration:
     Node* node
-    const Inertia* inertia
     int width                 # candidates of the node
     bint whole                # whether tables are complete; otherwise two columns are missing, and rows are made on demand
+    bint relaxed              # whether the relaxation was solved; otherwise only pairs are tested
     int* index                # (width) column numbers, in the order of the cut
     int* row                  # (width) indices in node.open
-    int* chosen               # (m) the missing columns chosen so far, as indices in the tables
+    double* signed            # (n, D) rows with <signed_p, plain_q> = Gamma_pq + t [p = q]
+    double* plain             # (n, D)
+    double* diagonal          # (n) Gamma_pp raised by its error; infinite if Gamma excludes nothing
+    double* plus              # (n) tr h_above(M_S) >= plus_base + sum of plus over T
     double* pairs             # (width, width) 2 mu (x_p' x_q)^2, above the diagonal, or one row
-    double* scratch           # for computing Gamma again
     double error              # error of a pivot of K
     double* memory            # memory for the next level
     int* integers
-    long budget               # tests that may still be made
-    long leaves               # leaves evaluated, and
-    long groups               # pairs of missing columns tried together: both decide whether Gamma is computed again
+    long long budget          # tests that may still be made
 
 
-cdef inline double limit_of(Node* node) noexcept nogil:
-    # The cutoff of a leaf: the incumbent, from this thread or another
-    return fmin(cutoff(node.problem), node.best * (1 - TOLERANCE))
+cdef double plus_cut(Enumeration* all) noexcept nogil:
+    # Tangent of tr h_above at M(w), h_above = q_0 - 1 above one: fills the scores and returns the base
+    cdef Node* node = all.node
+    cdef Point* at = &node.here
+    cdef int D = node.D, n = node.open.n, first = D - node.problem.size, a, i
+    cdef double t, square, base = 0.0, magnitude = 0.0, steepest = 0.0
+    cdef double* y
+    cdef Value q
+    for a in range(D):
+        node.small[a] = 0.0
+        if at.curves[a].eigenvalue > 1:
+            q = envelope(&node.problem.loss, 0, &at.curves[a])
+            if q.value > 1:
+                node.small[a] = q.slope
+                if a < first:
+                    continue
+                base += q.value - 1 - q.slope * at.curves[a].eigenvalue
+                magnitude += q.value + q.slope * at.curves[a].eigenvalue
+                steepest = fmax(steepest, q.slope)
+    for i in range(n + node.k):
+        y = at.Y + i * D
+        t = square = 0.0
+        for a in range(D):
+            t += node.small[a] * y[a] * y[a]
+            square += y[a] * y[a]
+        t -= 2 * ROTATION_ERROR * steepest * square
+        if i < n:
+            all.plus[i] = t
+        else:
+            base += t
+    return base - CUT_ERROR * magnitude
+
+
+cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept nogil:
+    # Eigenpairs of M_S' on span S'; eigenvalues are raised by their error. False if LAPACK fails.
+    cdef int a, b, i, D = node.D, k = node.k
+    cdef double error
+    memset(vectors, 0, k * k * sizeof(double))
+    for i in range(k):
+        for a in range(i + 1):
+            for b in range(a + 1):
+                vectors[a * k + b] += node.chosen[i * D + a] * node.chosen[i * D + b]
+    if eigh(vectors, k, e, True) != 0:
+        return False
+    error = EIGENVALUE_ERROR * e[k - 1]
+    for a in range(k):
+        e[a] = fmax(e[a], 0.0) + error
+    return isfinite(e[k - 1])
+
+
+cdef bint inertia(Enumeration* all) noexcept nogil:
+    # A better S has lambda_min(G_S) > t, so Gamma = Z'Z - t(I + Y' diag(1/(e - t)) Y) is positive definite on T
+    # (Haynsworth), Y in the eigenvectors of M_S' with eigenvalues e.
+    # Returns False if no T can be better.
+    cdef Node* node = all.node
+    cdef Candidates* open = &node.open
+    cdef int D = node.D, k = node.k, n = open.n, i, a
+    cdef double c = node.problem.loss.c, need, plus = 0.0, plus_base, t, total, slack
+    cdef double* e = node.matrix
+    cdef double* weights = e + k
+    cdef double* vectors = e + 2 * k
+    cdef double* signed
+    cdef double* plain
+    if not all.relaxed or k == 0 or not chosen_spectrum(node, e, vectors):
+        for i in range(n):
+            all.diagonal[i] = INFINITY
+        memset(all.signed, 0, n * D * sizeof(double))
+        memset(all.plain, 0, n * D * sizeof(double))
+        return True
+    # h_below(lambda_min) <= need = UB - size - sum_{i >= 2} h_below(e_i) - tr h_above, by interlacing
+    plus_base = plus_cut(all)
+    need = cutoff(node.problem) - node.problem.size
+    for a in range(k):
+        plus += h_above(e[a] * (1 - EIGENVALUE_ERROR) - EIGENVALUE_ERROR * e[k - 1], c) if e[a] > 1 else 0.0
+        if a > 0:
+            need -= h_below(e[a], c)
+    need -= fmax(plus, plus_base + smallest(all.plus, n, node.m, node.small).sum)
+    if not need > h_below(e[0], c):
+        return False
+    t = fmin(pow(power_of_loss(1 + need), -2 / c), e[0] * (1 - 1e-6))
+    slack = 1e-12 + 1e-14 * t / (e[0] - t)
+    for a in range(k):
+        weights[a] = t / (e[a] - t)
+    # y in the eigenvectors of M_S', scaled; z as it is
+    for i in range(n):
+        plain, signed = all.plain + i * D, all.signed + i * D
+        memcpy(plain, open.X + i * D, D * sizeof(double))
+        memcpy(signed + k, plain + k, (D - k) * sizeof(double))
+        total = dot(plain, plain, D)
+        for a in range(k):
+            plain[a] = dot(vectors + a * k, open.X + i * D, k)
+            signed[a] = -weights[a] * plain[a]
+        all.diagonal[i] = dot(signed, plain, D) - t + slack * total
+    return True
 
 
 cdef void try_leaf(Node* node) noexcept nogil:
@@ -82,22 +170,22 @@ cdef void try_leaf(Node* node) noexcept nogil:
     cdef Loss loss
     for j in range(size):
         memcpy(node.matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
-    if gram_bound(node, node.matrix, size) >= limit_of(node):
+    if gram_bound(node, node.matrix, size) >= cutoff(node.problem):
         return
     node.evaluations += 1
     if loss_of(node.matrix, size, D, node.problem.loss.c, node.small, &loss) != 0:
         node.failed = True
         return
     node.least = fmin(node.least, loss.low)
-    if loss.value < node.best and loss.value < node.problem.incumbent[0]:
-        node.best = loss.value
+    if loss.value < node.problem.incumbent:
+        node.problem.incumbent, node.improved = loss.value, True
         memcpy(node.best_subset, node.subset, size * sizeof(int))
 
 
 cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
     # A bound on the loss from the eigenvalues of the Gram matrix, a few times faster than the singular values
     cdef int D = node.D, a, b
-    cdef double* G = node.gram
+    cdef double* G = node.matrix + <size_t> size * D
     cdef double* e = node.small
     cdef double error, total = 0.0, c = node.problem.loss.c
     for a in range(size):
@@ -117,86 +205,83 @@ cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
     return total * (1 - 1e-13)
 
 
-cdef bint close_node(Node* node, long budget) noexcept nogil:
+cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
     # True if every subset of the node that may be better was evaluated. The budget is a number of tests.
     cdef Candidates* open = &node.open
     cdef int D = node.D, n = open.n, m = node.m
-    cdef size_t table = n, doubles = 2 * <size_t> n * D + n + D, refining
+    cdef size_t table = n, doubles = 2 * <size_t> n * D + 2 * n, level
     cdef double* memory
     cdef Enumeration all
-    cdef Inertia at
     cdef bint done = True
-    if n < m or open.base + smallest(open.cut, n, m, node.small).sum >= limit_of(node):
+    if n < m or (relaxed and open.base + smallest(open.cut, n, m, node.small).sum >= cutoff(node.problem)):
+        return True
+    if n == m:
+        memcpy(node.subset + node.k, open.index, m * sizeof(int))
+        try_leaf(node)
+        node.tests += LEAF_TESTS
         return True
     all.whole = m > 2
     if all.whole:
-        if n > MOST_CANDIDATES:
+        if n > MOST_CANDIDATES or m > MOST_MISSING:
             return False
         table = <size_t> n * n
-    refining = <size_t> (3 * (n + m) + D + 3) * D + 2 * n
-    memory = <double*> malloc((doubles + table + refining + m * (2 * table + 5 * n)) * sizeof(double)
-                              + ((2 * <size_t> m + 3) * n + m) * sizeof(int))
+    level = 2 * table + 5 * <size_t> n
+    memory = <double*> malloc((doubles + table + m * level) * sizeof(double) + (2 * <size_t> m + 3) * n * sizeof(int))
     if memory == NULL:
         node.failed = True
         return False
-    at.signed, at.plain = memory, memory + <size_t> n * D
-    at.diagonal, at.weights = memory + 2 * <size_t> n * D, memory + 2 * <size_t> n * D + n
-    all.inertia = &at
-    all.node, all.budget, all.leaves, all.groups = node, budget, 0, 0
-    all.pairs, all.scratch = memory + doubles, memory + doubles + table
-    all.memory = all.scratch + refining
-    all.chosen = <int*> (all.memory + m * (2 * table + 5 * n))
-    all.integers = all.chosen + m
-    if inertia(node, open, node.spectrum, node.vectors, &at):
+    all.node, all.relaxed, all.budget = node, relaxed, budget
+    all.signed, all.plain = memory, memory + <size_t> n * D
+    all.diagonal = memory + 2 * <size_t> n * D
+    all.plus = all.diagonal + n
+    all.pairs, all.memory = memory + doubles, memory + doubles + table
+    all.integers = <int*> (all.memory + m * level)
+    if inertia(&all):
         done = enumerate_candidates(&all)
-    node.tests = budget - all.budget + 1
+    node.tests += budget - all.budget
     free(memory)
     return done
-
-
-cdef void close_single(Node* node) noexcept nogil:
-    # Evaluate the only subset: there are as many candidates as missing columns
-    memcpy(node.subset + node.k, node.open.index, node.m * sizeof(int))
-    try_leaf(node)
 
 
 cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
     # Sort the candidates that Gamma keeps by their cut, make their tables, and search
     cdef Node* node = all.node
-    cdef const Inertia* at = all.inertia
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, n = 0, i
-    cdef double kappa = node.problem.loss.table[5 * node.row], needed = 0.0
+    cdef double kappa = node.problem.loss.table[5 * node.row] if all.relaxed else 0.0, needed = 0.0
+    cdef double base = open.base if all.relaxed else -INFINITY
     cdef const double* x
     cdef int* order = all.integers
     cdef int* alive = order + open.n
     cdef Level first
     for i in range(open.n):
-        if at.diagonal[i] > 0:
+        if all.diagonal[i] > 0:
             alive[n] = i
-            all.memory[n] = open.cut[i]
+            all.memory[n] = open.cut[i] if all.relaxed else 0.0
             n += 1
     if n < node.m:
         return True
     sort_by(all.memory, n, order)
     all.width, all.row, all.index, all.integers = n, order, alive + open.n, alive + 2 * open.n
     all.error = 4 * node.m * ROTATION_ERROR * node.longest * node.longest
+    all.budget -= n * n // 2 if all.whole else n
     for i in range(n):
         order[i] = alive[order[i]]
         all.index[i] = open.index[order[i]]
     take_level(all, &first, n)
     for i in range(n):
         x = open.X + <size_t> order[i] * D
-        first.place[i], first.cut[i], first.cost[i] = i, open.cut[order[i]], pair_cost(node, x)
+        first.place[i], first.cut[i] = i, open.cut[order[i]] if all.relaxed else 0.0
+        first.cost[i] = pair_cost(node, x)
         first.factor[i] = exp(open.split[order[i]] / kappa) if kappa > 0 else 0.0
-        first.own_gamma[i] = at.diagonal[order[i]] * (1 + PIVOT_ERROR)
+        first.own_gamma[i] = all.diagonal[order[i]] * (1 + PIVOT_ERROR)
         first.own_K[i] = dot(x + k, x + k, D - k) + all.error
         if all.whole:
             make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
     if kappa > 0:
-        needed = exp((open.split_base - limit_of(node)) / kappa) * (1 - 1e-9)
+        needed = exp((open.split_base - cutoff(node.problem)) / kappa) * (1 - 1e-9)
         needed = needed if needed > 1e-280 else 0.0  # a number near the underflow threshold has too few digits
-    return complete(all, &first, open.base, chosen_cost(node), needed, node.m)
+    return complete(all, &first, base, chosen_cost(node), needed, node.m)
 
 
 cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pairs) noexcept nogil:
@@ -204,42 +289,37 @@ cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pa
     cdef Node* node = all.node
     cdef int D = node.D, k = node.k, j
     cdef const double* x = node.open.X + <size_t> all.row[i] * D
-    cdef const double* signed = all.inertia.signed + <size_t> all.row[i] * D
+    cdef const double* signed = all.signed + <size_t> all.row[i] * D
     cdef const double* y
     cdef double along
     for j in range(i + 1, all.width):
         y = node.open.X + <size_t> all.row[j] * D
-        gamma[j] = dot(signed, all.inertia.plain + <size_t> all.row[j] * D, D)
+        gamma[j] = dot(signed, all.plain + <size_t> all.row[j] * D, D)
         K[j] = dot(x + k, y + k, D - k)
         along = K[j] + dot(x, y, k)
-        pairs[j] = 2 * node.problem.pair_weight * along * along
-
-
-cdef inline double own_cost(const Problem* problem, double square) noexcept nogil:
-    # The cost in the pair bound of a column of this squared length
-    cdef double off = square - problem.pair_centre
-    return problem.pair_value + (problem.pair_slope + problem.pair_weight * off) * off
+        pairs[j] = 2 * node.problem.stiffness * along * along
 
 
 cdef double pair_cost(Node* node, const double* x) noexcept nogil:
     # The cost in the pair bound of a rotated candidate: its own, and that of its pairs with the chosen columns
     cdef int j
-    cdef double along, total = own_cost(node.problem, dot(x, x, node.D))
+    cdef double along, total = dot(x, x, node.D) - 1
+    total *= total
     for j in range(node.k):
         along = dot(node.chosen + j * node.D, x, j + 1)
-        total += 2 * node.problem.pair_weight * along * along
-    return total
+        total += 2 * along * along
+    return node.problem.stiffness * total
 
 
 cdef double chosen_cost(Node* node) noexcept nogil:
+    # size + mu |G - I|^2 of the chosen columns
     cdef int i, j, D = node.D
     cdef double along, total = 0.0
     for i in range(node.k):
-        total += own_cost(node.problem, dot(node.chosen + i * D, node.chosen + i * D, i + 1))
-        for j in range(i):
+        for j in range(i + 1):
             along = dot(node.chosen + i * D, node.chosen + j * D, j + 1)
-            total += 2 * node.problem.pair_weight * along * along
-    return total
+            total += 2 * along * along if j < i else (along - 1) * (along - 1)
+    return node.problem.size + node.problem.stiffness * total
 
 
 cdef void take_level(Enumeration* all, Level* level, int n) noexcept nogil:
@@ -262,7 +342,7 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
     cdef double rest, limit, need
     cdef Level below
     for i in range(at.n - m + 1):
-        limit, rest = limit_of(node), 0.0
+        limit, rest = cutoff(node.problem), 0.0
         for r in range(1, m - 1):
             rest += at.cut[i + r]
         if base + at.cut[i] + rest + (at.cut[i + m - 1] if m > 1 else 0.0) >= limit:
@@ -271,15 +351,13 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             continue
         if spent + at.cost[i] >= limit * (1 + PAIR_ERROR):
             continue
-        node.subset[size - m] = all.index[at.place[i]]
-        all.chosen[node.m - m] = at.place[i]
-        if m == 1:
-            try_leaf(node)
-            all.leaves += 1
-            all.budget -= LEAF_TESTS
-            continue
         if node.problem.stop[0] or all.budget < 0:
             return False
+        node.subset[size - m] = all.index[at.place[i]]
+        if m == 1:
+            try_leaf(node)
+            all.budget -= LEAF_TESTS
+            continue
         need = needed * at.factor[i] / at.own_K[i]
         if not all.whole:
             make_row(all, i, at.gamma, at.K, all.pairs)
@@ -290,52 +368,10 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             keep_promising(&below, limit * (1 + PAIR_ERROR) - spent - at.cost[i], need, m - 1)
             eliminate(at, &below, i)
             all.budget -= below.n * below.n // 2
-            if m == 3 and below.n >= 2:
-                # computing Gamma again takes as long as a few leaves
-                if all.leaves > REFINE_LEAVES * all.groups:
-                    refine(all, &below, node.m - 2)
-                    all.budget -= REFINE_LEAVES * LEAF_TESTS
-                else:
-                    all.groups += 1
         if below.n >= m - 1 and not complete(all, &below, base + at.cut[i], spent + at.cost[i], need, m - 1):
             return False
         all.memory, all.integers = memory, integers
     return True
-
-
-cdef void refine(Enumeration* all, Level* below, int count) noexcept nogil:
-    # Compute Gamma of the candidates again, given the chosen columns and the first `count` missing ones
-    cdef Node* node = all.node
-    cdef Candidates child
-    cdef Inertia at
-    cdef int D = node.D, k = node.k, n = below.n, i, j
-    cdef double* rows = all.scratch
-    cdef double* e = rows + <size_t> (n + count) * D
-    cdef double* vectors = e + D
-    at.signed = vectors + D * D
-    at.plain = at.signed + <size_t> n * D
-    at.diagonal, at.weights = at.plain + <size_t> n * D, at.plain + <size_t> n * D + n
-    child.plus = at.weights + D
-    child.k, child.n, child.X, child.plus_base = k + count, n, rows + <size_t> count * D, node.open.plus_base
-    for i in range(count + n):
-        j = all.row[all.chosen[i] if i < count else below.place[i - count]]
-        memcpy(rows + <size_t> i * D, node.open.X + <size_t> j * D, D * sizeof(double))
-        if i < count:
-            child.plus_base += node.open.plus[j]
-        else:
-            child.plus[i - count] = node.open.plus[j]
-    for j in range(count):
-        if reflect(rows + <size_t> j * D, rows + <size_t> (j + 1) * D, count + n - j - 1, D, k + j) <= 0:
-            return
-        memcpy(node.chosen + <size_t> (k + j) * D, rows + <size_t> j * D, D * sizeof(double))
-    chosen_spectrum(node, k + count, e, vectors)
-    if not inertia(node, &child, e, vectors, &at):
-        below.n = 0
-        return
-    for i in range(n):
-        below.own_gamma[i] = at.diagonal[i] * (1 + PIVOT_ERROR)
-        for j in range(i + 1, n):
-            below.gamma[<size_t> i * n + j] = dot(at.signed + <size_t> i * D, at.plain + <size_t> j * D, D)
 
 
 cdef void keep_partners(Enumeration* all, const Level* at, Level* below, int i, double cut_left,

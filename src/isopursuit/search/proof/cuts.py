@@ -5,18 +5,17 @@ Every bound here is a sum over the columns of a subset S ⊇ S', where S' is inc
     l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
 
 Hence base + (the m smallest scores) is a lower bound over all columns, and p is in no better subset if base + (the
-m − 1 smallest scores) + score_p is not below the incumbent. There are three cuts:
+m − 1 smallest scores) + score_p is not below the incumbent. There are two cuts:
 
-- *tangent* of F(w) = tr q_κ(M(w)) − κ (log det G_S' + log det N(w)), convex in w (loss/envelope.py, _bound.pyx):
-  score xᵀKx with K = q_κ'(M) − κ E N⁻¹Eᵀ; E is a basis of the complement of span S'. If fewer columns than rows are
-  picked, the least majorants of the eigenvalues replace them (loss/majorant.py). The cut is valid for any w; here w
-  comes from the relaxation of a few columns. If M(w) = I for some w (the columns surround the origin), then F = k and
-  K = 0, and this cut excludes nothing.
-- *pinched*: the loss is convex in the Gram matrix, so the loss of its diagonal blocks is at most that of the whole. The
-  score is h₋(‖z_p‖²) + h₊(‖x_p‖²), where z is the residual of x off span S'. It excludes columns of unsuitable length.
-- *frame* (pairs.py): the score is μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²]. It excludes columns that are far from orthogonal to S'.
+- *frame* (pairs.py): the score is μ [(‖x‖² − 1)² + 2‖X_S'ᵀx‖²]. It excludes columns of unsuitable length, and those far
+  from orthogonal to S'.
+- *tangent*: for any symmetric K with eigenvalues κ_1 ≥ κ_2 ≥ … and q ≤ h on the eigenvalues of a better subset,
 
-The mean of tangent and pinched is also a cut.
+      l(S) ≥ Σ_{p ∈ S} x_pᵀK x_p − Σ_{i ≤ k} max_t (κ_i t − q(t)),
+
+  because q(λ_i) ≥ κ_i λ_i − max_t (κ_i t − q(t)) and Σ κ_i λ_i ≥ tr(K M_S) (von Neumann). K = q'(M(w)) makes it the
+  tangent of the convex relaxation at w, where q is the convex envelope of h (loss/envelope.py), and the maximum is
+  attained at the eigenvalues of M(w); with fewer columns than rows, at their least majorant (loss/majorant.py).
 """
 
 from __future__ import annotations
@@ -25,13 +24,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from isopursuit._types import Array, Indices
 from isopursuit.backend import namespace, on_host
 from isopursuit.loss.envelope import Relaxation
 from isopursuit.loss.majorant import spread
-from isopursuit.loss.penalty import loss_below
 from isopursuit.search.passes import on_same_device, pieces, usable
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK
@@ -42,7 +39,7 @@ HUGE = 1e150  # larger squared lengths are replaced by this, so that their squar
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts, one row each: pinched, frame, then two for each tangent, itself and its mean with the pinched cut.
+    """The frame cut and, once it is known, the tangent.
 
     `bases` (J,) are the bases. `least` (J,) are the sums of the m − 1 smallest scores, −∞ if not yet known.
     """
@@ -50,82 +47,35 @@ class Cuts:
     relaxation: Relaxation
     stiffness: float
     included: Array  # (j, D)
-    complement: Array  # (D − j, D)
     missing: int
     bases: Array
     least: Array
-    tangents: tuple[Array, ...] = ()
-    condition: float = 1.0  # of the included columns
+    tangent: Array | None = None  # K, (D, D)
 
     @classmethod
     def initial(cls, included: Array, relaxation: Relaxation, stiffness: float, missing: int) -> Cuts:
-        """The two cuts that need no w. Their scores are not negative, so `least` is at least 0."""
-        j, D = included.shape
-        k = j + missing
-        _, s, vt = np.linalg.svd(included) if j else (None, np.zeros(0), np.eye(D))
-        e, c = s**2, relaxation.c
+        """The frame cut. Its scores are not negative, so `least` is at least 0."""
+        j = len(included)
         gram = included @ included.T - np.eye(j)
-        below, above = loss_below(e * (1 + 1e-12), c), relaxation.convex_loss_above(e * (1 - 1e-12))
-        bases = np.array([k + float(below.sum() + above.sum()), k + stiffness * float((gram**2).sum())])
-        condition = float(s[0] / max(s[-1], np.finfo(np.float64).tiny)) if j else 1.0
-        bases *= 1 - ROUNDING
-        return cls(relaxation, stiffness, included, vt[j:], missing, bases, np.zeros(2), condition=condition)
+        base = (j + missing + stiffness * float((gram**2).sum())) * (1 - ROUNDING)
+        return cls(relaxation, stiffness, included, missing, np.array([base]), np.zeros(1))
 
-    def with_tangent(self, w: Array, columns: Array, row: int) -> Cuts:
-        """These cuts and, last, the tangent at the weights w of `columns`.
+    def with_tangent(self, w: Array, columns: Array) -> Cuts:
+        """The frame cut and the tangent at the weights w of `columns`.
 
-        The tangent at V diag(e) Vᵀ and R Rᵀ is a bound for any orthonormal V, any e and any triangular R, so errors of
-        the factorizations only move the point of tangency. The scores xᵀKx have a rounding error below a few times
-        D eps ‖K‖ ‖x‖², and K is lowered by as much.
+        The inequality holds for any K, so errors of the eigenpairs only move the point of tangency. The scores xᵀKx have
+        a rounding error below a few times D eps ‖K‖ ‖x‖², and K is lowered by as much.
         """
-        relaxation, rounding = self.relaxation, 16 * len(columns) * float(np.finfo(np.float64).eps)
-        weighted, k = (columns * w) @ columns.T, self.missing + len(self.included)
-        e, V = np.linalg.eigh(weighted + self.included.T @ self.included)
+        k, rounding = self.missing + len(self.included), 16 * len(columns) * float(np.finfo(np.float64).eps)
+        e, V = np.linalg.eigh((columns * w) @ columns.T + self.included.T @ self.included)
         e = spread(np.maximum(e[::-1], 0.0), k) if k < len(e) else e[::-1]
-        values, slopes = np.array([relaxation.envelope(float(one), row) for one in e]).T
+        values, slopes = np.array([self.relaxation.envelope(float(one), 0) for one in e]).T
         K = (V[:, ::-1] * slopes) @ V[:, ::-1].T
-        K -= rounding * float(np.abs(slopes).max()) * np.eye(len(K))
+        K = (K + K.T) / 2 - rounding * float(np.abs(slopes).max()) * np.eye(len(K))
         base = float((values - slopes * e)[:k].sum() + np.einsum("pi,ij,pj->", self.included, K, self.included))
-        magnitude = float(np.abs(values[:k]).sum() + 2 * np.abs(slopes * e)[:k].sum())
-        kappa = float(relaxation.rows[row, 0])
-        if kappa > 0:
-            whitened, logs, condition = self._whitened(weighted)
-            if whitened is None:
-                return self.with_tangent(w, columns, 0)  # without the log-det split
-            s = np.linalg.svd(self.included, compute_uv=False)
-            logs = np.array([*logs, *2 * np.log(s * (1 + rounding) + rounding * s.max(initial=0.0))])
-            base -= kappa * float(logs.sum() - self.missing)
-            K -= kappa * whitened.T @ whitened
-            errors = (condition + self.condition) * np.linalg.norm(whitened, 2) ** 2
-            K -= kappa * rounding * float(errors) * np.eye(len(K))
-            magnitude += kappa * float(np.abs(logs).sum() + self.missing)
-        K = (K + K.T) / 2
-        base -= ROUNDING * magnitude
-        kept = self.tangents[-1:]
-        old = slice(2 + 2 * (len(self.tangents) - len(kept)), None)
-        bases = np.concatenate([self.bases[:2], self.bases[old], [base, (base + self.bases[0]) / 2]])
-        least = np.concatenate([self.least[:2], self.least[old], [-np.inf, -np.inf]])
-        return replace(self, bases=bases, least=least, tangents=(*kept, K))
-
-    def _whitened(self, weighted: Array) -> tuple[Array | None, Array, float]:
-        """W with WᵀW = E N⁻¹Eᵀ, the logarithms whose sum is log det N, and a condition number of the solve.
-
-        If fewer columns than rows are picked, N has the eigenvalues of its majorant. W is None if N is singular.
-        """
-        E = self.complement
-        N = E @ weighted @ E.T
-        if self.missing == len(E):
-            try:
-                R = np.linalg.cholesky(N)
-            except np.linalg.LinAlgError:
-                return None, np.zeros(0), 1.0
-            whitened = np.asarray(solve_triangular(R, E, lower=True), dtype=np.float64)
-            return whitened, 2 * np.log(np.diag(R)), float(np.linalg.cond(R))
-        e, U = np.linalg.eigh(N)
-        e = spread(np.maximum(e[::-1], 0.0), self.missing)
-        if not e[-1] > ROUNDING * e[0]:
-            return None, np.zeros(0), 1.0
-        return (U[:, ::-1] / np.sqrt(e)).T @ E, np.log(e[: self.missing]), float(np.sqrt(e[0] / e[-1]))
+        base -= ROUNDING * float(np.abs(values[:k]).sum() + 2 * np.abs(slopes * e)[:k].sum())
+        bases, least = np.array([self.bases[0], base]), np.array([self.least[0], -np.inf])
+        return replace(self, bases=bases, least=least, tangent=K)
 
     def bounds(self, values: Array) -> Array:
         """The best known bound on the loss of a subset with each of these columns."""
@@ -136,25 +86,18 @@ class Cuts:
         """The scores of columns (D, m), with one row for each cut."""
         xp = namespace(z)
         squares = xp.einsum("dp,dp->p", z, z)
-        # the error of the residual off the span of the included columns is `angle` times the column's length
-        angle = 16 * len(z) * float(np.finfo(np.float64).eps) * self.condition
-        off, along = (
-            xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in (self.complement, self.included))
-        )
-        off = (xp.sqrt(off) + angle * xp.sqrt(squares)) ** 2
-        pinched = loss_below(xp.clip(off * (1 + 1e-12), self.relaxation.low, None), self.relaxation.c)
-        pinched = pinched + self.relaxation.convex_loss_above(squares * (1 - 1e-12))
-        rows = [pinched, self.stiffness * ((xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * along)]
-        for K in self.tangents:
-            score = xp.einsum("dp,dp->p", z, on_same_device(K, z) @ z)
-            rows += [score, (score + pinched) / 2]
+        along = on_same_device(self.included, z) @ z
+        off = (xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * xp.einsum("dp,dp->p", along, along)
+        rows = [self.stiffness * (1 - ROUNDING) * off]
+        if self.tangent is not None:
+            rows.append(xp.einsum("dp,dp->p", z, on_same_device(self.tangent, z) @ z))
         return on_host(xp.stack(rows))
 
 
 @dataclass(frozen=True)
 class FilterResult:
     """The result of one pass: the m smallest scores of every cut (J, m), the columns that no cut excludes and their
-    number, and the columns with the lowest scores for the last tangent.
+    number, and the columns with the lowest scores for the last cut.
     """
 
     least: Array
@@ -189,7 +132,7 @@ class ColumnFilter:
             scores[:, ~usable(squares, first + start, self.excluded)] = np.inf
             least = smallest(least, scores, self.missing)
             bounds.append((start_from + scores[known]).max(axis=0))
-            last.append(scores[-2 if self.cuts.tangents else -1])
+            last.append(scores[-1])
         bound, score = np.concatenate(bounds), np.concatenate(last)
         stay = np.flatnonzero(bound < self.limit)
         low = np.flatnonzero(score < np.inf)

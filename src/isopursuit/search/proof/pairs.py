@@ -12,7 +12,7 @@ an orthonormal basis, few columns stay. The cost is one inner product and one co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,6 @@ class PairCosts:
     own: Array
     base: float
     stiffness: float
-
-    def padded(self, before: int, count: int) -> PairCosts:
-        """Costs for `count` columns: these come after the first `before`, and the others cost nothing."""
-        after = np.zeros(count - before - len(self.own))
-        return replace(self, own=np.concatenate([np.zeros(before), self.own, after]))
 
 
 @dataclass(frozen=True)

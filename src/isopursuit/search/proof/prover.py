@@ -1,64 +1,37 @@
 """Prove an incumbent: raise the bound over all columns, exclude most of them, search the others.
 
-The stages are `Prove` and, for the tree alone, `TreeSearch`.
-
-**Cuts** (cuts.py) exclude columns that no better subset contains, in memory or in a source. The tangent cut comes from
-the relaxation over the resident columns. Columns of low score are loaded, and the relaxation is solved again until the
-bound over all columns stops rising.
+**Cuts** (cuts.py) exclude columns that no better subset contains, in memory or in a source. For a source the tangent
+cut comes from the relaxation over the resident columns. Columns of low score are loaded, and the relaxation is solved
+again until the bound over all columns stops rising. In memory the tree's root does the same.
 
 **Targets** (targets.py) are losses below the incumbent's. The proof searches for a subset below a target, and the
-target rises until one is found or the incumbent is proved. The **tree** (tree.py) decides what targets do not.
+target rises until one is found or the incumbent is proved. The **tree** (tree.py) does each search.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array
 from isopursuit.clock import Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof._node import NodeKernel
+from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
-from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
+from isopursuit.search.proof.tree import tree_kernel
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, REPORT_SECONDS
 from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
-NEWTON_STEPS = 200  # most Newton steps for the relaxation (guess: it converges in far fewer)
+NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)
 NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (guess)
 LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
-FEW_MISSING = 2  # missing columns up to which the tree closes its root at once, so no cuts are needed (derived)
-DIVES_PER_NODE = 100  # nodes of a dive that take as long as one node of the tree (kept)
-
-
-class Improver(Protocol):
-    """A search for better subsets in steps (stages/improve.py). `best` is the best subset and its log-loss."""
-
-    best: tuple[Indices, float]
-
-    def begin(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> None:
-        """Start from this incumbent."""
-        ...
-
-    def offer(self, subset: Indices, log_loss: float) -> None:
-        """Continue from this subset if it is better."""
-        ...
-
-    def step(self) -> object:
-        """Take one step and update `best`."""
-        ...
-
-    def end(self, incumbent: Incumbent) -> None:
-        """Offer the best subset to the incumbent."""
-        ...
 
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
@@ -73,7 +46,7 @@ class Prove:
     `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. A `short` proof
     is one attempt among other stages: if its nodes are used up, the search continues, and they are counted only if it
     succeeds. With `root`, only the bound of the relaxation over all columns is computed, if no better bound is known
-    and there are not too many rows. `improver` searches for better subsets in parallel with the tree.
+    and there are not too many rows.
     """
 
     nodes: int | None = None
@@ -82,7 +55,6 @@ class Prove:
     short: bool = False
     root: bool = False
     share: float = 1.0
-    improver: Improver | None = None
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there is one point, and the loss can be bounded."""
@@ -92,53 +64,13 @@ class Prove:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
         prover = Prover(pool, incumbent, clock, self)
-        if self.improver is not None:
-            self.improver.begin(pool, incumbent, clock)
         try:
             stop = prover.run()
         finally:
-            if self.improver is not None:
-                self.improver.end(incumbent)
             if incumbent.closed or not self.short:
-                incumbent.nodes += prover.spent
+                incumbent.nodes += prover.nodes
                 incumbent.evaluations += prover.evaluations
         return stop if stop is StopReason.INTERRUPTED or not self.short else None
-
-
-@dataclass(frozen=True)
-class TreeSearch:
-    """The stage that runs only the tree, for a small pool: a proof without cuts and targets."""
-
-    nodes: int | None = None
-    workers: int = 1
-    share: float = 1.0
-
-    def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
-        """If the columns are in memory at one point, and the loss can be bounded."""
-        return pool.points == 1 and pool.X is not None and can_bound(pool, incumbent)
-
-    def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-        """Raise the incumbent's bound."""
-        limits = Limits(incumbent.gap, self.nodes, self.workers, clock)
-        return search_tree(pool, incumbent, limits).stop
-
-
-def search_tree(pool: Pool, incumbent: Incumbent, limits: Limits) -> Proof:
-    """Branch and bound on all columns in memory; better subsets are offered to the incumbent."""
-    assert pool.X is not None
-
-    def report(at: Snapshot) -> bool:
-        if at.loss < incumbent.loss:
-            incumbent.offer(at.subset, float(np.log(at.loss)), "tree")
-        incumbent.raise_bound(at.lower_bound)
-        return incumbent.report(at.nodes, at.open_nodes)
-
-    limits = replace(limits, report=report)
-    proof = branch_and_bound(pool.X[0], pool.c, incumbent.subset, limits, include=pool.include)
-    incumbent.offer(proof.subset, float(np.log(proof.loss)), "tree")
-    incumbent.least = min(incumbent.least, proof.least)
-    incumbent.raise_bound(proof.lower_bound)
-    return proof
 
 
 class Prover:
@@ -146,7 +78,7 @@ class Prover:
 
     def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, limits: Prove) -> None:
         self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
-        self.nodes = self.dive_nodes = self.evaluations = 0
+        self.nodes = self.evaluations = 0
         in_memory = pool.X is not None
         self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.rows))
         self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns for the tree if pairs exclude nothing
@@ -158,26 +90,16 @@ class Prover:
         )
 
     @property
-    def spent(self) -> int:
-        """Nodes of the tree, and nodes of dives converted to nodes of the tree."""
-        return self.nodes + self.dive_nodes // DIVES_PER_NODE
-
-    @property
     def nodes_left(self) -> int | None:
         """How many more nodes the tree may take; at least one, so that the tree itself reports why it ends."""
-        return None if self.limits.nodes is None else max(self.limits.nodes - self.spent, 1)
+        return None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
 
     def run(self) -> StopReason | None:
         """Raise the bound, exclude columns, and search the others."""
         pool, incumbent = self.pool, self.incumbent
-        if pool.X is not None and pool.missing <= FEW_MISSING and not self.limits.root:
-            limits = Limits(incumbent.gap, self.nodes_left, self.limits.workers, self.clock)
-            proof = search_tree(pool, incumbent, limits)
-            self.nodes, self.evaluations = proof.nodes, proof.evaluations
-            return proof.stop
         if self.report():
             return StopReason.INTERRUPTED
-        if not incumbent.closed and (len(pool.include) == 0 or pool.missing > 3):
+        if (self.limits.root or pool.X is None) and not incumbent.closed:
             stop = self._raise_bound()
             if stop is not None:
                 return stop
@@ -200,7 +122,7 @@ class Prover:
 
     def report(self) -> bool:
         """Report progress to the caller; True if the search must stop."""
-        return self.incumbent.report(self.spent, at_once=True)
+        return self.incumbent.report(self.nodes, at_once=True)
 
     def _raise_bound(self) -> StopReason | None:
         """Column generation: solve the relaxation over resident columns, screen all, load those of low score."""
@@ -210,7 +132,7 @@ class Prover:
             if solved is None or isinstance(solved, StopReason):
                 return solved
             self.cuts = self.cuts.with_tangent(*solved)
-            here = float(self.cuts.bases[-2] + solved[0] @ self.cuts.scores(solved[1])[-2])
+            here = float(self.cuts.bases[-1] + solved[0] @ self.cuts.scores(solved[1])[-1])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
                 return None
             found: FilterResult | None = pool.ask(self._filter(0, LOADED), self.clock)
@@ -225,38 +147,37 @@ class Prover:
                 return None
         return None
 
-    def _relaxed(self) -> tuple[Array, Array, int] | StopReason | None:
-        """Weights near the relaxation's minimum over the resident columns, those columns, and the envelope's row.
+    def _relaxed(self) -> tuple[Array, Array] | StopReason | None:
+        """Weights near the relaxation's minimum over the resident columns, and those columns.
 
         None if they give no bound; a reason if a callback stops the search.
         """
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
-        columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
+        columns = np.ascontiguousarray(pool.resident_columns.T)
         # a high incumbent, so that the kernel neither closes the node nor drops columns
-        kernel = NodeKernel(
-            columns, pool.k, pool.c, relaxation.low, relaxation.high, relaxation.rows, 100 * loss, (1.0, 1.0, 0.0, 0.0)
-        )
+        kernel = tree_kernel(columns, pool.k, pool.c, 100 * loss)
         candidates = np.arange(fixed, len(columns), dtype=np.int32)
         start = np.isin(pool.resident_positions[fixed:], self.incumbent.subset).astype(np.float32)
-        tolerance, chosen = 1e-3 * (loss - pool.k) / (100 * loss), np.arange(fixed, dtype=np.int32)
+        root = OpenNode(float(pool.k), np.arange(fixed, dtype=np.int32), candidates, start)
+        tolerance = 1e-3 * (loss - pool.k) / (100 * loss)
         interrupted = False
         with ThreadPoolExecutor(1) as thread:
-            process = on_one_blas_thread(kernel.process)
-            solving = thread.submit(process, chosen, candidates, start, 1, NEWTON_STEPS, tolerance, 0)
+            solving = thread.submit(on_one_blas_thread(kernel.relax), root, NEWTON_STEPS, tolerance)
             try:
                 while wait([solving], max(0.01, min(self.clock.remaining, REPORT_SECONDS))).not_done:
-                    interrupted = interrupted or self.incumbent.report(self.spent)
+                    interrupted = interrupted or self.incumbent.report(self.nodes)
                     if interrupted or self.clock.expired:
                         kernel.stop()
             finally:
                 kernel.stop()  # after Ctrl-C the thread is still solving
-        outcome = solving.result()
+        solved = solving.result()
         if interrupted:
             return StopReason.INTERRUPTED
-        if outcome.closed or outcome.stopped:
+        if solved is None:
             return None
-        some = outcome.weights > 0
-        return outcome.weights[some].astype(np.float64), pool.resident_columns[:, outcome.candidates[some]], outcome.row
+        _, numbers, weights = solved
+        some = weights > 0
+        return weights[some], pool.resident_columns[:, numbers[some]]
 
     def _filter(self, room: int, lowest: int = 0) -> ColumnFilter:
         pool = self.pool

@@ -3,8 +3,8 @@
 The number of columns that cuts cannot exclude grows with the incumbent's excess over D. Among millions of columns
 without structure, it is nearly all of them. So the search first uses a target below the incumbent: is there a subset
 with a loss below it? Columns whose bound is not below the target are ignored, and so are pairs whose inner product is
-too large (pairs.py). From each remaining column, its compatible columns are searched by dives (dives.py), or by the
-tree if dives take too long. The best subset found is the best of all. If there is none, the target is a lower bound
+too large (pairs.py). The tree searches each remaining column with its compatible columns, by their pairs first. The
+best subset found is the best of all. If there is none, the target is a lower bound
 over all columns, and the next target is higher. This finds and proves an orthonormal basis among a million columns even
 if no swap leads to it. If nearly all pairs are compatible, targets do not help, and the tree searches all remaining
 columns if there are not too many. If memory or time runs out, the status says so, and the last bound is kept.
@@ -21,13 +21,13 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.loss.penalty import PROVED, STATED, stiffness
 from isopursuit.search.incumbent import StopReason
-from isopursuit.search.proof.dives import RESTART, dive
 from isopursuit.search.proof.pairs import MAX_PAIRS, PairCosts, compatible
 from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_bound
 
 if TYPE_CHECKING:
-    from isopursuit.search.proof.prover import Improver, Prover
+    from isopursuit.search.proof.prover import Prover
 
+FEW_MISSING = 2  # missing columns up to which the tree tests all pairs itself (derived)
 FEW_COLUMNS = 150  # so few columns go to the tree without a graph of pairs (kept)
 DENSE = 0.3  # share of all pairs: a graph with more edges excludes too little (kept)
 EASY_COLUMNS = 200  # columns that the first target leaves (guess)
@@ -42,7 +42,6 @@ class TargetStatus(enum.Enum):
     """The result of the search for a subset below a target."""
 
     DECIDED = enum.auto()  # all subsets below the target are known
-    BETTER = enum.auto()  # a much better subset was found: the target can start anew with fewer columns
     UNDECIDED = enum.auto()  # pairs exclude too little, and the tree must take all columns
     TOO_MANY = enum.auto()  # too many pairs, and too many columns for the tree
 
@@ -121,8 +120,8 @@ class Targets:
     def _costs(self, values: Array, excess: float) -> PairCosts:
         """What each column adds to ‖G − I‖², alone and with the included ones, and what the included ones add."""
         cuts = self.prover.cuts
-        own = cuts.scores(values)[1] / cuts.stiffness
-        base = float((cuts.bases[1] - self.pool.k) / cuts.stiffness)
+        own = cuts.scores(values)[0] / cuts.stiffness
+        base = float((cuts.bases[0] - self.pool.k) / cuts.stiffness)
         return PairCosts(own, base, stiffness(self.pool.c, excess))
 
     def _decide(self, target: float) -> TargetStatus | StopReason:
@@ -133,7 +132,7 @@ class Targets:
             return TargetStatus.DECIDED
         values, count = self.values[:, some], len(some)
         X, positions = self._with_incumbent(self.positions[some], values)
-        if count <= FEW_COLUMNS or missing < 2:  # without a second column to pick there are no pairs
+        if count <= FEW_COLUMNS or missing <= FEW_MISSING:  # the tree closes its root at once
             return self._grow(X, positions, None, target)
         costs = self._costs(values, max(target - pool.k, 0.0))
         graph = compatible(values, costs, (target - pool.k) / costs.stiffness, missing, self.clock)
@@ -153,13 +152,7 @@ class Targets:
         roots = [
             (p + fixed, others + np.int32(fixed)) for p, others in graph.roots(count) if len(others) >= missing - 1
         ]
-        dived = dive(self.prover, X, positions, costs.padded(fixed, X.shape[1]), roots, target)
-        if isinstance(dived, StopReason):
-            return dived
-        if dived is None or self.incumbent.loss - pool.k < RESTART * (target - pool.k):
-            return TargetStatus.BETTER
-        below = min(target, self.incumbent.loss)
-        return self._grow(X, positions, dived, below) if self.incumbent.decides(below) else StopReason.PRECISION
+        return self._grow(X, positions, roots, target)
 
     def _with_incumbent(self, positions: Indices, values: Array) -> tuple[Array, Indices]:
         """The included columns, these columns, and the incumbent's, which may have been excluded."""
@@ -172,19 +165,15 @@ class Targets:
         self, X: Array, positions: Indices, roots: Sequence[Root] | None, target: float
     ) -> TargetStatus | StopReason:
         """Run the tree below a target, from one root or from many."""
-        prover, incumbent, k = self.prover, self.incumbent, self.pool.k
+        prover, incumbent = self.prover, self.incumbent
         place = {int(position): i for i, position in enumerate(positions)}
         report = _Reporter(self, (positions, X), target, roots is None)
         # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
         gap = max(incumbent.gap - 2 * PROVED, 0.0) if roots is None and target >= incumbent.limit else 0.0
-        improve = None if prover.limits.improver is None else _Beside(prover.limits.improver, positions, target)
-        restart = k + RESTART * (target - k) if roots is not None and prover.limits.nodes is None else -np.inf
-        limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report, improve, restart)
+        limits = Limits(gap, prover.nodes_left, prover.limits.workers, self.clock, report)
         start = np.array([place[int(position)] for position in incumbent.subset])
         include = range(len(self.pool.include))
         proof = branch_and_bound(X, self.pool.c, start, limits, include=include, roots=roots, below=target)
-        if improve is not None:
-            incumbent.offer(*improve.improver.best, "local search")
         prover.nodes += proof.nodes
         prover.evaluations += proof.evaluations
         incumbent.least = min(incumbent.least, proof.least)
@@ -195,8 +184,6 @@ class Targets:
             incumbent.offer(positions[proof.subset], float(np.log(proof.loss)), "tree")
         if roots is None:
             incumbent.raise_bound(min(target, proof.lower_bound))
-        if proof.stop is StopReason.NODES and proof.loss < restart:
-            return TargetStatus.BETTER
         if proof.stop is not None:
             return proof.stop
         if proof.lower_bound < proof.loss * (1 - STATED):
@@ -210,26 +197,6 @@ class Targets:
         return StopReason.MEMORY
 
 
-class _Beside:
-    """Steps towards better subsets in parallel with a tree that searches the columns at `positions` below a target."""
-
-    def __init__(self, improver: Improver, positions: Indices, target: float) -> None:
-        self.improver, self.positions, self.target = improver, positions, target
-        self.order = np.argsort(positions)
-
-    def step(self, subset: Indices, loss: float) -> Indices | None:
-        """Take one step; returns a subset better than the tree's, if there is one."""
-        if loss < self.target:
-            self.improver.offer(self.positions[subset], float(np.log(loss)))
-        self.improver.step()
-        better, log_loss = self.improver.best
-        if not log_loss < np.log(loss):
-            return None
-        places = self.order[np.searchsorted(self.positions, better, sorter=self.order).clip(max=len(self.order) - 1)]
-        # an excluded column is in no better subset, except by rounding
-        return places if np.array_equal(self.positions[places], better) else None
-
-
 class _Reporter:
     """Reports the tree's subsets to the incumbent and, if it has all columns (`whole`), its bound."""
 
@@ -238,12 +205,10 @@ class _Reporter:
 
     def __call__(self, at: Snapshot) -> bool:
         incumbent, prover = self.targets.incumbent, self.targets.prover
-        if prover.limits.improver is not None:
-            incumbent.offer(*prover.limits.improver.best, "local search")
         if at.loss < min(self.target, incumbent.loss):
             positions, X = self.columns
             self.targets.pool.load(positions[at.subset], X[:, at.subset])
             incumbent.offer(positions[at.subset], float(np.log(at.loss)), "tree")
         if self.whole:
             incumbent.raise_bound(min(self.target, at.lower_bound))
-        return incumbent.report(prover.spent + at.nodes, at.open_nodes)
+        return incumbent.report(prover.nodes + at.nodes, at.open_nodes)

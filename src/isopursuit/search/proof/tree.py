@@ -1,14 +1,11 @@
-"""The best subset, with a proof: best-first branch and bound on a pool of threads.
+"""The best subset, with a proof: branch and bound on a queue of open nodes, on all cores.
 
-A node is a set of chosen columns and the candidates for the missing ones. The kernel bounds it, removes candidates that
-no better subset can contain, and closes it if few columns are missing or names the column to branch on. At any moment
-the smallest bound among the open nodes and those being processed is a lower bound on the loss of every subset.
+A node is a set of chosen columns and the candidates for the missing ones. A task of the kernel (_tree.pyx) takes one node
+and explores its subtree for a given amount of work, without the GIL. The nodes that it leaves open come back to the queue.
+The smallest bound among the open nodes and those being explored is a lower bound on the loss of every subset.
 
-There are two rules for the column to branch on. The largest weight in the relaxation took up to 4 times fewer nodes on
-well-conditioned data. The largest product of weight and effect on the loss took over 50 times fewer on the
-breast-cancer data. The smallest eigenvalue's share of the loss does not predict which rule is better, but 100 nodes did
-on 17 of 18 problems (the other was close). So two trees start from the root, and the one with the higher bound
-continues.
+Tasks run in rounds. All tasks of a round have the same incumbent, their work is counted and not timed, and their results
+are recorded in order. So, except for rounding in BLAS, the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,40 +15,40 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
-from isopursuit.clock import Clock
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.loss.envelope import relax
-from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, quadratic_minorant
-from isopursuit.search._swap import SwapKernel, log_loss_of
+from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
+from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
-from isopursuit.search.proof._node import NodeKernel, Outcome
-from isopursuit.search.proof.budgets import Budgets, Contest
+from isopursuit.search.proof._tree import MOST_MISSING, WORK_OF_TEST, Explored, OpenNode, TreeKernel
 from isopursuit.search.settings import REPORT_SECONDS
-from isopursuit.search.swaps import UNLIMITED, include_first, swap_descent
+from isopursuit.search.swaps import include_first
 from isopursuit.threads import on_one_blas_thread
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
-RACE_NODES = 100  # nodes of each of two trees with different rules before the better one continues (18 problems, above)
-ROUND_NODES = 32  # nodes of one round (chosen: enough for the threads of a common machine, few for a proof)
-SLICES = 8  # parts of a round that are given to the threads (guess)
-ROOT_EFFORT = (200, 1e-3)  # at the root: most Newton steps, and tolerance relative to the incumbent's distance (kept)
-NODE_EFFORT = (8, 0.05)  # at other nodes: most Newton steps, and tolerance (kept)
+TASKS = 64  # tasks of a round (derived: four for each of 16 threads, so that few of them wait for the last one)
+ROUND_SHARE = 0.125  # work of a round, as a share of all before: a new incumbent is known that much later (chosen)
+TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
+TRIAL_SHARE = 0.1  # share of all work for doubted enumerations (measured with 0.05 and 0.2 by the ladder)
+MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
+BOUND_TESTS = 60_000  # tests that take as long as a bound, before one is known (measured: 0.2 ms at 10 × 200)
+NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True)
 class Limits:
     """When a proof ends before it is complete.
 
-    `gap` is relative, `nodes` and the clock are limits, `workers` threads bound nodes. `report` is called about ten
-    times a second with a `Snapshot`, and ends the proof by returning True. `improve` searches for better subsets in
-    parallel with the proof. A loss below `restart` ends the proof like a node limit.
+    `gap` is relative, `nodes` and the clock are limits, `workers` threads explore nodes. `report` is called about ten
+    times a second with a `Snapshot`, and ends the proof by returning True.
     """
 
     gap: float = 0.0
@@ -59,16 +56,6 @@ class Limits:
     workers: int = 1
     clock: Clock = UNLIMITED
     report: Callable[[Snapshot], bool] | None = None
-    improve: Improvement | None = None
-    restart: float = -math.inf
-
-
-class Improvement(Protocol):
-    """A search for better subsets in steps."""
-
-    def step(self, subset: Indices, loss: float) -> Indices | None:
-        """A better subset than this one, if one is found; called in another thread, one call at a time."""
-        ...
 
 
 class Snapshot(NamedTuple):
@@ -149,39 +136,47 @@ def branch_and_bound(
     return search.proof()
 
 
-def node_kernel(columns: Array, k: int, c: float, incumbent: float) -> NodeKernel:
+def tree_kernel(columns: Array, k: int, c: float, incumbent: float) -> TreeKernel:
     """The kernel that searches for k of `columns` (P, D) with a loss below the incumbent's."""
-    squares = np.sort(np.einsum("pd,pd->p", columns, columns))
-    relaxation = relax(c, k, incumbent, float(squares[-k:].sum()))
-    minorant = quadratic_minorant(c, k, incumbent, float(np.median(squares)))
-    return NodeKernel(columns, k, c, relaxation.low, relaxation.high, relaxation.rows, incumbent, minorant)
+    trace = float(np.sort(np.einsum("pd,pd->p", columns, columns))[-k:].sum())
+    envelopes = relax(c, k, incumbent, trace)
+    pairs = stiffness(c, max(incumbent - k, 0.0))
+    return TreeKernel(columns, k, c, envelopes.low, envelopes.high, envelopes.rows, incumbent, pairs)
 
 
-class _Node(NamedTuple):
-    bound: float
-    tie: int  # the youngest first among equal bounds; 0 is the root
-    chosen: NDArray[np.int32]
-    candidates: NDArray[np.int32]
-    weights: NDArray[np.float32]
-    row: int  # of the envelope to start with
+class Budgets:
+    """The most tests of an enumeration, for each number m of missing columns.
 
+    The alternative is to branch. If a share p of the nodes with m missing columns stays open, one of them leads to
+    1/(1 − p) nodes with m missing columns, each with the cost of a bound, and to p/(1 − p) nodes with m − 1. An
+    enumeration is given up once it has cost as much as branching would, so the work is at most twice that of the
+    cheaper way. If enumerations have mostly failed, or have cost more than branching, they are doubted and get only a
+    share of all work.
+    """
 
-class _Tree:
-    """The open nodes of a search that branches by one rule: 0 the weight of a column, 1 its weight times effect."""
+    def __init__(self, k: int) -> None:
+        self.counts = np.zeros((k + 1, 6), np.int64)  # as in _tree.pyx: nodes, open, work, tried, finished, tests
+        self.spent = 0  # tests of doubted enumerations
 
-    def __init__(self, rule: int) -> None:
-        self.rule = rule
-        self.heap: list[_Node] = []
-        self.in_process: list[float] = []  # bounds of the nodes of the current round
-        self.nodes = 0
+    def limits(self) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        """For each number of missing columns: the most tests, and whether enumerations are doubted."""
+        budgets, doubted, below = [NO_LIMIT], [False], 0.0
+        for m, (nodes, left_open, work, tried, finished, tests) in enumerate(self.counts[1:].tolist(), start=1):
+            share = min((left_open + 0.5) / (nodes + 1), 0.99)
+            bound = work / WORK_OF_TEST / nodes if nodes else BOUND_TESTS
+            branched, enumerated = (bound + share * below) / (1 - share), tests / (finished + 1)
+            doubted.append(m > 2 and (finished + 1 < (tried + 1) / 2 or enumerated > branched))
+            below = branched if doubted[m] else min(branched, bound + share * enumerated)
+            budgets.append(NO_LIMIT if m <= 2 else int(min(branched, MOST_TESTS)) if m <= MOST_MISSING else 0)
+        return np.array(budgets, np.int64), np.array(doubted, np.int8)
 
-    def bound(self) -> float:
-        """A lower bound on the loss of the remaining subsets of this tree; infinite if there are none."""
-        return min([*self.in_process, *(node.bound for node in self.heap[:1])], default=math.inf)
+    def spare(self, work: int) -> int:
+        """Tests of doubted enumerations that may still be made after this much work."""
+        return max(int(TRIAL_SHARE * work / WORK_OF_TEST) - self.spent, 0)
 
 
 class _Search:
-    """The state of a search. Threads only bound nodes; everything else happens in the caller's thread."""
+    """The state of a search. Threads explore nodes; everything else happens in the caller's thread."""
 
     def __init__(
         self,
@@ -195,81 +190,68 @@ class _Search:
         self.columns, self.k = np.ascontiguousarray(X.T), len(start)
         self.c, self.limits, self.include = c, limits, include
         self.gap = max(limits.gap, NODE_TOLERANCE)
-        self.node_limit = math.inf if limits.nodes is None else limits.nodes
-        self.swaps = SwapKernel(self.columns, c, most=self.k)
+        self.node_limit = NO_LIMIT if limits.nodes is None else limits.nodes
         self.best = include_first(include, start)
         self.loss = min(self._loss(self.best), below)
-        self.kernel = node_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
+        self.kernel = tree_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
+        self.heap: list[tuple[float, int, OpenNode]] = []
+        self.in_process: list[float] = []  # bounds of the nodes of the current round
         self.over = False
         self.stop: StopReason | None = None
-        self.nodes = self.ties = 0
+        self.nodes = self.ties = self.work = 0
         self.evaluations = 1
         self.least = math.inf  # the least possible loss of an evaluated subset, given rounding
         self.reported = -math.inf
-        self.trees: list[_Tree] = []
-        self.budgets, self.contest = Budgets(self.k), Contest()
-        self.threads: ThreadPoolExecutor | None = None
+        self.budgets = Budgets(self.k)
 
     def plant(self, roots: Sequence[Root] | None) -> None:
         """Open one root for all subsets, or one for each of many columns and its candidates."""
         if len(self.include) == self.k:
             return
-        self.trees = [self._root()] if roots is None else self._forest(roots)
+        if roots is None:
+            candidates = np.setdiff1d(np.arange(len(self.columns), dtype=np.int32), self.include)
+            weights = np.isin(candidates, self.best).astype(np.float32)  # the relaxation starts from the incumbent
+            self._push(OpenNode(float(self.k), self.include, candidates, weights))
+            return
+        missing = self.k - len(self.include) - 1
+        for column, candidates in roots:
+            weights = np.full(len(candidates), missing / max(len(candidates), 1), np.float32)
+            chosen = np.append(self.include, np.int32(column)).astype(np.int32)
+            self._push(OpenNode(float(self.k), chosen, candidates, weights, True))
 
     def run(self) -> None:
-        """Bound nodes in rounds until the search is over.
-
-        All nodes of a round have the same incumbent, and their outcomes are recorded in the order in which they were
-        taken. So, except for rounding in BLAS, the search does not depend on the number of threads.
-        """
-        self.threads = ThreadPoolExecutor(self.limits.workers)
-        while taken := self._take():
-            budgets = self.budgets.for_nodes([self.k - len(node.chosen) for _, node in taken])
-            work = [(tree, node, budget) for (tree, node), budget in zip(taken, budgets, strict=True)]
-            parts = [work[first::SLICES] for first in range(min(SLICES, len(work)))]
-            running = [self.threads.submit(self._process, part) for part in parts]
-            beside = self._step()
-            both: list[Future[Any]] = [*running, *beside]
-            while wait(both, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
+        """Explore nodes in rounds until the search is over."""
+        with ThreadPoolExecutor(self.limits.workers) as threads:
+            while taken := self._take():
+                running = self._submit(threads, taken)
+                try:
+                    while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
+                        self._watch()
+                finally:
+                    if self.over:
+                        self.kernel.stop()
+                for future in running:
+                    self._record(future.result())
+                self.in_process.clear()
                 self._watch()
-                if self.stop is StopReason.INTERRUPTED:
-                    return  # the bounds of open nodes are valid; do not wait for a step
-            before = self._lower_bound()
-            for part, future in zip(parts, running, strict=True):
-                for (tree, node, _), outcome in zip(part, future.result(), strict=True):
-                    self._record(tree, node, outcome)
-            for tree in self.trees:
-                tree.in_process.clear()
-            self.contest.record_round(before, self._lower_bound(), self.loss)
-            for future in beside:
-                self._accept(future.result())
-            self._watch()
 
-    def _step(self) -> list[Future[Indices | None]]:
-        """Start a step towards a better subset in parallel with a round, if one is due."""
-        improve = self.limits.improve
-        if improve is None or self.threads is None or not self.contest.due():
-            return []
-        return [self.threads.submit(on_one_blas_thread(improve.step), self._sorted(), self.loss)]
-
-    def _accept(self, subset: Indices | None) -> None:
-        """Use the subset that a step has found, if it is better."""
-        before = self.loss
-        if subset is not None:
-            ordered = include_first(self.include, subset)
-            self._offer(ordered, self._loss(ordered))
-        self.contest.record_step(self._lower_bound(), before, self.loss)
-
-    def _offer(self, subset: NDArray[np.int32], loss: float) -> None:
-        if loss < self.loss:
-            self.best, self.loss = subset, loss
-            self.kernel.incumbent = min(self.loss, LARGEST)
+    def _submit(self, threads: ThreadPoolExecutor, taken: list[OpenNode]) -> list[Future[Explored]]:
+        """Start one task for each node, with equal shares of the work."""
+        work = min(int(ROUND_SHARE * self.work / TASKS), TASK_WORK)
+        nodes = max((self.node_limit - self.nodes) // len(taken), 1)
+        budgets, doubted = self.budgets.limits()
+        spare = self.budgets.spare(self.work)
+        explore = on_one_blas_thread(self.kernel.explore)
+        running: list[Future[Explored]] = []
+        for node in taken:
+            given = min(spare, 2 * MOST_TESTS)  # enough for one enumeration
+            spare -= given
+            running.append(threads.submit(explore, node, budgets, doubted, given, work, nodes))
+        return running
 
     def close(self) -> None:
-        """Stop the threads; subset and bound stay valid."""
+        """Stop the kernel; subset and bound stay valid."""
         self.kernel.stop()
-        if self.threads is not None:
-            self.threads.shutdown(wait=self.stop is not StopReason.INTERRUPTED, cancel_futures=True)
 
     def proof(self) -> Proof:
         """The result, after the threads have returned."""
@@ -288,84 +270,45 @@ class _Search:
             self.end(StopReason.TIME)
         elif self.limits.report is not None and not self.over and clock.seconds >= self.reported + REPORT_SECONDS:
             self.reported = clock.seconds
-            open_nodes = sum(len(tree.heap) + len(tree.in_process) for tree in self.trees)
+            open_nodes = len(self.heap) + len(self.in_process)
             snapshot = Snapshot(self._sorted(), self.loss, self._lower_bound(), self.nodes, open_nodes)
             if self.limits.report(snapshot):
                 self.end(StopReason.INTERRUPTED)
 
-    @on_one_blas_thread
-    def _process(self, work: list[tuple[_Tree, _Node, int]]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        for _, node, budget in work:
-            effort = ROOT_EFFORT if node.tie == 0 else NODE_EFFORT
-            outcomes.append(self.kernel.process(node.chosen, node.candidates, node.weights, node.row, *effort, budget))
-        return outcomes
-
-    def _take(self) -> list[tuple[_Tree, _Node]]:
+    def _take(self) -> list[OpenNode]:
         """The nodes of the next round, those with the least bounds, or none if the search is over."""
-        self._judge_race()
         if self.over:
             return []
-        if self._gap() <= self.gap or any(tree.bound() == math.inf for tree in self.trees):
+        if not self.heap or self._gap() <= self.gap:
             self.end(None)
             return []
-        if self.nodes >= self.node_limit or self.loss < self.limits.restart:
+        if self.nodes >= self.node_limit:
             self.end(StopReason.NODES)
             return []
-        taken: list[tuple[_Tree, _Node]] = []
-        while len(taken) < min(ROUND_NODES, self.node_limit - self.nodes):
-            waiting = [tree for tree in self.trees if tree.heap]
-            if not waiting:
-                break
-            tree = min(waiting, key=lambda tree: tree.nodes + len(tree.in_process))
-            # in this order, so that the bound stays valid if Ctrl-C comes between the two lines
-            tree.in_process.append(tree.heap[0].bound)
-            taken.append((tree, heapq.heappop(tree.heap)))
-        for tree in self.trees:
-            tree.nodes += len(tree.in_process)
-        self.nodes += len(taken)
-        return taken
+        count = min(TASKS, len(self.heap), self.node_limit - self.nodes)
+        # in this order, so that the bound stays valid if Ctrl-C comes between the two lines
+        self.in_process = [bound for bound, _, _ in heapq.nsmallest(count, self.heap)]
+        return [heapq.heappop(self.heap)[2] for _ in range(count)]
 
-    def _judge_race(self) -> None:
-        if len(self.trees) > 1 and min(tree.nodes for tree in self.trees) >= RACE_NODES:
-            self.trees = [max(self.trees, key=_Tree.bound)]
+    def _record(self, found: Explored) -> None:
+        """Record the result of a task: a better subset, and its open nodes."""
+        if found.leaf is not None:
+            loss = self._loss(found.leaf)
+            if loss < self.loss:
+                self.best, self.loss = include_first(self.include, found.leaf), loss
+                self.kernel.incumbent = min(self.loss, LARGEST)
+        self.nodes += found.nodes
+        self.evaluations += found.evaluations
+        self.work += found.work
+        self.budgets.counts += found.counts
+        self.budgets.spent += found.spent
+        self.least = min(self.least, found.least)
+        for node in found.open:
+            self._push(node)
 
-    def _record(self, tree: _Tree, node: _Node, outcome: Outcome) -> None:
-        """Record the outcome of a node: a better subset, its children, or the node itself if it was not finished."""
-        if outcome.leaf is not None:
-            self._offer(*self._polish(outcome.leaf))
-        self.evaluations += outcome.evaluations
-        self.budgets.record(self.k - len(node.chosen), outcome)
-        self.least = min(self.least, outcome.least)
-        bound = max(node.bound, outcome.bound)
-        if outcome.stopped:
-            heapq.heappush(tree.heap, node._replace(bound=bound))
-        elif not outcome.closed and node.tie == 0:
-            both = [_Tree(0), _Tree(1)]
-            for starting in both:
-                self._branch(starting, node, outcome, bound)
-            self.trees = both
-        elif not outcome.closed:
-            self._branch(tree, node, outcome, bound)
-
-    def _branch(self, tree: _Tree, node: _Node, outcome: Outcome, bound: float) -> None:
-        """Open two children: with the column of the tree's rule, and without it unless every better subset has it."""
-        branch = outcome.branches[tree.rule]
-        others = np.arange(len(outcome.candidates)) != branch
-        candidates, weights = outcome.candidates[others], outcome.weights[others]
-        chosen = np.append(node.chosen, outcome.candidates[branch])
-        children = [(chosen, max(outcome.row, 1 if len(node.chosen) else 2))]
-        if not outcome.forced[tree.rule] and len(node.chosen) + len(candidates) >= self.k:
-            children.append((node.chosen, outcome.row))
-        for subset, row in children:
-            self.ties -= 1
-            heapq.heappush(tree.heap, _Node(bound, self.ties, subset, candidates, weights, row))
-
-    def _polish(self, leaf: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
-        """Improve a leaf by swaps that keep the included columns."""
-        free = range(len(self.include), len(leaf))
-        subset, _ = swap_descent(self.swaps, include_first(self.include, leaf), free)
-        return subset, self._loss(subset)
+    def _push(self, node: OpenNode) -> None:
+        self.ties -= 1  # the youngest first among equal bounds
+        heapq.heappush(self.heap, (node.bound, self.ties, node))
 
     def _sorted(self) -> Indices:
         return np.sort(self.best).astype(np.intp)
@@ -374,31 +317,8 @@ class _Search:
         logarithm = log_loss_of(self.columns, subset, self.c)
         return math.exp(logarithm) if logarithm < math.log(LARGEST) else math.inf
 
-    def _root(self) -> _Tree:
-        """The root has only the included columns; the relaxation starts from the incumbent."""
-        candidates = np.setdiff1d(np.arange(len(self.columns), dtype=np.int32), self.include)
-        weights = np.isin(candidates, self.best).astype(np.float32)
-        tree = _Tree(0)
-        tree.heap.append(_Node(float(self.k), 0, self.include, candidates, weights, 1))
-        return tree
-
-    def _forest(self, roots: Sequence[Root]) -> list[_Tree]:
-        """One root for each of many columns and its candidates, in one tree for each branching rule."""
-        missing = self.k - len(self.include) - 1
-        nodes: list[_Node] = []
-        for column, candidates in roots:
-            self.ties -= 1
-            chosen = np.append(self.include, np.int32(column)).astype(np.int32)
-            weights = np.full(len(candidates), missing / max(len(candidates), 1), np.float32)
-            nodes.append(_Node(float(self.k), self.ties, chosen, candidates, weights, 1))
-        trees = [_Tree(0), _Tree(1)]
-        for tree in trees:
-            tree.heap.extend(nodes)
-            heapq.heapify(tree.heap)
-        return trees
-
     def _lower_bound(self) -> float:
-        bound = max((tree.bound() for tree in self.trees), default=math.inf)
+        bound = min([*self.in_process, *(node[0] for node in self.heap[:1])], default=math.inf)
         return max(min(bound, self.loss, LARGEST), float(self.k))
 
     def _gap(self) -> float:

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# Data shared by the node kernels: the problem and a node; and small functions on them.
+# Data shared by the kernels of the tree: the problem and a node; and small functions on them.
 #
 # Columns have D entries, and subsets `size` <= D of them. A node has chosen columns S' (k of them) and candidates for the
 # m = size - k missing ones T. Coordinates are rotated so that span S' comes first: a candidate is x = (y, z), where z,
@@ -25,20 +25,17 @@ cdef extern from *:
     const double ROTATION_ERROR    # error of a rotated coordinate, relative to its column's length (chosen: above eps)
     const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest, so that rounding closes no node
     const double CUT_ERROR         # error of a tangent, relative to the sizes of its terms (chosen: far above eps)
-    const int MOST_MISSING         # most missing columns of a node that is closed by enumeration (kept)
+    const int MOST_MISSING         # most missing columns of a node that is closed by enumeration (derived: its pivots)
 
 
 cdef struct Problem:
     int D
     int size                  # number of columns of a subset
     Envelopes loss
-    double pair_centre        # quadratic minorant of h: value + slope (l - centre) + weight (l - centre)^2
-    double pair_value
-    double pair_slope
-    double pair_weight
+    double stiffness          # mu of the pair bound, l(S) >= size + mu |G_S - I|^2 (penalty.stiffness)
+    double incumbent          # loss of the best subset known to this task
     const double* columns     # (P, D)
-    double* incumbent         # shared by all threads
-    int* stop                 # shared by all threads
+    const int* stop           # set by another thread
 
 
 cdef struct Smallest:
@@ -49,22 +46,12 @@ cdef struct Smallest:
 
 cdef struct Candidates:
     int n
-    int k                     # number of columns chosen so far
     int* index
     double* X                 # (n, D) rotated
     double* cut               # l(S) >= base + sum of cut over T
-    double* plus              # tr h_above(M_S) >= plus_base + sum of plus over T
     double* split             # l(S) >= split_base + sum of split over T - kappa log det N_T
     double base
-    double plus_base
     double split_base
-
-
-cdef struct Inertia:          # Gamma of the candidates; see _cuts.inertia
-    double* signed            # (n, D) rows with <signed_p, plain_q> = Gamma_pq + t [p = q]
-    double* plain             # (n, D)
-    double* diagonal          # (n) Gamma_pp raised by its error; infinite if Gamma excludes nothing
-    double* weights           # (D) scratch
 
 
 cdef struct Point:            # the relaxation at one w
@@ -93,36 +80,31 @@ cdef struct Node:
     int D
     int k
     int m
-    int row                   # row of the envelope table in use
+    int row                   # row of the envelope table in use: 1 with the log-det split, 0 without
     int capacity              # most columns of the working set
     double log_det            # log det of the Gram matrix of S'
     double longest            # length of the longest candidate
     double bound
-    double* chosen            # (size, D) rotated, lower triangular, rows k.. zero; the candidates' rows follow
-    double* spectrum          # (k) eigenvalues of M_S' on span S', raised by their error
-    double* vectors           # (k, k) their eigenvectors
+    double* chosen            # (k, D) rotated, lower triangular; the candidates' rows follow
     double* matrix            # (2D, D) scratch, and one row
-    double* gram              # (size, size) scratch
     double* small             # (D + 1) scratch
-    int* order                # (n) scratch
     int* working              # (n) the working set of a Newton step
-    bint* keep                # (n) candidates that a filter keeps
-    double* pinched           # (n) scores of the pinched cut
     double* newton            # Newton steps: Hessian, its squares, step, gradient, features
     Candidates open
     Point here
     Point there
     int* subset               # the columns chosen, also while closing
-    int* best_subset          # the best leaf, with its loss
-    double best
+    int* best_subset          # the best leaf of the task; problem.incumbent is its loss
+    bint improved             # whether there is one
     double least              # the least possible loss of an evaluated leaf, given rounding
     long long evaluations
-    long long tests           # number of tests of an enumeration
+    long long work            # multiplications of relaxations
+    long long tests           # tests of enumerations
     bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
 
 
 cdef inline double cutoff(const Problem* problem) noexcept nogil:
-    return problem.incumbent[0] * (1 - TOLERANCE)
+    return problem.incumbent * (1 - TOLERANCE)
 
 
 cdef inline int loss_of(double* matrix, int size, int D, double c, double* values, Loss* loss) noexcept nogil:

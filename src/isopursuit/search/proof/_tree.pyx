@@ -1,0 +1,407 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Branch and bound below one node: a task explores its subtree, depth first and without the GIL, for a given amount of work.
+
+A node is bounded (_bound.pyx), closed by enumeration if that costs less than branching (_close.pyx), or split into the
+subsets with one of its candidates and those without. The nodes that are still open when the work is done go back to the
+queue (tree.py).
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+import numpy as np
+
+from isopursuit.loss._penalty cimport Curve
+from isopursuit.search.proof._bound cimport filter_candidates, fit_weights, relax, rotate
+from isopursuit.search.proof._close cimport close_node
+from isopursuit.search.proof._node cimport MOST_MISSING as MOST, Node, Point, Problem, cutoff
+
+cdef extern from *:
+    """
+    #define NODE_STEPS 8
+    #define NODE_TOLERANCE 0.05
+    #define TEST_WORK 4
+    #define PAIRED_TESTS 100000
+    """
+    const int NODE_STEPS         # most Newton steps at a node (measured with 6 and 12 by the ladder)
+    const double NODE_TOLERANCE  # Newton steps end at this share of the bound's distance to the incumbent (the same)
+    const int TEST_WORK          # multiplications of a relaxation that take as long as a test of an enumeration (measured)
+    const long PAIRED_TESTS      # tests of pairs before the first relaxation (derived: they take as long as it does)
+
+
+cdef struct Open:             # an open node; the arrays follow in the same piece of memory
+    double bound
+    int k
+    int n
+    bint paired               # whether the candidates come from a graph of compatible pairs: pairs are tried first
+    int* chosen               # (k)
+    int* candidates           # (n)
+    float* weights            # (n) starting point of the relaxation
+
+
+cdef Open* new_open(int k, int n) noexcept nogil:
+    cdef Open* node = <Open*> malloc(sizeof(Open) + (<size_t> k + n) * sizeof(int) + n * sizeof(float))
+    if node != NULL:
+        node.k, node.n, node.paired = k, n, False
+        node.chosen = <int*> (node + 1)
+        node.candidates = node.chosen + k
+        node.weights = <float*> (node.candidates + n)
+    return node
+
+
+cdef struct Counts:           # for each number of missing columns; see tree.Budgets
+    long long nodes
+    long long open            # nodes that their bound did not close
+    long long work            # of bounds
+    long long tried           # enumerations,
+    long long finished        # those that closed their node,
+    long long tests           # and their tests
+
+
+cdef struct Task:
+    Node node
+    Problem problem
+    double* memory
+    int* integers
+    Open** stack
+    int depth
+    int room
+    long long nodes
+    Counts* counts            # (size + 1)
+    const long long* budgets  # (size + 1) most tests of an enumeration
+    const char* doubted       # (size + 1) whether earlier ones speak against it: then it must be within
+    long long spare           # the tests that are left for such enumerations
+
+
+cdef void lay_out(Point* point, double* memory, int n, int D, int k) noexcept nogil:
+    point.w, point.g = memory, memory + n
+    point.moment = memory + 2 * n
+    point.N = memory + 3 * n
+    point.Y = point.N + <size_t> n * (D - k)
+    point.slopes = point.Y + <size_t> (n + D) * D
+    point.e, point.residual, point.inverses = point.slopes + D, point.slopes + 2 * D, point.slopes + 3 * D
+    point.curves = <Curve*> (point.slopes + 4 * D)
+
+
+cdef inline int capacity_of(int n, int D) noexcept nogil:
+    # Most columns of the working set: the D(D + 1)/2 of a vertex of the relaxation, and some more
+    cdef int most = D * (D + 1) // 2 + 2 * D + 32
+    return n if n < most else most
+
+
+cdef inline size_t point_size(int n, int D) noexcept nogil:
+    return <size_t> n * (3 + 2 * D) + D * D + 10 * D
+
+
+cdef bint allocate(Task* task, int n) noexcept nogil:
+    # Memory for nodes of at most n candidates
+    cdef int D = task.problem.D, size = task.problem.size
+    cdef size_t cap = capacity_of(n, D)
+    cdef size_t doubles = 2 * D * D + 2 * D + 1 + <size_t> (size + n) * D + 2 * n + 2 * point_size(n, D)
+    task.memory = <double*> calloc(doubles + cap * (2 * cap + 2 + D * (D + 1) // 2), sizeof(double))
+    task.integers = <int*> malloc((2 * <size_t> n + 2 * size) * sizeof(int))
+    return task.memory != NULL and task.integers != NULL
+
+
+cdef void prepare(Task* task, const Open* at) noexcept nogil:
+    # Lay out the memory for this node, and copy its columns and weights
+    cdef Node* node = &task.node
+    cdef int D = task.problem.D, size = task.problem.size, n = at.n, k = at.k, i
+    node.problem, node.D, node.k, node.m, node.capacity = &task.problem, D, k, size - k, capacity_of(n, D)
+    node.row = k > 0
+    node.bound = at.bound
+    node.matrix = task.memory
+    node.small = node.matrix + 2 * D * D + D
+    node.chosen = node.small + D + 1
+    node.open.X = node.chosen + k * D
+    node.open.cut = node.open.X + <size_t> n * D
+    node.open.split = node.open.cut + n
+    lay_out(&node.here, node.open.split + n, n, D, k)
+    lay_out(&node.there, node.open.split + n + point_size(n, D), n, D, k)
+    node.newton = node.open.split + n + 2 * point_size(n, D)
+    node.open.n, node.open.base, node.open.split_base = n, -INFINITY, -INFINITY
+    node.subset, node.best_subset = task.integers, task.integers + size
+    node.open.index = node.best_subset + size
+    node.working = node.open.index + n
+    memcpy(node.open.index, at.candidates, n * sizeof(int))
+    memcpy(node.subset, at.chosen, k * sizeof(int))
+    for i in range(n):
+        node.here.w[i] = at.weights[i]
+
+
+cdef enum Status:
+    CLOSED
+    OPEN
+    STOPPED
+
+
+cdef Status bound(Node* node, int steps, double tolerance) noexcept nogil:
+    # Solve the relaxation and drop candidates that its tangent excludes
+    fit_weights(node.here.w, node.open.n, node.m)
+    if relax(node, steps, tolerance):
+        if node.bound >= cutoff(node.problem):
+            return CLOSED
+        if node.problem.stop[0]:
+            return STOPPED
+        if not filter_candidates(node):
+            return CLOSED
+        fit_weights(node.here.w, node.open.n, node.m)
+    return OPEN
+
+
+cdef bint enumerated(Task* task, bint relaxed) noexcept nogil:
+    # Whether enumeration closes the node within its budget
+    cdef Node* node = &task.node
+    cdef Counts* counts = &task.counts[node.m]
+    cdef long long budget = task.budgets[node.m], before = node.tests
+    cdef bint done
+    if node.open.n > node.m and task.doubted[node.m]:
+        if budget > task.spare:
+            return False
+        task.spare -= budget
+    if budget == 0 or (node.k == 0 and node.m > 1 and node.open.n > node.m):
+        return False
+    done = close_node(node, relaxed, budget)
+    counts.tried += 1
+    counts.finished += done
+    counts.tests += node.tests - before
+    return done
+
+
+cdef Status process(Task* task, const Open* at) noexcept nogil:
+    # Bound a node, then close it if few columns are missing
+    cdef Node* node = &task.node
+    cdef Counts* counts
+    cdef Status status
+    cdef long long before = node.work
+    prepare(task, at)
+    if node.open.n < node.m or not rotate(node, at.chosen):
+        return CLOSED
+    counts = &task.counts[node.m]
+    if at.paired and close_node(node, False, PAIRED_TESTS):
+        return CLOSED
+    status = bound(node, NODE_STEPS, NODE_TOLERANCE)
+    counts.nodes += 1
+    counts.open += status == OPEN
+    counts.work += node.work - before
+    if status == OPEN and enumerated(task, node.open.base > -INFINITY):
+        return CLOSED
+    return STOPPED if node.problem.stop[0] or node.failed else status
+
+
+cdef int branching_candidate(Node* node) noexcept nogil:
+    # The largest weight times effect on the loss: w_p * sum_a |h'(e_a)| (v_a' x_p)^2
+    cdef int i, a, best = 0
+    cdef double score, best_score = -INFINITY
+    cdef double* y
+    for i in range(node.open.n):
+        y = node.here.Y + i * node.D
+        score = 0.0
+        for a in range(node.D):
+            score += fabs(node.here.curves[a].slope) * y[a] * y[a]
+        score *= node.here.w[i]
+        if score > best_score:
+            best, best_score = i, score
+    return best
+
+
+cdef bint branch(Task* task) noexcept nogil:
+    # Push the subsets without the branching candidate, then those with it. False if memory runs out.
+    cdef Node* node = &task.node
+    cdef int k = node.k, n = node.open.n, b = branching_candidate(node), i, j, inside
+    cdef Open* child
+    if not grow(task, task.depth + 2):
+        return False
+    for inside in range(2):
+        if not inside and k + n - 1 < task.problem.size:
+            continue
+        child = new_open(k + inside, n - 1)
+        if child == NULL:
+            return False
+        child.bound = node.bound
+        memcpy(child.chosen, node.subset, k * sizeof(int))
+        if inside:
+            child.chosen[k] = node.open.index[b]
+        j = 0
+        for i in range(n):
+            if i != b:
+                child.candidates[j], child.weights[j] = node.open.index[i], node.here.w[i]
+                j += 1
+        task.stack[task.depth] = child
+        task.depth += 1
+    return True
+
+
+cdef bint grow(Task* task, int depth) noexcept nogil:
+    # Room for this many nodes on the stack
+    cdef Open** stack
+    if depth > task.room:
+        stack = <Open**> realloc(task.stack, 2 * depth * sizeof(Open*))
+        if stack == NULL:
+            return False
+        task.stack, task.room = stack, 2 * depth
+    return True
+
+
+cdef void explore(Task* task, long long work, long long most_nodes) noexcept nogil:
+    # Process nodes of the stack, the last one first, until the work is done; at least one
+    cdef Node* node = &task.node
+    cdef Status status
+    cdef Open* at
+    while task.depth > 0:
+        if task.nodes > 0 and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes):
+            return
+        at = task.stack[task.depth - 1]
+        if at.bound < cutoff(&task.problem):
+            task.nodes += 1
+            status = process(task, at)
+            if status == STOPPED:
+                at.bound = max(at.bound, node.bound)
+                return
+            task.depth -= 1
+            free(at)
+            if status == OPEN and not branch(task):
+                node.failed = True
+                return
+        else:
+            task.depth -= 1
+            free(at)
+
+
+# -------------------------------------------------------------------------------------------------------- Python side
+
+MOST_MISSING, WORK_OF_TEST = MOST, TEST_WORK
+
+cdef class OpenNode:
+    """An open node of the tree; see the stub file."""
+
+    cdef Open* at
+
+    def __dealloc__(self):
+        free(self.at)
+
+    def __init__(self, double bound, const int[::1] chosen, const int[::1] candidates, const float[::1] weights, bint paired=False):
+        cdef int k = chosen.shape[0], n = candidates.shape[0], i
+        self.at = new_open(k, n)
+        if self.at == NULL:
+            raise MemoryError
+        self.at.bound, self.at.paired = bound, paired
+        for i in range(k):
+            self.at.chosen[i] = chosen[i]
+        for i in range(n):
+            self.at.candidates[i], self.at.weights[i] = candidates[i], weights[i]
+
+    @property
+    def bound(self):
+        return self.at.bound
+
+
+cdef OpenNode wrap(Open* at):
+    cdef OpenNode node = OpenNode.__new__(OpenNode)
+    node.at = at
+    return node
+
+
+cdef class Explored:
+    """The result of a task; see the stub file."""
+
+    cdef readonly list open
+    cdef readonly object leaf
+    cdef readonly double least
+    cdef readonly long long nodes
+    cdef readonly long long evaluations
+    cdef readonly long long work
+    cdef readonly long long spent
+    cdef readonly object counts
+
+
+cdef class TreeKernel:
+    """The problem's data and the state its threads share; see the stub file."""
+
+    cdef Problem problem
+    cdef int stopped
+    cdef const double[:, ::1] columns
+    cdef const double[:, ::1] table
+
+    def __init__(self, const double[:, ::1] columns, int size, double c, double low, double high,
+                 const double[:, ::1] table, double incumbent, double stiffness):
+        self.columns, self.table = columns, table
+        self.problem.D, self.problem.size, self.problem.loss.rows = columns.shape[1], size, table.shape[0]
+        self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0]
+        self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
+        self.problem.stiffness, self.problem.incumbent = stiffness, incumbent
+        self.stopped, self.problem.stop = 0, &self.stopped
+
+    @property
+    def incumbent(self):
+        return self.problem.incumbent
+
+    @incumbent.setter
+    def incumbent(self, double loss):
+        self.problem.incumbent = loss
+
+    def stop(self):
+        self.stopped = 1
+
+    def explore(self, OpenNode start, const long long[::1] budgets, const char[::1] doubted, long long spare,
+                long long work, long long most_nodes):
+        cdef Task task
+        cdef int i, size = self.problem.size
+        counts = np.zeros((size + 1, 6), np.int64)
+        cdef long long[:, ::1] counted = counts
+        cdef Explored found = Explored()
+        begin(&task, &self.problem)
+        task.counts, task.budgets = <Counts*> &counted[0, 0], &budgets[0]
+        task.doubted, task.spare = &doubted[0], spare
+        if not allocate(&task, start.at.n) or not grow(&task, 1):
+            finish(&task)
+            raise MemoryError
+        task.stack[0], task.depth = start.at, 1
+        start.at = NULL
+        with nogil:
+            explore(&task, work, most_nodes)
+        found.open = [wrap(task.stack[i]) for i in range(task.depth)]
+        found.nodes, found.evaluations, found.spent = task.nodes, task.node.evaluations, spare - task.spare
+        found.work = task.node.work + TEST_WORK * task.node.tests
+        found.least, found.counts = task.node.least, counts
+        if task.node.improved:
+            found.leaf = np.array(<int[:size]> task.node.best_subset)
+        finish(&task)
+        if task.node.failed:
+            raise RuntimeError("A node of the search could not be finished: out of memory, or LAPACK did not converge.")
+        return found
+
+    def relax(self, OpenNode start, int steps, double tolerance):
+        # The relaxation of one node: bound, candidates and weights, or None if it has no bound or was stopped
+        cdef Task task
+        cdef Status status = STOPPED
+        cdef int n
+        begin(&task, &self.problem)
+        if not allocate(&task, start.at.n):
+            finish(&task)
+            raise MemoryError
+        with nogil:
+            prepare(&task, start.at)
+            if rotate(&task.node, start.at.chosen):
+                status = bound(&task.node, steps, tolerance)
+        found, n = None, task.node.open.n
+        if status == OPEN and task.node.open.base > -INFINITY:
+            found = (task.node.bound, np.array(<int[:n]> task.node.open.index), np.array(<double[:n]> task.node.here.w))
+        finish(&task)
+        return found
+
+
+cdef void begin(Task* task, const Problem* problem) noexcept nogil:
+    task.problem = problem[0]
+    task.memory, task.integers, task.stack = NULL, NULL, NULL
+    task.depth = task.room = 0
+    task.nodes = 0
+    task.node.work = task.node.tests = task.node.evaluations = 0
+    task.node.least, task.node.improved, task.node.failed = INFINITY, False, False
+
+
+cdef void finish(Task* task) noexcept nogil:
+    free(task.memory)
+    free(task.integers)
+    free(task.stack)
