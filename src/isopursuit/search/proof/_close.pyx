@@ -273,13 +273,13 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             continue
         node.subset[size - m] = all.index[at.place[i]]
         all.chosen[node.m - m] = at.place[i]
+        if node.problem.stop[0] or (m > 1 and all.budget < 0):
+            return False
         if m == 1:
             try_leaf(node)
             all.leaves += 1
             all.budget -= LEAF_TESTS
             continue
-        if node.problem.stop[0] or all.budget < 0:
-            return False
         need = needed * at.factor[i] / at.own_K[i]
         if not all.whole:
             make_row(all, i, at.gamma, at.K, all.pairs)

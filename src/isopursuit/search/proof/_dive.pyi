@@ -29,6 +29,9 @@ class DiveKernel:
         c: float,
         stiffness: float,
     ) -> None: ...
+    def stop(self) -> None:
+        """Make every call of `seek`, in any thread, return soon."""
+
     def seek(
         self, root: int, candidates: NDArray[np.int32], below: float, limit: int
     ) -> tuple[bool, float, NDArray[np.int32] | None, float, int]:
@@ -37,7 +40,7 @@ class DiveKernel:
         Returns
         -------
         finished, loss, subset, least, nodes
-            Whether the search was completed within `limit` nodes; the best loss, or `below` if nothing better was
-            found; its columns or None; the least possible loss of an evaluated subset, given rounding; and the number
-            of nodes.
+            Whether the search was completed within `limit` nodes and before `stop`; the best loss, or `below` if
+            nothing better was found; its columns or None; the least possible loss of an evaluated subset, given
+            rounding; and the number of nodes.
         """

@@ -49,6 +49,7 @@ cdef NodeStatus process(Node* node, const int* chosen, int steps, double toleran
     # Bound and filter, repeat while many candidates are dropped, then close the node if few columns are missing.
     cdef Candidates* open = &node.open
     cdef int before, attempt, m = node.m
+    cdef bint bounded
     if open.n < m or not rotate(node, chosen):
         return CLOSED
     if node.k > 0:
@@ -56,10 +57,11 @@ cdef NodeStatus process(Node* node, const int* chosen, int steps, double toleran
     fit_weights(node.here.w, open.n, m)
     for attempt in range(3):
         before = open.n
-        if not relax(node, steps, tolerance):
-            break
+        bounded = relax(node, steps, tolerance)
         if node.problem.stop[0] and node.bound < cutoff(node.problem):
             return STOPPED
+        if not bounded:
+            break
         if node.bound >= cutoff(node.problem) or not filter_candidates(node):
             return CLOSED
         fit_weights(node.here.w, open.n, m)

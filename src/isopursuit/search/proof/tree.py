@@ -196,7 +196,7 @@ class _Search:
         self.c, self.limits, self.include = c, limits, include
         self.gap = max(limits.gap, NODE_TOLERANCE)
         self.node_limit = math.inf if limits.nodes is None else limits.nodes
-        self.swaps = SwapKernel(self.columns, c, most=self.k)
+        self.swaps = SwapKernel(self.columns, c, limits.clock.deadline, self.k)
         self.best = include_first(include, start)
         self.loss = min(self._loss(self.best), below)
         self.kernel = node_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
@@ -364,7 +364,7 @@ class _Search:
     def _polish(self, leaf: NDArray[np.int32]) -> tuple[NDArray[np.int32], float]:
         """Improve a leaf by swaps that keep the included columns."""
         free = range(len(self.include), len(leaf))
-        subset, _ = swap_descent(self.swaps, include_first(self.include, leaf), free)
+        subset, _ = swap_descent(self.swaps, include_first(self.include, leaf), free, self.limits.clock)
         return subset, self._loss(subset)
 
     def _sorted(self) -> Indices:
