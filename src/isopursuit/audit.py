@@ -277,7 +277,8 @@ def audit(
     with shown(progress, callback, lambda now: now.line(time_limit, "audit")) as report:
         best = _best_known(_search(problem, started, c, report, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
-    started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
+    status = "optimal" if proved else "heuristic" if best.optimal else best.status
+    started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
     # notes about swaps are left out, since `swap` reports the best one
