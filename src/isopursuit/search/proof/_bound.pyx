@@ -14,7 +14,7 @@ from isopursuit.search.proof._node_data cimport (
     CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, least_majorant, reflect, smallest,
 )
 
-cdef long STOP_WORK = 1 << 25  # multiplications between two checks of the flag that stops a search (derived: about 10 ms)
+cdef long STOP_WORK = 1 << 25  # multiplications between two checks of the flag that stops a search (guess: about 10 ms)
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
