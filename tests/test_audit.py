@@ -156,7 +156,7 @@ def test_losses_beyond_bounds_are_judged_without_one():
 
 
 @pytest.mark.parametrize(
-    ("unit", "said"), [(None, "as given"), (2, "length 2 = 1"), ("median", "median length "), ("each", "each column has")]
+    ("unit", "said"), [(None, "as given"), (2, "length 2 = 1"), ("median", "median length "), ("each", "each column")]
 )
 def test_an_audit_and_a_comparison_say_which_length_counts_as_1(unit, said):
     X = problem(0, 3, 9)
