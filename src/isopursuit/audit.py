@@ -141,6 +141,11 @@ class Audit:
         return tuple(name_of(self.best.labels, i) for i in self.best.indices.tolist())
 
     @property
+    def unit(self) -> str:
+        """The length that counts as 1."""
+        return self.given.unit
+
+    @property
     def verdict(self) -> str:
         """The verdict in words."""
         if self.optimal:
@@ -179,6 +184,7 @@ class Audit:
     def __str__(self) -> str:
         lines = [
             f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
+            f"  unit: {self.unit}",
             f"  no subset is below {loss_text(self.lower_bound)}",
             f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}",
             f"  best swap: {'none' if self.swap is None else self.swap}",
@@ -188,6 +194,7 @@ class Audit:
     def _repr_html_(self) -> str:
         rows = [
             ("loss", loss_text(self)),
+            ("unit", self.unit),
             ("no subset is below", f"{self.lower_bound:.9g}"),
             ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}"),
             ("best single swap", "none" if self.swap is None else str(self.swap)),
@@ -256,6 +263,7 @@ def audit(
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
     >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
     2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
+      unit: as given
       no subset is below 2.005
       best found: loss 2.005, proved optimal: north, east
       best swap: both out, east in: loss 2.005
