@@ -48,7 +48,9 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
             continue
         required = parameter.default is parameter.empty
         try:
-            text = name if name in ("X", "labels") and not isinstance(value, str | PathLike) else _literal(value)
+            text = (
+                name if name in ("X", "data", "labels") and not isinstance(value, str | PathLike) else _literal(value)
+            )
         except TypeError:
             text = name
         if required or text != repr(parameter.default):

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit import views
 from isopursuit._types import AggregateOption, Array, Indices, Mask, Method, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
@@ -132,15 +133,15 @@ def find_coordinates(
     >>> sorted(find_coordinates(roll.points, 2, dictionary=roll.dictionary).labels)
     ['arc length', 'height']
     """
-    clock = Clock.of(time_limit)
+    clock, call = Clock.of(time_limit), views.call_text(find_coordinates, locals())
     options = CoordinateOptions(D, dictionary, frames, neighbours, aggregate, leave_out, unit, c, method, seed)
     with shown(progress, callback, partial(_line, clock)) as watch:
         stages = Stages(clock, watch)
         if _is_points(data, dictionary):
-            return _of_points(data, options, stages)
+            return replace(_of_points(data, options, stages), call=call)
         stages("reading", 0, 1)
         trajectory = as_trajectory(data, topology, atoms=atoms)
-        return _of_trajectory(trajectory, options, stages)
+        return replace(_of_trajectory(trajectory, options, stages), call=call)
 
 
 def _line(clock: Clock, stage: str, done: int, total: int) -> str:

@@ -80,6 +80,8 @@ class Coordinates:
         The functions, if points were given.
     seconds : float
         Wall-clock time.
+    call : str
+        The call that gave this answer, as Python code. `data` and `dictionary` stand for your objects.
     """
 
     selection: Selection
@@ -95,6 +97,7 @@ class Coordinates:
     dictionary: Dictionary | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    call: str = ""
 
     @property
     def labels(self) -> Labels:

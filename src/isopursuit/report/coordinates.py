@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from textwrap import fill
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from isopursuit.results import LogLoss, name_of
 
 WORST = 10  # points with the highest losses in the table (guess: a short list)
 LISTED = 30  # most undetermined points in the table (guess: a screen)
-REPEATED = 200  # most points whose numbers are listed, for reproduction (guess)
 SPELLED = 40  # most atoms whose symbols are listed (guess: one line)
-WIDE = 96  # characters in a line of Python (as many as fit on the page)
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def coordinates_report_html(
     source : str, optional
         Where the data came from. Default: the source of the trajectory.
     command : str, optional
-        The command that reproduces the answer. Lines of Python are always shown.
+        The command that reproduces the answer. The call of `find_coordinates` is always shown.
 
     Returns
     -------
@@ -114,7 +111,6 @@ def coordinates_report_html(
         pictures=pictures,
         no_pictures=no_pictures,
         command=command,
-        python=_python(found),
     )
 
 
@@ -139,22 +135,3 @@ def _data_words(found: Coordinates) -> str:
         return f"{n:,} frames of {atoms} atoms{symbols}"
     N, B = np.asarray(found.data).shape
     return f"{N:,} points in {B} dimensions"
-
-
-def _python(found: Coordinates) -> str:
-    """Python code that reproduces the answer, except for options that the answer does not record."""
-    selection = found.selection
-    aggregate = selection.aggregate
-    how = f"{aggregate.share:g}" if aggregate.name == "trimmed" else repr(aggregate.name)
-    data = "data, dictionary=dictionary"
-    if found.trajectory is not None:
-        data = repr(found.trajectory.source) if found.trajectory.source else "trajectory"
-    listed = len(found.points) <= REPEATED
-    frames = f"frames = [{', '.join(map(str, found.points.tolist()))}]"
-    call = (
-        f"isopursuit.find_coordinates({data}, D={selection.k}, frames={'frames' if listed else len(found.points)}, "
-        f"neighbours={int(np.median(found.tangents.counts))}, aggregate={how}, c={selection.c:g}, "
-        f"method={selection.method!r})"
-    )
-    lines = ["import isopursuit", frames, call] if listed else ["import isopursuit", call]
-    return "\n".join(fill(line, WIDE, subsequent_indent="    ", break_long_words=False) for line in lines)
