@@ -3,6 +3,7 @@
 import html
 import re
 import sys
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -225,6 +226,16 @@ def test_the_printed_call_gives_the_same_coordinates(options, tmp_path):
     assert again.labels == found.labels
     assert again.loss_per_point == found.loss_per_point
     assert again.points.tolist() == found.points.tolist()
+
+
+def test_the_report_searches_single_points_only_within_its_time(ethanol):
+    began = time.perf_counter()
+    page = coordinates_report_html(replace(ethanol), time_limit=0.5)
+    took = time.perf_counter() - began
+    reached = re.search(r"proved optimal at (\d+) of (\d+) frames; (\d+) more were not reached", page)
+    assert reached, "the pictures take longer than that, so only the first frame is searched"
+    assert int(reached[2]) + int(reached[3]) == len(ethanol.points)
+    assert took < 60
 
 
 def test_nothing_from_outside_can_load(ethanol_page):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
@@ -59,9 +59,9 @@ def as_size(k: int | None, D: int, rank: int) -> int:
     return int(k)
 
 
-def as_repeatable(columns: Iterable[Any] | None) -> Iterable[Any] | None:
+def as_repeatable(columns: Any) -> Any:
     """The same columns; those of an iterator as a list, so that they can be read more than once."""
-    return list(columns) if isinstance(columns, Iterator) else columns  # pyright: ignore[reportUnknownArgumentType]
+    return list(columns) if isinstance(columns, Iterator) else columns  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_space(space: Space) -> Space:

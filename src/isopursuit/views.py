@@ -38,7 +38,7 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> from isopursuit import select
-    >>> call_text(select, {"X": np.eye(3), "k": 2, "c": 1.0, "exclude": ["a", np.int64(2)], "labels": "abc"})
+    >>> call_text(select, {"X": np.eye(3), "k": 2, "c": 1.0, "exclude": ["a", np.int64(2)], "labels": ["a", "b", "c"]})
     "isopursuit.select(X, k=2, exclude=['a', 2], labels=labels)"
     """
     parts: list[str] = []
@@ -47,10 +47,9 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         if value is parameter.default or name in ("callback", "progress"):
             continue
         required = parameter.default is parameter.empty
+        named = name in ("X", "data", "labels") and not isinstance(value, str | PathLike)
         try:
-            text = (
-                name if name in ("X", "data", "labels") and not isinstance(value, str | PathLike) else _literal(value)
-            )
+            text = name if named else _literal(value)
         except TypeError:
             text = name
         if required or text != repr(parameter.default):
@@ -62,12 +61,13 @@ def _literal(value: Any) -> str:
     """Python code for a path, number, text, or list of such values; raises `TypeError` for other objects."""
     if isinstance(value, PathLike):
         return repr(str(value))  # pyright: ignore[reportUnknownArgumentType]
-    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return _literal(value.item())
     if value is None or isinstance(value, str | Number):
         return repr(value)
     if isinstance(value, np.ndarray) and value.dtype == bool:
         return f"numpy.array({value.tolist()})"
-    return f"[{', '.join(_literal(one) for one in value)}]"  # not iterable: TypeError
+    return f"[{', '.join(map(_literal, value))}]"  # not iterable: TypeError
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -24,10 +24,10 @@ from isopursuit.manifold.coordinates_options import (
     AGGREGATE,
     FRAMES,
     POINTS,
+    SHAPES,
     CoordinateOptions,
     Stages,
     Watch,
-    default_neighbours,
 )
 from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.dictionary import Dictionary, Differentials, differentials
@@ -90,7 +90,8 @@ def find_coordinates(
         The number of frames (or points) at which tangent spaces are estimated, drawn at random without replacement;
         or their numbers. All frames belong to the manifold.
     neighbours : int, optional
-        The number of frames for one tangent space, including the frame itself. Default: `default_neighbours`.
+        The number of frames for one tangent space, including the frame itself, at most half of all frames. Default:
+        `default_neighbours`.
     aggregate : {"sum", "geometric", "trimmed"} or float
         How the losses at the points are combined; see `select`.
     leave_out : bool
@@ -184,14 +185,16 @@ def _of_trajectory(trajectory: Trajectory, options: CoordinateOptions, stages: S
     rows = given if every else torsion_rows(trajectory, given)
     P = count_torsions(atoms) if every else len(rows)
     options.check_functions(P)
-    refuse_large(N, atoms, len(at), options.D or 1, P)  # before the dimension is estimated
+    # before the dimension is estimated
+    refuse_large(N, atoms, len(at), options.D or 1, P)
+    options.neighbourhood(N, options.D or 1, SHAPES, "frame")
     D, evidence = _dimension(trajectory, at, options, stages)
     options.check_functions(P, D)
     matrices = torsion_matrices(
         trajectory,
         at,
         D=D,
-        neighbours=options.neighbours or default_neighbours(N, D),
+        neighbours=options.neighbourhood(N, D, SHAPES, "frame"),
         torsions=rows,
         normalization="overall" if options.unit == "auto" else None,
         unit=None if options.unit == "auto" else options.unit,
@@ -214,13 +217,14 @@ def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordin
         )
     P = dictionary.gradients.shape[2]
     options.check_functions(P)
+    options.neighbourhood(N, options.D or 1, POINTS, "point")  # before the dimension is estimated
     D, evidence = _dimension(points, at, options, stages)
     options.check_functions(P, D)
     tangents = tangent_spaces(
         points,
         at,
         D=D,
-        neighbours=options.neighbours or default_neighbours(N, D, POINTS),
+        neighbours=options.neighbourhood(N, D, POINTS, "point"),
         callback=partial(stages, "estimating tangent spaces"),
     )
     here = dictionary.take(at) if n == N else dictionary
