@@ -215,7 +215,6 @@ def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):
         {"atoms": [0, 1, 2, 5, 8], "frames": range(0, 4000, 400), "neighbours": 150, "dictionary": "all"},
         {"D": 1, "frames": 15, "dictionary": np.array([[0, 1, 2, 5]]), "atoms": "all", "aggregate": 2 / 3, "c": 1 / 3},
     ],
-    ids=str,
 )
 def test_the_printed_call_gives_the_same_coordinates(options, tmp_path):
     file = tmp_path / "my ethanol.npz"

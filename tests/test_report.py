@@ -111,7 +111,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("options", CALLS, ids=str)
+@pytest.mark.parametrize("options", CALLS)
 def test_the_printed_call_gives_the_same_answer(options):
     X = 2.0 * np.random.default_rng(4).normal(size=(5, 24)) + 1.0
     picked = ip.select(X, **options)
