@@ -185,5 +185,5 @@ def test_an_audit_shows_itself(tmp_path):
     assert "<v0>" not in html
     page = write_report(found, X, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Your subset" in page
-    assert "isopursuit.audit(X, [0, 1, 2], c=1)" in page
+    assert "isopursuit.audit(X, [0, 1, 2], labels=labels)" in page
     assert "<v" not in page

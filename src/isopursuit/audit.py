@@ -16,7 +16,7 @@ from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.explain import Outcome, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, to_loss
 from isopursuit.matrix import name_columns
-from isopursuit.parameters import as_exponent
+from isopursuit.parameters import as_exponent, as_repeatable
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.progress import shown
 from isopursuit.rank import direction_rank, spectrum, unit_columns
@@ -269,6 +269,8 @@ def audit(
       best swap: both out, east in: loss 2.005
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
+    columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
+    call = views.call_text(audit, locals())
     problem, indices = _problem(X, columns, include, exclude, labels, unit)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
@@ -292,7 +294,8 @@ def audit(
     # notes about swaps are left out, since `swap` reports the best one
     given = replace(given, notes=best.notes + problem.notes)
     excluded = tuple(map(int, problem.exclude))
-    return Audit(replace(given, matrix=values if problem.many else values[0], excluded=excluded), best, swap)
+    values = values if problem.many else values[0]
+    return Audit(replace(given, matrix=values, excluded=excluded, call=call), best, swap)
 
 
 def _problem(

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from isopursuit import views
 from isopursuit._types import AggregateOption, Indices, Label, Method, Space, Unit
 from isopursuit.aggregate import Aggregate, as_aggregate
 from isopursuit.clock import Clock
@@ -24,7 +25,7 @@ from isopursuit.explain import Outcome, before_explaining, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_exponent, as_gap, as_space
+from isopursuit.parameters import as_exponent, as_gap, as_repeatable, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.progress import shown
 from isopursuit.results import Pursuit, Search, loss_text
@@ -184,6 +185,8 @@ def select(
     (('north', 'east'), 2.005)
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
+    include, exclude = as_repeatable(include), as_repeatable(exclude)
+    call = views.call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
@@ -211,7 +214,8 @@ def select(
     if vectors is not None:
         picked = replace(picked, space="leading", log_loss_of_vectors=vectors)
     values = values if problem.many else values[0]
-    return replace(picked, matrix=values, excluded=tuple(map(int, problem.exclude)), reason=outcome.reason)
+    excluded = tuple(map(int, problem.exclude))
+    return replace(picked, matrix=values, excluded=excluded, reason=outcome.reason, call=call)
 
 
 def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:

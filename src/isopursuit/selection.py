@@ -103,6 +103,8 @@ class Selection:
         Why method="auto" chose `method`; empty for other methods.
     excluded : tuple of int
         The excluded columns. With space="leading" they do not contribute to that space.
+    call : str
+        The call that gave this answer, as Python code. X and labels stand for your data.
     """
 
     indices: Indices
@@ -121,6 +123,7 @@ class Selection:
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
     reason: str = ""
+    call: str = ""
 
     @property
     def unit_length(self) -> UnitLength:

@@ -185,7 +185,7 @@ def _report(
         answer,
         values,
         title=f"{answer.k} {given}of {values.shape[1]} {noun or candidates.kind}s of {file.name}",
-        source=str(file),
+        source=file,
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
         options=options,
