@@ -3,7 +3,7 @@
 # make check  add the optional backends, then the other tests, the site, style and types: what a change must pass beside make test
 # make docs   the site, in docs/_build/html; every warning is an error, every link is followed, but for those that leave it
 # make lint   style, types, layering        make bench   speed against peers, in one run
-# make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there
+# make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there, and so is an editable install
 # make fuzz   random hostile problems against brute force, CVXPY and higher precision (FUZZ_ARGS="--minutes 60 --first 5000")
 # make peers  beside other libraries, in an environment of their own: writes docs/peers.md
 # make model  a sentence model of 80 MB, for the benchmarks of its tokens and for tools/make_words.py
@@ -71,7 +71,14 @@ dist: $(SMALL)/ready
 	  dist/clean/bin/pip install --quiet --disable-pip-version-check $(LOCAL) $$made && \
 	  dist/clean/bin/python -I tools/smoke.py && echo "$$made works" || exit 1; \
 	done
-	@rm -rf dist/clean dist/log
+	@rm -rf dist/clean && $(PYTHON) -m venv dist/clean
+	@mkdir dist/source && tar xzf dist/*.tar.gz -C dist/source --strip-components=1
+	@if dist/clean/bin/pip install $(LOCAL) -e dist/source >dist/log 2>&1; then echo "pip install -e was not refused"; exit 1; fi
+	@grep -q -e "--no-build-isolation -e" dist/log || { cat dist/log; exit 1; }
+	@. dist/clean/bin/activate && pip install --quiet --disable-pip-version-check $(LOCAL) -r requirements-demo.txt && \
+	  pip install --quiet --disable-pip-version-check $(LOCAL) --no-build-isolation -e dist/source && \
+	  python -I tools/smoke.py && echo "an editable install works"
+	@rm -rf dist/clean dist/source dist/log
 
 peers: $(VENV)/complete $(VENV)/installed $(VENV)/model
 	$(BIN)/python -m benchmarks.peers

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import isopursuit as ip
 from isopursuit.cli import app
+from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.trajectory import load_trajectory
 
@@ -152,3 +154,38 @@ def test_ctrl_c_ends_within_seconds_and_leaves_whole_files_or_none(file, tmp_pat
     assert set(tmp_path.iterdir()) <= {page}
     if page.exists():  # the search had begun: its best torsions so far, whole
         assert len(page.read_text(encoding="utf-8").splitlines()) == 1 + len(load_trajectory(file).positions)
+
+
+@pytest.mark.long
+def test_the_time_limit_includes_the_report(file, tmp_path):
+    # the best torsions at 600 single frames take minutes
+    began = time.perf_counter()
+    options = ("-D", "2", "--select", "all", "--dictionary", "all", "--frames", "600", "--time-limit", "20")
+    done = run(file, *options, "--report", tmp_path / "r.html")
+    assert done.returncode == 0
+    assert time.perf_counter() - began < 35
+    assert "more were not reached" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_few_frames_are_refused_with_the_number_that_is_needed(tmp_path):
+    ethanol = load_ethanol()
+    np.savez(tmp_path / "few.npz", R=ethanol.positions[:10], z=ethanol.numbers)
+    for options, needed in (((), 40), (("-D", "2"), 60), (("-D", "1", "--neighbours", "10"), 20)):
+        done = run(tmp_path / "few.npz", "--select", "all", *options)
+        assert done.returncode == 1
+        assert f"at least {needed} frames are needed" in done.stderr
+        assert "--neighbours" in done.stderr
+        assert "optimal" not in done.stdout
+
+
+def test_too_few_torsions_for_an_estimated_dimension_are_refused_by_what_was_done(tmp_path):
+    peptide = load_alanine_dipeptide()
+    np.savez(tmp_path / "peptide.npz", R=peptide.positions[::10], z=peptide.numbers)
+    done = run(tmp_path / "peptide.npz", "--select", "4,6,8,14,16", "--frames", "20")
+    assert done.returncode == 1
+    suggested = re.search(
+        r"spectra of the neighbourhoods suggest (\d+) dimensions, but there are 2 functions", done.stderr
+    )
+    assert int(suggested[1]) > 2
+    assert "Pass --dimension 2, if that is the dimension, or more functions such as --dictionary all" in done.stderr
+    assert f"--dimension {suggested[1]}" not in done.stderr  # it was not given

@@ -342,6 +342,63 @@ def test_a_measurement_with_a_bad_cell_is_refused_and_not_left_out(tmp_path, cel
     assert read_table(path, columns="height", label="name").rows == ("ann", "bob", "cid", "dan")
 
 
+@pytest.mark.parametrize(
+    ("text", "cell", "row"),
+    [
+        ("town;count;share\nA;920;0,5\nB;1.841;1,25\nC;3.475;2,5\n", "1.841", 1),
+        ("town;count;more;share\nA;1.841;2.500;0,5\nB;920;3.700;1,25\n", "1.841", 0),  # more points than commas
+        ('town;count;share\nA;"1.841";"0,5"\nB;"920";"1,25"\n', "1.841", 0),
+        ("town;count;share\nA;920,5;0,5\nB;1.841,25;1,25\n", "1.841,25", 1),
+        ("town;count;share\nA;2,5;0,5\nB;1.841;1,25\n", "1.841", 1),
+        ("town;count;share\nA;920;5\nB;1.841;6\n", "1.841", 1),  # no other cell says what the point is
+        ("town\tcount\tshare\nA\t920\t5\nB\t1,841\t6\n", "1,841", 1),
+        ("town;count;share\nA;12.345.678;0,5\nB;1.841;1,25\n", "12.345.678", 0),
+        ('town,count,share\nA,"1,841.5",0.5\nB,"2,000",1.5\n', "1,841.5", 0),
+        ("town;count;share\nA;1,841;0.5\nB;920;1.5\n", "1,841", 0),
+        ("town;count;share\nA;1 841;0,5\nB;920;1,5\n", "1 841", 0),
+        ("town;count;share\nA;1\u202f841,5;0,5\nB;2\u202f841,5;1,5\n", "1\u202f841,5", 0),
+        ("town,count,share\nA,1'841,0.5\nB,-2'841.50,1.5\n", "1'841", 0),
+    ],
+)
+def test_a_column_with_thousands_separators_is_refused_and_not_misread(tmp_path, text, cell, row):
+    path = write(tmp_path / "towns.csv", text)
+    for options in ({}, {"columns": "count,share"}):
+        with pytest.raises(DataTypeError) as caught:
+            read_table(path, **options)
+        assert f"'count' has {cell!r} in row {row} " in str(caught.value)
+        assert "--drop-columns 'count'" in str(caught.value)
+    assert "share" in read_table(path, drop_columns=["count", "more"][: 1 + ("more" in text)]).columns
+    assert len(read_table(path, label="count", columns="share").rows) == text.count("\n") - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("a;b\n1.841;0,5\n0.920;1,25\n", [1.841, 0.92]),  # no thousands begin with 0: these points are decimal
+        ("a;b\n1.841;0,5\n2.75;1,25\n", [1.841, 2.75]),
+        ("a;b\n1.8410;0,5\n920;1,25\n", [1.841, 920]),  # the remedy of the message
+        ("a;b\n1,841;0,5\n920;1,25\n", [1.841, 920]),
+        ("a\tb\n1.841\t0.5\n920\t1.25\n", [1.841, 920]),
+        ("a;b\n1.841;3\n2.920;4\n", [1.841, 2.92]),
+        ("a;b\n1.841;3\n1920;4\n", [1.841, 1920]),  # 1920 would be written 1.920
+        ("a,b\n1.841,3\n920,4\n", [1.841, 920]),  # the comma separates columns, so the point is decimal
+    ],
+)
+def test_three_decimals_are_read_where_they_cannot_be_thousands(tmp_path, text, values):
+    assert read_table(write(tmp_path / "t.csv", text)).values[:, 0].tolist() == values
+
+
+def test_row_numbers_beside_numbers_that_may_be_thousands_are_still_labels(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", ";a;b\n1;1.841;2\n2;2.920;4\n"))
+    assert (table.columns, table.rows) == (("a", "b"), ("1", "2"))
+
+
+def test_numbers_stored_as_text_in_parquet_are_refused(tmp_path):
+    pl.DataFrame({"a": ["1.5", "2"], "b": [1.0, 2.0]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataTypeError, match="'a' contains numbers stored as text"):
+        read_table(tmp_path / "t.parquet")
+
+
 def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
     frame.write_csv(tmp_path / "t.csv")
     table = read_table(tmp_path / "t.csv")

@@ -1,12 +1,22 @@
+import hashlib
+import html
+import json
 import re
+import shlex
 import sys
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from pages import Reader
+from typer.testing import CliRunner
 
 import isopursuit as ip
+from isopursuit.cli import app
 from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import ShapeError
 from isopursuit.files import Table
@@ -81,7 +91,102 @@ def test_it_tells_how_to_repeat_it(iris):
     assert "isopursuit select 'my file.csv' -k 4" in text
     for name in ("isopursuit", "numpy", "scipy", "python", "platform", np.__version__):
         assert name in text
-    assert "isopursuit.select(X, k=4, c=1, method='two-stage')" in words(report_html(picked, X))
+
+
+def printed_call(page):
+    return html.unescape(re.findall(r"<code>(.*?)</code>", page, re.DOTALL)[-1])
+
+
+CALLS = [
+    {},
+    {"k": 3, "space": "leading"},
+    {"k": 3, "space": "leading", "unit": "median", "exclude": [0, 1, 2]},
+    {"k": 3, "unit": 2.0 / 3, "c": 1 / 3, "method": "exact"},
+    {"k": 3, "unit": "each", "include": [17], "exclude": iter([1, 4, 9])},
+    {"k": 3, "exclude": np.arange(24) % 3 == 0, "include": np.array([1])},
+    {"labels": [f"a 'b' {i}" for i in range(24)], "include": ["a 'b' 3"], "exclude": {"a 'b' 7", 8}},
+    {"labels": range(100, 124), "include": [np.int64(103)], "exclude": 107},
+    {"method": "two-stage", "normalization": "logarithmic", "time_limit": None},
+    {"method": "exact", "gap": 0.3},
+]
+
+
+@pytest.mark.parametrize("options", CALLS)
+def test_the_printed_call_gives_the_same_answer(options):
+    X = 2.0 * np.random.default_rng(4).normal(size=(5, 24)) + 1.0
+    picked = ip.select(X, **options)
+    call = printed_call(report_html(picked, X))
+    again = eval(call, {"isopursuit": ip, "numpy": np, "X": X, "labels": options.get("labels")})
+    assert again.indices.tolist() == picked.indices.tolist()
+    assert again.loss == picked.loss
+    assert again.labels == picked.labels
+    assert (again.method, again.unit, again.excluded) == (picked.method, picked.unit, picked.excluded)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_the_printed_call_and_the_digest_are_those_of_a_frame(frame):
+    X = frame({f"column {i}": np.random.default_rng(i).normal(size=4).astype(np.float32) for i in range(9)})
+    picked = ip.select(X, k=2, unit="median", exclude=["column 3", "column 5"])
+    page = report_html(picked, X)
+    assert eval(printed_call(page), {"isopursuit": ip, "X": X}).loss == picked.loss
+    assert hashlib.sha256(np.ascontiguousarray(X.to_numpy(), dtype=np.float64).tobytes()).hexdigest() in page
+
+
+def test_the_printed_call_of_an_audit_gives_the_same_answer():
+    X = 2.0 * np.random.default_rng(4).normal(size=(5, 24)) + 1.0
+    names = [f"no. {i}" for i in range(24)]
+    for options in (
+        {"unit": "median", "exclude": ["no. 2", 3]},
+        {"unit": 3.0, "c": 0.7, "include": ["no. 5"], "time_limit": 30},
+    ):
+        found = ip.audit(X, iter(["no. 5", 1, "no. 9"]), labels=names, **options)
+        again = eval(printed_call(report_html(found, X)), {"isopursuit": ip, "X": X, "labels": names})
+        assert again.as_dict() == {**found.as_dict(), "best": again.best.as_dict()}
+        assert again.best.indices.tolist() == found.best.indices.tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "options"),
+    [
+        ("csv", "select", ["-k", "3", "--must-exclude", "b", "--must-include", "d", "--label", "who"]),
+        ("tsv", "select", ["--standardize", "--unit", "none", "-c", "0.5", "--drop-columns", "who"]),
+        ("parquet", "select", ["--features", "-k", "2", "--must-exclude", "y", "--drop-columns", "who"]),
+        ("npy", "select", ["--features", "-k", "2", "--unit", "2.5"]),
+        ("npz", "audit", ["--columns", "1,3", "--samples", "--unit", "median"]),
+        ("arrow", "audit", ["--columns", "x,z", "--features", "--use", "x,y,z"]),
+    ],
+)
+def test_the_printed_command_gives_the_same_answer_and_the_digest_is_of_the_file(
+    kind, command, options, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame(np.random.default_rng(2).normal(size=(12, 3)) + 1, schema=["x", "y", "z"])
+    frame = frame.with_columns(pl.Series("who", list("abcdefghijkl")))
+    file = Path(f"my table.{kind}")
+    table = frame.drop("who").to_numpy()
+    {
+        "csv": frame.write_csv,
+        "tsv": partial(frame.write_csv, separator="\t"),
+        "parquet": frame.write_parquet,
+        "arrow": frame.write_ipc,
+        "npy": lambda path: np.save(path, table),
+        "npz": lambda path: np.savez(path, table=table),
+    }[kind](file)
+    given = [command, str(file), *options, "--report", "r.html", "-o", "a.json"]
+    monkeypatch.setattr(sys, "argv", ["isopursuit", *given])
+    assert CliRunner().invoke(app, given).exit_code == 0
+    page, first = Path("r.html").read_text(encoding="utf-8"), json.loads(Path("a.json").read_text())
+    Path("a.json").unlink()
+    repeated = shlex.split(printed_call(page))
+    assert repeated[0] == "isopursuit"
+    assert CliRunner().invoke(app, repeated[1:]).exit_code == 0
+    second = json.loads(Path("a.json").read_text())
+    assert [second[name] for name in ("indices", "loss", "unit")] == [
+        first[name] for name in ("indices", "loss", "unit")
+    ]
+    digest = re.search("<dt>([^<]*SHA-256[^<]*)</dt><dd>(.*?)</dd>", page)
+    assert "bytes of the file" in digest[1]
+    assert digest[2] == hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def test_the_pictures_are_in_the_page(iris):

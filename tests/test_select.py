@@ -508,3 +508,77 @@ def test_columns_are_named_by_numbers_from_either_end_or_by_a_mask(as_given):
     wide = as_given(problem(0, 3, 300))
     for small in (np.array([-2], np.int8), np.array([200], np.uint8)):
         assert int(small[0]) % 300 in ip.select(wide, method="greedy", include=small).indices
+
+
+HARD = np.random.default_rng(0).normal(size=(12, 300)) / np.sqrt(12)  # its proof takes minutes
+TIME_WORDS = ("time limit", "time_limit")
+
+
+def stops_by_callback(now):
+    return now.seconds > 0.5
+
+
+def stops_by_ctrl_c(now):
+    if now.seconds > 0.5:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("stop", "cause"), [(stops_by_callback, "the callback"), (stops_by_ctrl_c, "an interrupt (Ctrl-C)")]
+)
+@pytest.mark.parametrize("method", ["auto", "exact", "exchange", "two-stage", "brute"])
+@pytest.mark.parametrize("priced", [True, False])
+def test_after_a_callback_or_ctrl_c_the_notes_name_it_and_not_the_time_limit(method, stop, cause, priced, monkeypatch):
+    if not priced:
+        monkeypatch.setattr(sys.modules["isopursuit.select"], "INTERRUPTED_SECONDS", 0.0)
+    X = HARD[:4, :80] if method == "brute" else HARD
+    picked = ip.select(X, method=method, time_limit=600, callback=stop)
+    assert picked.search.status == "interrupted"
+    written = [*picked.as_dict()["notes"], picked.reason, picked.verdict]
+    assert f"{cause} ended the search." in written
+    assert not [text for text in written if any(words in text for words in TIME_WORDS)]
+    assert any("prices" in text for text in written) == (not priced)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_after_a_stop_by_gap_the_reason_does_not_claim_a_proof(many):
+    X = np.random.default_rng(1).normal(size=(2, 5, 40)) / np.sqrt(5)
+    picked = ip.select(X if many else X[0], gap=0.9)
+    assert picked.search.status == "gap"
+    assert "gap" in picked.reason
+    assert "proof" not in picked.as_dict()["reason"]
+    assert ip.select(X[0]).reason == "a search of all columns ended with a proof"
+
+
+def test_a_stop_by_the_time_limit_is_named():
+    picked = ip.select(HARD, method="exact", time_limit=1)
+    assert picked.search.status == "time"
+    assert any("the time limit of 1 s ended the search" in note for note in picked.notes)
+
+
+def test_an_audit_that_a_callback_ended_does_not_speak_of_a_gap():
+    found = ip.audit(HARD, range(12), callback=stops_by_callback, time_limit=600)
+    assert found.best.status == found.given.search.status == "interrupted"
+    assert not [text for text in (*found.notes, found.verdict) if any(words in text for words in TIME_WORDS)]
+
+
+@pytest.mark.parametrize("c", [3.0, 10.0])
+@pytest.mark.parametrize("method", ["auto", "exact", "brute", "two-stage"])
+def test_a_gap_that_float64_cannot_decide_is_unknown_and_not_zero(method, c):
+    undecided = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        line = rng.normal(size=(2, 1)) * rng.choice([-1.0, 1.0], 6)
+        X = line + 10.0 ** rng.uniform(-14, -1) * rng.normal(size=(2, 6))
+        try:
+            found = ip.select(X, method=method, c=c)
+        except RangeError:
+            continue
+        if found.search.status == "precision" and found.loss == np.inf:
+            undecided += 1
+            assert found.search.gap == np.inf
+            assert found.as_dict()["gap"] is None
+            assert "optimum not decided (precision)" in found.as_dict()["verdict"]
+            assert "within" not in str(found).splitlines()[0]
+            assert len(str(found).splitlines()[0]) < 200  # no number of a hundred digits
+    assert undecided

@@ -16,7 +16,7 @@ from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.explain import Outcome, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, to_loss
 from isopursuit.matrix import name_columns
-from isopursuit.parameters import as_exponent
+from isopursuit.parameters import as_exponent, as_repeatable
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.progress import shown
 from isopursuit.rank import direction_rank, spectrum, unit_columns
@@ -141,6 +141,11 @@ class Audit:
         return tuple(name_of(self.best.labels, i) for i in self.best.indices.tolist())
 
     @property
+    def unit(self) -> str:
+        """The length that counts as 1."""
+        return self.given.unit
+
+    @property
     def verdict(self) -> str:
         """The verdict in words."""
         if self.optimal:
@@ -179,6 +184,7 @@ class Audit:
     def __str__(self) -> str:
         lines = [
             f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
+            f"  unit: {self.unit}",
             f"  no subset is below {loss_text(self.lower_bound)}",
             f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}",
             f"  best swap: {'none' if self.swap is None else self.swap}",
@@ -188,6 +194,7 @@ class Audit:
     def _repr_html_(self) -> str:
         rows = [
             ("loss", loss_text(self)),
+            ("unit", self.unit),
             ("no subset is below", f"{self.lower_bound:.9g}"),
             ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}"),
             ("best single swap", "none" if self.swap is None else str(self.swap)),
@@ -256,11 +263,14 @@ def audit(
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
     >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
     2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
+      unit: as given
       no subset is below 2.005
       best found: loss 2.005, proved optimal: north, east
       best swap: both out, east in: loss 2.005
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
+    columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
+    call = views.call_text(audit, locals())
     problem, indices = _problem(X, columns, include, exclude, labels, unit)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
@@ -277,13 +287,15 @@ def audit(
     with shown(progress, callback, lambda now: now.line(time_limit, "audit")) as report:
         best = _best_known(_search(problem, started, c, report, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
-    started = replace(started, status="optimal" if proved else "gap", notes=best.notes, lower_bound=best.lower_bound)
+    status = "optimal" if proved else "heuristic" if best.optimal else best.status
+    started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
     # notes about swaps are left out, since `swap` reports the best one
     given = replace(given, notes=best.notes + problem.notes)
     excluded = tuple(map(int, problem.exclude))
-    return Audit(replace(given, matrix=values if problem.many else values[0], excluded=excluded), best, swap)
+    values = values if problem.many else values[0]
+    return Audit(replace(given, matrix=values, excluded=excluded, call=call), best, swap)
 
 
 def _problem(

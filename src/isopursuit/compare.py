@@ -19,6 +19,7 @@ from isopursuit.parameters import as_count, as_exponent
 from isopursuit.problems import MatrixProblem
 from isopursuit.rank import in_own_span, spectrum, unit_columns
 from isopursuit.results import PROVED, loss_text, name_of, plain
+from isopursuit.scale import AS_GIVEN
 from isopursuit.search.incumbent import Callback
 from isopursuit.select import select
 from isopursuit.selection import Selection
@@ -90,6 +91,8 @@ class Comparison:
         How many columns were picked, and the exponent of the loss.
     ideal : int
         The loss of orthonormal columns.
+    unit : str
+        The length that counts as 1.
     """
 
     rows: tuple[Compared, ...]
@@ -97,6 +100,7 @@ class Comparison:
     c: float
     ideal: int
     notes: tuple[str, ...] = ()
+    unit: str = str(AS_GIVEN)
 
     @property
     def best(self) -> Compared:
@@ -112,20 +116,21 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         rows = [row.as_dict() for row in self.rows]
-        return {"k": self.k, "c": self.c, "ideal": self.ideal, "rows": rows, "notes": list(self.notes)}
+        about = {"k": self.k, "c": self.c, "ideal": self.ideal, "unit": self.unit}
+        return {**about, "rows": rows, "notes": list(self.notes)}
 
     def __str__(self) -> str:
         cells = [HEADS, *(row.cells for row in self.rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(HEADS))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        title = f"{self.k} columns, c={self.c:g}: the ideal loss is {self.ideal}"
+        title = f"{self.k} columns, c={self.c:g}: the ideal loss is {self.ideal}; unit: {self.unit}"
         notes = [f"note: {printable(note)}" for note in self.notes]
         return "\n".join([title, *(f"  {line.rstrip()}" for line in lines), *notes])
 
     def _repr_html_(self) -> str:
         best = self.best
         title = f"{self.k} columns by {len(self.rows)} methods"
-        verdict = f"the lowest loss is {loss_text(best)} ({best.method}); the ideal is {self.ideal}"
+        verdict = f"the lowest loss is {loss_text(best)} ({best.method}); the ideal is {self.ideal}; unit: {self.unit}"
         return views.result(title, verdict, views.table(HEADS, [row.cells for row in self.rows]), notes=self.notes)
 
 
@@ -190,7 +195,7 @@ def compare(
         rows.append(of_selection(picked, time.perf_counter() - began))
     k = rows[0].indices.size
     rows += other_methods(MatrixProblem(points, k, many), c, draws, time_limit)
-    return Comparison(tuple(rows), k, c, k * len(points), points[0].notes)
+    return Comparison(tuple(rows), k, c, k * len(points), points[0].notes, str(points[0].unit_length))
 
 
 def of_selection(picked: Selection, seconds: float) -> Compared:

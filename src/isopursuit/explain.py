@@ -114,9 +114,6 @@ def explain(
             if one.index not in rivals or is_lower(one.log_loss, rivals[one.index][0].log_loss):
                 rivals[one.index] = (one, index)
     notes = search.notes + outcome.notes
-    unpriced = sum(swaps is None for swaps in found)
-    if unpriced:
-        notes += (f"the prices of {unpriced} of {len(choices)} columns were not computed before the time limit.",)
     selection = Selection(
         indices=search.indices,
         labels=tuple(name_of(labels, i) for i in search.indices.tolist()),
@@ -152,7 +149,11 @@ def _improving_note(selection: Selection) -> tuple[str, ...]:
     if pursuit is not None and best.index not in pursuit.tied:
         remedy = "the pursuit pruned that column; method='exact' searches all columns"
     else:
-        remedy = "method='exchange' or a longer time limit tries such swaps"
+        ends = {
+            "interrupted": "the search was stopped before it tried such swaps",
+            "gap": "the search ended at the requested gap, and gap=0 continues it",
+        }
+        remedy = ends.get(selection.search.status, "method='exchange' or a longer time limit tries such swaps")
     lower = f"replacing {best.displaces} by {best.label} lowers the loss to {loss_text(best)}"
     return (f"an improving swap is known (a negative price): {lower}; {remedy}.",)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
@@ -56,6 +57,11 @@ def as_size(k: int | None, D: int, rank: int) -> int:
     if k > rank:
         raise RankError(f"X has {D} rows but rank {rank}, so any {k} columns are dependent. Pass k={rank} or less.")
     return int(k)
+
+
+def as_repeatable(columns: Any) -> Any:
+    """The same columns; those of an iterator as a list, so that they can be read more than once."""
+    return list(columns) if isinstance(columns, Iterator) else columns  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_space(space: Space) -> Space:

@@ -24,8 +24,10 @@ USEFUL = (
     0.5  # largest relative gap worth showing: beyond it the best loss may be less than half of the incumbent's (guess)
 )
 NO_BOUND = "no useful bound yet"
+UNDECIDED = "optimum not decided"  # where float64 cannot compare losses, and more time would not help
 LARGEST_EXPONENT = 709  # largest power of e that float64 holds (derived: log 1.8e308 = 709.8)
 LARGE = 1e6  # losses above this are shown as powers of e, since their digits mean nothing to a reader (guess)
+LARGE_POWER = 1e9  # powers of e above this are shown with four digits (guess)
 
 
 def name_of(labels: Labels | None, index: int) -> Label:
@@ -323,11 +325,16 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """(loss − lower_bound) / loss; zero if proved optimal, infinite if no bound is known."""
-        if self.optimal or self.loss == self.lower_bound:
+        """(loss − lower_bound) / loss; zero if proved optimal, infinite if it is not known.
+
+        It is not known if there is no bound, or if the loss overflows float64.
+        """
+        if self.optimal:
             return 0.0
         if not (np.isfinite(self.loss) and np.isfinite(self.lower_bound)):
             return float("inf")
+        if self.loss == self.lower_bound:
+            return 0.0
         return (self.loss - self.lower_bound) / abs(self.loss)
 
     @property
@@ -337,6 +344,8 @@ class Search:
             return "proved optimal"
         if self.status == "heuristic":
             return f"{within(self.gap)}, not proved optimal" if self.gap <= USEFUL else "no proof"
+        if self.status == "precision" and not self.gap <= USEFUL:
+            return f"{UNDECIDED} (precision)"
         asked = self.status == "gap"  # then the caller asked for this gap, however large
         return f"{within(self.gap, most=np.inf if asked else USEFUL)} ({self.status})"
 
@@ -410,7 +419,18 @@ def loss_text(answer: Valued | float, digits: int = 6) -> str:
     if not loss > LARGE:
         return f"{loss:.0f}" if abs(loss) >= 10**digits else f"{loss:.{digits}g}"  # never a power of ten
     log_loss = float(np.log(loss)) if np.isfinite(loss) else log_loss
-    return f"e^{log_loss:.2f}" if np.isfinite(log_loss) else f"above e^{LARGEST_EXPONENT}"
+    return power_text(log_loss) if np.isfinite(log_loss) else f"above e^{LARGEST_EXPONENT}"
+
+
+def power_text(log_loss: float) -> str:
+    """A loss as a power of e.
+
+    Examples
+    --------
+    >>> power_text(27.1), power_text(1.2e122)
+    ('e^27.10', 'e^1.2e+122')
+    """
+    return f"e^{log_loss:.2f}" if log_loss < LARGE_POWER else f"e^{log_loss:.4g}"
 
 
 def within(gap: float, most: float = USEFUL) -> str:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from isopursuit import views
 from isopursuit._types import AggregateOption, Indices, Label, Method, Space, Unit
 from isopursuit.aggregate import Aggregate, as_aggregate
 from isopursuit.clock import Clock
@@ -24,7 +25,7 @@ from isopursuit.explain import Outcome, before_explaining, explain
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.matrix import ColumnNumbers, Matrix
 from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_exponent, as_gap, as_space
+from isopursuit.parameters import as_exponent, as_gap, as_repeatable, as_space
 from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.progress import shown
 from isopursuit.results import Pursuit, Search, loss_text
@@ -35,6 +36,7 @@ from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import Callback, SearchProgress
 from isopursuit.search.inputs import as_array_pool, as_pool, searched_as_source
 from isopursuit.search.pool import ArrayPool
+from isopursuit.search.replacements import ReplacementLists
 from isopursuit.search.settings import MANY_COLUMNS
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.selection import IMPROVES, Selection
@@ -57,6 +59,8 @@ TIED_SHARE = 0.5  # share of the remaining time for the pursuit and the search a
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
+    "optimal": "a search of all columns ended with a proof",
+    "gap": "a search of all columns reached the requested gap",
     "precision": "a search of all columns ended where float64 cannot decide",
     "interrupted": "the search of all columns was interrupted",
 }
@@ -181,6 +185,8 @@ def select(
     (('north', 'east'), 2.005)
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
+    include, exclude = as_repeatable(include), as_repeatable(exclude)
+    call = views.call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
@@ -189,22 +195,27 @@ def select(
     problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
     options = _Options(method, as_exponent(c), normalization, gap, as_aggregate(aggregate), progress=progress)
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
-        options = replace(options, callback=report)
+        watch = None if report is None else _Watch(report)
+        options = replace(options, callback=watch)
         outcome = _run(problem, options, before_explaining(clock, *problem.size, problem.rows))
-    if outcome.search.status == "interrupted":
+    stopped = outcome.search.status == "interrupted"
+    if stopped:
         clock = clock.within(INTERRUPTED_SECONDS)
     try:
         values, found = problem.replacements(outcome.search, options.c, clock)
     except KeyboardInterrupt:  # the answer is known; without time there are no prices
+        stopped = True
         values, found = problem.replacements(outcome.search, options.c, clock.within(0.0))
-    outcome = replace(outcome, notes=problem.notes + outcome.notes + _time_note(outcome.search, time_limit))
+    why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
+    outcome = replace(outcome, notes=problem.notes + outcome.notes + why)
     ran = outcome.method or method
     picked = explain(values, problem.labels, options.c, ran, outcome, problem.include, found)
     vectors = problem.loss_of_vectors(picked.search, options.c)
     if vectors is not None:
         picked = replace(picked, space="leading", log_loss_of_vectors=vectors)
     values = values if problem.many else values[0]
-    return replace(picked, matrix=values, excluded=tuple(map(int, problem.exclude)), reason=outcome.reason)
+    excluded = tuple(map(int, problem.exclude))
+    return replace(picked, matrix=values, excluded=excluded, reason=outcome.reason, call=call)
 
 
 def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
@@ -252,8 +263,7 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     if report.gave_up:
         first = replace(first, status="time")
     if first.status not in UNDECIDED:
-        reason = EXACT_REASONS.get(first.status, "a search of all columns ended with a proof")
-        return Outcome(first, method="exact", reason=reason)
+        return Outcome(first, method="exact", reason=EXACT_REASONS[first.status])
     pruned = _try_two_stage(problem, options, clock, first)
     if isinstance(pruned, Outcome):
         return pruned
@@ -266,6 +276,17 @@ def _auto(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     return _exchanged(pool, options, clock, best, f"no proof within a few seconds, and {why}")
 
 
+class _Watch:
+    """The caller's callback; it records whether that has stopped the search."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback, self.asked = callback, False
+
+    def __call__(self, now: SearchProgress) -> bool:
+        self.asked = bool(self.callback(now)) or self.asked
+        return self.asked
+
+
 class _GivingUp:
     """The caller's callback; it also stops a search whose tree has hardly any closed nodes: a proof would take long."""
 
@@ -274,12 +295,13 @@ class _GivingUp:
         self.gave_up = False
 
     def __call__(self, now: SearchProgress) -> bool | None:
+        before, self.gave_up = self.gave_up, False  # the caller's stop comes first, also if it raises KeyboardInterrupt
         if self.callback is not None and self.callback(now):
             return True
         # a node that is not closed has two children, so a share 1 − 2 × (share closed) of the bounded nodes is open
         enough = now.nodes >= FIRST_NODES or now.seconds >= self.seconds
         hopeless = enough and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
-        self.gave_up = self.gave_up or (hopeless and self.points == 1)
+        self.gave_up = before or (hopeless and self.points == 1)
         return self.gave_up
 
 
@@ -310,7 +332,8 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
         if found.status == "interrupted":
             return Outcome(replace(best, status="interrupted"), method="exact", reason=stopped)
         return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best
-    reason = "no proof for all columns within a few seconds, but one among those that the pursuit keeps"
+    ended = "the requested gap was reached" if found.status == "gap" else "there is one"
+    reason = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
 
@@ -336,11 +359,22 @@ def _exchanged(
     return Outcome(found, method="exchange", notes=(note,), reason=reason)
 
 
-def _time_note(search: Search, time_limit: float | None) -> tuple[str, ...]:
-    """What to do if the time limit ended the search."""
+def _stop_note(search: Search, time_limit: float | None, asked: bool) -> tuple[str, ...]:
+    """What ended the search before its proof: the caller, or the time limit, and then what to do."""
+    if search.status == "interrupted":
+        return ("the callback ended the search." if asked else "an interrupt (Ctrl-C) ended the search.",)
     if search.status != "time" or time_limit is None:
         return ()
     return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)
+
+
+def _price_note(found: ReplacementLists, stopped: bool) -> tuple[str, ...]:
+    """How many prices are unknown, and why."""
+    unpriced = sum(swaps is None for swaps in found)
+    if not unpriced:
+        return ()
+    why = "because the call was stopped" if stopped else "before the time limit"
+    return (f"the prices of {unpriced} of {len(found)} columns were not computed {why}.",)
 
 
 def _reporting(options: _Options, method: str, bound: float | None = None) -> Callback | None:

@@ -11,7 +11,7 @@ from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.aggregate import Aggregate
 from isopursuit.errors import printable
-from isopursuit.results import LARGE, LogLoss, Pursuit, Search, loss_text, plain
+from isopursuit.results import LARGE, LogLoss, Pursuit, Search, loss_text, plain, power_text
 from isopursuit.scale import UnitLength
 
 IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
@@ -44,7 +44,7 @@ class Choice:
         if self.replacement is None:
             return "inf"
         # beyond float64 a difference of losses is the larger of the two
-        return f"e^{self.log_loss:.2f}" if self.price > 0 else "-inf"
+        return power_text(self.log_loss) if self.price > 0 else "-inf"
 
     @property
     def replacement_text(self) -> str:
@@ -103,6 +103,8 @@ class Selection:
         Why method="auto" chose `method`; empty for other methods.
     excluded : tuple of int
         The excluded columns. With space="leading" they do not contribute to that space.
+    call : str
+        The call that gave this answer, as Python code. X and labels stand for your data.
     """
 
     indices: Indices
@@ -121,6 +123,7 @@ class Selection:
     space: str = "vectors"
     log_loss_of_vectors: float | None = None
     reason: str = ""
+    call: str = ""
 
     @property
     def unit_length(self) -> UnitLength:
@@ -214,7 +217,7 @@ class Selection:
         if self.log_loss_of_vectors is None:
             return ""
         log_loss = self.log_loss_of_vectors
-        beside = f"{np.exp(log_loss):.6g}" if log_loss < np.log(LARGE) else f"e^{log_loss:.2f}"
+        beside = f"{np.exp(log_loss):.6g}" if log_loss < np.log(LARGE) else power_text(log_loss)
         return f" in the leading {self.k} dimensions ({beside} of the vectors)"
 
     def take(self, X: Any) -> Any:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Number
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +28,46 @@ def escape(value: object) -> str:
     '&lt;b title=&quot;x&quot;&gt;'
     """
     return html.escape(str(value).encode("utf-8", "replace").decode(), quote=True)
+
+
+def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """The call of a function of this package as Python code, without options that have their default.
+
+    Data, labels and objects are given by the name of their parameter; paths and options by their values.
+
+    Examples
+    --------
+    >>> from isopursuit import select
+    >>> call_text(select, {"X": np.eye(3), "k": 2, "c": 1.0, "exclude": ["a", np.int64(2)], "labels": ["a", "b", "c"]})
+    "isopursuit.select(X, k=2, exclude=['a', 2], labels=labels)"
+    """
+    parts: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        value = given.get(name, parameter.default)
+        if value is parameter.default or name in ("callback", "progress"):
+            continue
+        required = parameter.default is parameter.empty
+        named = name in ("X", "data", "labels") and not isinstance(value, str | PathLike)
+        try:
+            text = name if named else _literal(value)
+        except TypeError:
+            text = name
+        if required or text != repr(parameter.default):
+            parts.append(text if required else f"{name}={text}")
+    return f"isopursuit.{function.__name__}({', '.join(parts)})"
+
+
+def _literal(value: Any) -> str:
+    """Python code for a path, number, text, or list of such values; raises `TypeError` for other objects."""
+    if isinstance(value, PathLike):
+        return repr(str(value))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, np.generic):
+        return _literal(value.item())
+    if value is None or isinstance(value, str | Number):
+        return repr(value)
+    if isinstance(value, np.ndarray) and value.dtype == bool:
+        return f"numpy.array({value.tolist()})"
+    return f"[{', '.join(map(_literal, value))}]"  # not iterable: TypeError
 
 
 def number(value: float, digits: int = 4) -> str:

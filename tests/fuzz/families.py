@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
+import isopursuit as ip
+from isopursuit.loss.penalty import eigenvalue_of_loss
+
 Array = NDArray[np.float64]
 
 
@@ -91,6 +94,22 @@ def ties(rng: np.random.Generator, D: int, P: int) -> Array:
     return np.stack([rng.permutation(few[rng.integers(3)]) * rng.choice([-1, 1], D) for _ in range(P)], axis=1)
 
 
+def short_and_long(rng: np.random.Generator, D: int, P: int) -> Array:
+    """D nearly orthonormal columns, then short and long ones whose own bound is just below the loss of those D."""
+    basis = np.linalg.qr(rng.standard_normal((D, D)))[0] @ (np.eye(D) + 0.2 * rng.standard_normal((D, D)))
+    length = eigenvalue_of_loss(ip.isometry_loss(basis, 1.0) - D + 1, 1.0) ** 0.5
+    others = rng.standard_normal((D, P - D))
+    others /= np.linalg.norm(others, axis=0)
+    half = (P - D) // 2
+    return np.hstack([basis, others[:, :half] * 1.0001 / length, others[:, half:] * 0.9999 * length])
+
+
+def nearly_parallel(rng: np.random.Generator, D: int, P: int) -> Array:
+    """All columns along one direction up to 1e-12 or rounding: float64 cannot tell the losses of subsets apart."""
+    line = rng.standard_normal((D, 1)) * rng.choice([-1.0, 1.0], P)
+    return line + 10.0 ** rng.uniform(-16, -12) * rng.standard_normal((D, P))
+
+
 def mixture(rng: np.random.Generator, D: int, P: int) -> Array:
     """Half of one family and half of another."""
     one, other = (FAMILIES[name] for name in rng.choice([name for name in FAMILIES if name != "mixture"], 2))
@@ -101,6 +120,6 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
     one.__name__: one
     for one in (
         lattice, signs, hadamard_columns, duplicates, near_duplicates, nearly_dependent, few_directions, hidden_basis,
-        lengths, gaussian, ties, mixture,
+        lengths, gaussian, ties, short_and_long, nearly_parallel, mixture,
     )
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
 import isopursuit as ip
-from fuzz.families import FAMILIES, Array, lattice, signs
+from fuzz.families import FAMILIES, Array, lattice, short_and_long, signs
 from fuzz.harness import Outcome, script
 from fuzz.oracle import all_subsets, brute_force, joint_log_loss
 from isopursuit.search import exact
@@ -20,6 +21,7 @@ from isopursuit.search.proof import targets
 
 STATED = 1e-9  # what "optimal" promises, relative to the loss
 SUBSETS = 4000  # that brute force tries at most
+OVERTIME = 5.0  # seconds after a time limit in which a search must return, also on a loaded machine
 MODES = (
     "exact", "exact", "exact source", "exchange", "exchange source", "exact nodes", "exact time", "exact gap",
     "select", "brute",
@@ -64,13 +66,17 @@ def run(seed: int) -> Outcome:
         problem = replace(problem, aggregate=float(drawn) if drawn[0] == "0" else drawn)
     X: Any = problem.X[0] if len(problem.X) == 1 else list(problem.X)
     source = script(f"found = ip.{problem.call}\nprint(found)", X=X)
+    began = time.perf_counter()
     try:
         with settings(problem.small):
             found = answer(problem, X)
             again = answer(problem, X, workers=2) if problem.mode == "exact" and found.optimal else None
     except ip.errors.IsoPursuitError as error:
         return Outcome(problem.family, type(error).__name__, refusal_failures(problem, error), source)
+    late = time.perf_counter() - began - problem.limits.get("time_limit", np.inf)
     failures = [*answer_failures(problem, found)]
+    if late > OVERTIME:
+        failures.append(f"returned {late:.1f} s after the time limit")
     if again is not None and not np.array_equal(again.indices, found.indices):
         failures.append(f"workers=2 gives {again.indices.tolist()}, workers=1 {found.indices.tolist()}")
     return Outcome(problem.family, found.status, tuple(failures), source)
@@ -80,6 +86,8 @@ def draw(rng: np.random.Generator) -> Problem:
     """A problem of a random family, size, exponent and mode."""
     if rng.random() < 0.03:
         return planted(rng)
+    if rng.random() < 0.02:
+        return crowded(rng)
     name = str(rng.choice(list(FAMILIES)))
     mode = str(rng.choice(MODES))
     D = int(rng.choice([1, 2, 3, 3, 4, 4, 5, 6]))
@@ -110,6 +118,15 @@ def draw(rng: np.random.Generator) -> Problem:
         "exact": {"workers": 1},
     }.get(mode, {})
     return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, space, limits)
+
+
+def crowded(rng: np.random.Generator) -> Problem:
+    """Thousands of columns whose own bounds are just below a known loss: dives from them would take minutes."""
+    D = int(rng.integers(4, 7))
+    X = short_and_long(rng, D, int(rng.integers(1000, 3000)))
+    limits: dict[str, Any] = {"time_limit": float(10 ** rng.uniform(-3, -0.3))}
+    known = float(np.log(ip.isometry_loss(X[:, :D])))  # an upper bound on the least log-loss
+    return Problem("crowded", X[None], 1.0, "exact", False, limits=limits, optimum=known)
 
 
 def _in_more_rows(X: Array, rng: np.random.Generator) -> Array:
@@ -223,6 +240,8 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
         bound = float(np.log(found.lower_bound))
     if bound > best + stated and not bound == np.inf > best > 709:
         yield f"{found.status}: lower bound e^{bound!r} is above the optimum e^{best!r}"
+    if found.gap < 1 and own > best - np.log1p(-found.gap) + stated:
+        yield f"{found.status}: gap {found.gap!r}, but e^{own!r} against e^{best!r}"
     if found.status == "gap" and own > best - np.log1p(-problem.limits["gap"]) + stated:
         yield f"says within {problem.limits['gap']}, is e^{own!r} against e^{best!r}"
     if found.optimal and stated == STATED:

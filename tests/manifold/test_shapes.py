@@ -73,9 +73,9 @@ def test_progress_rises_to_the_end_in_all_three_steps():
 @pytest.mark.parametrize(
     ("frames", "atoms", "torsions", "remedy"),
     [
-        (2, 60, "all", r"100 frames make matrices of .* torsions='bonds'"),
+        (4, 60, "all", r"100 frames make matrices of .* torsions='bonds'"),
         (20_000_000, 9, [[0, 1, 2, 3]], r"20,000,000 frames of 9 atoms have 252 planar angles.*one frame in 10"),
-        (2, 2000, [[0, 1, 2, 3]], r"select\('heavy'\)"),
+        (4, 2000, [[0, 1, 2, 3]], r"select\('heavy'\)"),
     ],
 )
 def test_what_is_too_large_is_refused_before_any_work(monkeypatch, frames, atoms, torsions, remedy):

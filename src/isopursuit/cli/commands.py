@@ -185,7 +185,7 @@ def _report(
         answer,
         values,
         title=f"{answer.k} {given}of {values.shape[1]} {noun or candidates.kind}s of {file.name}",
-        source=str(file),
+        source=file,
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
         options=options,
@@ -339,10 +339,9 @@ def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
         with interrupts.polled():
             points = as_points(given, wide=False)[0]
             rows += other_methods(MatrixProblem(points, k), c, DRAWS, time_limit)
-    found = ip.Comparison(tuple(rows), k, c, k)
-    unit = str(given.unit_length)
-    answer = candidates.answer({**found.as_dict(), "unit": unit})
-    give(answer, partial(_show_comparison, found, unit, answer["notes"]), {}, as_json=as_json)
+    found = ip.Comparison(tuple(rows), k, c, k, unit=str(given.unit_length))
+    answer = candidates.answer(found.as_dict())
+    give(answer, partial(_show_comparison, found, answer["unit"], answer["notes"]), {}, as_json=as_json)
 
 
 def _show_comparison(found: ip.Comparison, unit: str, notes: list[str]) -> None:

@@ -16,12 +16,14 @@ from isopursuit.cli.inputs import as_unit_option
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
 from isopursuit.cli.progress import StageWatch
 from isopursuit.cli.words import of_coordinates
-from isopursuit.clock import as_time_limit
+from isopursuit.clock import Clock
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
 from isopursuit.manifold.coordinates import find_coordinates
 from isopursuit.manifold.coordinates_options import AGGREGATE
 from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.tables import as_table_path
+
+REPORT_SECONDS, REPORT_SHARE = 10.0, 0.4  # reserved for a report, at most this share of the time (measured: 3 to 6 s)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def numbers(text: str, option: str, expected: str) -> list[int]:
 
 def coordinates(wanted: Wanted, search: SearchOptions, outputs: Outputs) -> None:
     """Read the trajectory, find coordinates, print them and write the files."""
-    as_time_limit(search.time_limit)  # check it before any file is read
+    clock = Clock.of(search.time_limit)
     unit, aggregate, atoms, frames = wanted.unit, wanted.aggregate, wanted.atoms, wanted.chosen_frames
     if outputs.table is not None:
         as_table_path(outputs.table, "--table")
@@ -139,13 +141,18 @@ def coordinates(wanted: Wanted, search: SearchOptions, outputs: Outputs) -> None
             unit=unit,
             c=search.c,
             method=search.method,
-            time_limit=search.time_limit,
+            time_limit=_before_report(clock, outputs.report).remaining_limit,
             seed=search.seed,
             callback=watch,
         )
     notes = [of_coordinates(note) for note in found.notes]
     answer = {"file": str(wanted.file), **found.as_dict(), "notes": notes}
-    give(answer, partial(_show, found, notes), _files(found, answer, outputs), as_json=outputs.as_json)
+    give(answer, partial(_show, found, notes), _files(found, answer, outputs, clock), as_json=outputs.as_json)
+
+
+def _before_report(clock: Clock, report: Path | None) -> Clock:
+    """The clock for everything before the report."""
+    return clock if report is None else clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
 
 
 @contextmanager
@@ -159,7 +166,9 @@ def _options_in_errors() -> Generator[None]:
         raise type(error)(of_coordinates(str(error))) from None
 
 
-def _files(found: Coordinates, answer: dict[str, Any], outputs: Outputs) -> dict[Path, Callable[[], str | bytes]]:
+def _files(
+    found: Coordinates, answer: dict[str, Any], outputs: Outputs, clock: Clock
+) -> dict[Path, Callable[[], str | bytes]]:
     """A function for the content of each requested file."""
     files: dict[Path, Callable[[], str | bytes]] = {}
     if outputs.output is not None:
@@ -169,7 +178,8 @@ def _files(found: Coordinates, answer: dict[str, Any], outputs: Outputs) -> dict
     if outputs.table is not None:
         files[outputs.table] = partial(found.table_content, outputs.table.suffix.lower())
     if outputs.report is not None:
-        files[outputs.report] = partial(found.report_content, command=shlex.join(["isopursuit", *sys.argv[1:]]))
+        command = shlex.join(["isopursuit", *sys.argv[1:]])
+        files[outputs.report] = lambda: found.report_content(command=command, time_limit=clock.remaining_limit)
     return files
 
 

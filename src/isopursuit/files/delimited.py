@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SEPARATORS = "\t;|,"
 LINES, CELLS = 50, 100_000  # lines and cells from which the layout is detected (guess)
+# 1.841, 1,234.5, 1'234 or 1 234 567: digits in groups of three, with one mark between the groups
+GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([.,'’ \u00a0\u2009\u202f])\d{3}((\1\d{3})*)((?!\1)[.,]\d+)?")
 
 
 def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
@@ -29,7 +31,7 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
 
     raw, notes = _decoded(raw, name)
     raw, separator, lines = _plain(raw, name)
-    decimal_comma = _decimal_comma(lines, separator)
+    decimal_comma, certain = _decimal_mark(lines, separator)
 
     def number(cell: str) -> float | None:
         return as_number(cell, decimal_comma)
@@ -49,7 +51,11 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
         frame = pl.read_csv(raw, infer_schema_length=None, **options)
     except pl.exceptions.ComputeError:  # for example integers with more digits than any integer type has
         frame = pl.read_csv(raw, infer_schema=False, **options)
-    series = [_numbers(one, number) if one.dtype == pl.String else one for one in frame.get_columns()]
+    if not certain:  # then columns are needed as they are written
+        written = pl.read_csv(raw, infer_schema=False, **options)
+        frame = frame.with_columns(written[one.name] for one in frame.get_columns() if one.dtype == pl.Float64)
+    mark = ("," if decimal_comma else ".") if certain else ""
+    series = [_numbers(one, number, mark) if one.dtype == pl.String else one for one in frame.get_columns()]
     if not named:
         return Columns([f"column_{j + 1}" for j in range(len(series))], series, None, notes)
     return with_names(names, series, name, notes)
@@ -57,7 +63,7 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
 
 def as_number(cell: str, decimal_comma: bool = False) -> float | None:
     """A cell as a number; NaN if it is missing, None if it is text."""
-    cell = cell.strip().strip('"').strip()
+    cell = bare(cell)
     if cell in MISSING:
         return math.nan
     try:
@@ -66,8 +72,16 @@ def as_number(cell: str, decimal_comma: bool = False) -> float | None:
         return None
 
 
-def _numbers(column: pl.Series, number: Number) -> pl.Series:
-    """Convert a text column to numbers if all of its cells are numbers with spaces, quotes or plus signs."""
+def bare(cell: str) -> str:
+    """A cell without spaces and quotes around it."""
+    return cell.strip().strip('"').strip()
+
+
+def _numbers(column: pl.Series, number: Number, mark: str) -> pl.Series:
+    """Convert a text column to numbers if all of its cells are numbers with spaces, quotes or plus signs.
+
+    A column with a thousands separator remains text.
+    """
     import polars as pl
 
     found: list[float] = []
@@ -76,7 +90,27 @@ def _numbers(column: pl.Series, number: Number) -> pl.Series:
         if value is None:
             return column.str.strip_chars()
         found.append(value)
-    return column if column.null_count() == len(column) else pl.Series(column.name, found, dtype=pl.Float64)
+    if column.null_count() == len(column):
+        return column
+    if _has_thousands([bare(cell) for cell in column.drop_nulls()], mark):
+        return column.str.strip_chars()
+    return pl.Series(column.name, found, dtype=pl.Float64)
+
+
+def _has_thousands(cells: list[str], mark: str) -> bool:
+    """Whether a point or comma in a column of numbers separates thousands; `mark` is the file's decimal mark if known.
+
+    If it is known, the other mark separates thousands unless a cell like 0.841 or 2.75 shows that it does not. If it
+    is not known, as in a file whose only numbers with a mark are like 1.841, numbers without a mark beside them decide:
+    920 would be written 920.000 if the point were decimal, and 1920 would be written 1.920 if it separated thousands.
+    """
+    grouped = {found[1] for found in map(GROUPED.fullmatch, cells) if found}
+    decimal = {one for cell in cells if not GROUPED.fullmatch(cell) for one in ".," if one in cell}
+    if mark:
+        other = grouped - {mark}
+        return other != set() and (not other <= decimal or mark in grouped | decimal)
+    plain = [len(cell.lstrip("-+")) for cell in cells if cell.lstrip("-+").isdecimal()]
+    return bool(grouped - decimal) and plain != [] and max(plain) <= 3
 
 
 def _decoded(raw: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
@@ -206,12 +240,15 @@ def _length_of_first(raw: bytes, separator: str) -> int:
     return used
 
 
-def _decimal_comma(lines: list[list[str]], separator: str) -> bool:
-    """Whether more cells have a decimal comma than a decimal point."""
+def _decimal_mark(lines: list[list[str]], separator: str) -> tuple[bool, bool]:
+    """Whether the decimal mark is a comma, and whether that is certain: 1.841 and 1,841 may be thousands, 0,5 not."""
     if separator == ",":
-        return False
+        return False, True
     cells = [cell for line in lines for cell in line][:CELLS]
-    commas, points = (
-        sum(bool(re.fullmatch(rf"[-+]?\d*{sign}\d+([eE][-+]?\d+)?", cell)) for cell in cells) for sign in (",", r"\.")
-    )
-    return commas > points
+    counts: list[tuple[int, int]] = []
+    for mark, other in ((",", "."), (".", ",")):
+        number = re.compile(rf"[-+]?(\d*|\d{{1,3}}(\{other}\d{{3}})+)\{mark}\d+([eE][-+]?\d+)?")
+        marked = [cell for cell in cells if number.fullmatch(cell)]
+        counts.append((sum(other in cell or not GROUPED.fullmatch(cell) for cell in marked), len(marked)))
+    (sure_commas, commas), (sure_points, points) = counts
+    return (sure_commas, commas) > (sure_points, points), sure_commas + sure_points > 0 or commas + points == 0

@@ -24,7 +24,7 @@ from isopursuit.errors import (
     printable,
 )
 from isopursuit.files.arrays import load_array
-from isopursuit.files.delimited import Columns, read_delimited
+from isopursuit.files.delimited import GROUPED, Columns, as_number, bare, read_delimited
 from isopursuit.files.paths import check_file, one_line
 from isopursuit.files.table import Table
 from isopursuit.identifiers import identifier_note
@@ -163,6 +163,8 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     numeric = [name for name in used if known[name].dtype.is_numeric() or known[name].dtype == pl.Boolean]
     some = set(numeric)
     text = [name for name in used if name not in some]
+    for name in text:
+        _refuse_thousands(name, known[name])
     if columns is not None and text:
         example = next((str(value) for value in known[text[0]].drop_nulls().head(1)), "nothing")
         raise DataTypeError(f"Column {text[0]!r} is not numeric: it contains {example!r}. Choose other columns.")
@@ -192,6 +194,27 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, label: str | Non
     return Table(values, tuple(numeric), tuple(rows), notes)
 
 
+def _refuse_thousands(name: str, column: pl.Series) -> None:
+    """Refuse a text column of numbers with thousands separators, or with a point or comma that may be one."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return
+    cells = ["" if cell is None else bare(cell) for cell in column]
+    if any(not GROUPED.fullmatch(cell) and as_number(cell, decimal_comma=True) is None for cell in cells):
+        return
+    row, found = next(((i, found) for i, cell in enumerate(cells) if (found := GROUPED.fullmatch(cell))), (0, None))
+    if found is None:
+        return
+    may_be_decimal = found[1] in ".," and not found[2] and not found[4]
+    remedy = f" If {found[1]!r} is the decimal mark, write another digit: {found[0]}0." if may_be_decimal else ""
+    raise DataTypeError(
+        f"Column {name!r} has {found[0]!r} in row {row} (the first row below the header is row 0), where "
+        f"{found[1]!r} may separate thousands. Save the numbers without thousands separators, or leave the column out: "
+        f"--drop-columns {name!r} (drop_columns=).{remedy}"
+    )
+
+
 def _refuse_few_words(name: str, column: pl.Series) -> None:
     """Refuse a column of text most of whose cells are numbers: it is a measurement with a few bad cells."""
     import polars as pl
@@ -202,6 +225,11 @@ def _refuse_few_words(name: str, column: pl.Series) -> None:
     number = given.str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
     if not 2 * int(number.sum()) > len(given):
         return
+    if number.all():
+        raise DataTypeError(
+            f"Column {name!r} contains numbers stored as text. Convert it to numbers, or leave it out: --drop-columns "
+            f"{name!r} (drop_columns=)."
+        )
     wrong = str(given.filter(~number)[0])
     row = int((column == wrong).fill_null(False).arg_true()[0])
     raise DataTypeError(

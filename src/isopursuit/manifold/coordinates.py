@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit import views
 from isopursuit._types import AggregateOption, Array, Indices, Mask, Method, Unit
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
@@ -23,10 +24,10 @@ from isopursuit.manifold.coordinates_options import (
     AGGREGATE,
     FRAMES,
     POINTS,
+    SHAPES,
     CoordinateOptions,
     Stages,
     Watch,
-    default_neighbours,
 )
 from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.dictionary import Dictionary, Differentials, differentials
@@ -89,7 +90,8 @@ def find_coordinates(
         The number of frames (or points) at which tangent spaces are estimated, drawn at random without replacement;
         or their numbers. All frames belong to the manifold.
     neighbours : int, optional
-        The number of frames for one tangent space, including the frame itself. Default: `default_neighbours`.
+        The number of frames for one tangent space, including the frame itself, at most half of all frames. Default:
+        `default_neighbours`.
     aggregate : {"sum", "geometric", "trimmed"} or float
         How the losses at the points are combined; see `select`.
     leave_out : bool
@@ -132,15 +134,15 @@ def find_coordinates(
     >>> sorted(find_coordinates(roll.points, 2, dictionary=roll.dictionary).labels)
     ['arc length', 'height']
     """
-    clock = Clock.of(time_limit)
+    clock, call = Clock.of(time_limit), views.call_text(find_coordinates, locals())
     options = CoordinateOptions(D, dictionary, frames, neighbours, aggregate, leave_out, unit, c, method, seed)
     with shown(progress, callback, partial(_line, clock)) as watch:
         stages = Stages(clock, watch)
         if _is_points(data, dictionary):
-            return _of_points(data, options, stages)
+            return replace(_of_points(data, options, stages), call=call)
         stages("reading", 0, 1)
         trajectory = as_trajectory(data, topology, atoms=atoms)
-        return _of_trajectory(trajectory, options, stages)
+        return replace(_of_trajectory(trajectory, options, stages), call=call)
 
 
 def _line(clock: Clock, stage: str, done: int, total: int) -> str:
@@ -183,14 +185,16 @@ def _of_trajectory(trajectory: Trajectory, options: CoordinateOptions, stages: S
     rows = given if every else torsion_rows(trajectory, given)
     P = count_torsions(atoms) if every else len(rows)
     options.check_functions(P)
-    refuse_large(N, atoms, len(at), options.D or 1, P)  # before the dimension is estimated
+    # before the dimension is estimated
+    refuse_large(N, atoms, len(at), options.D or 1, P)
+    options.neighbourhood(N, options.D or 1, SHAPES, "frame")
     D, evidence = _dimension(trajectory, at, options, stages)
     options.check_functions(P, D)
     matrices = torsion_matrices(
         trajectory,
         at,
         D=D,
-        neighbours=options.neighbours or default_neighbours(N, D),
+        neighbours=options.neighbourhood(N, D, SHAPES, "frame"),
         torsions=rows,
         normalization="overall" if options.unit == "auto" else None,
         unit=None if options.unit == "auto" else options.unit,
@@ -213,13 +217,14 @@ def _of_points(data: Any, options: CoordinateOptions, stages: Stages) -> Coordin
         )
     P = dictionary.gradients.shape[2]
     options.check_functions(P)
+    options.neighbourhood(N, options.D or 1, POINTS, "point")  # before the dimension is estimated
     D, evidence = _dimension(points, at, options, stages)
     options.check_functions(P, D)
     tangents = tangent_spaces(
         points,
         at,
         D=D,
-        neighbours=options.neighbours or default_neighbours(N, D, POINTS),
+        neighbours=options.neighbourhood(N, D, POINTS, "point"),
         callback=partial(stages, "estimating tangent spaces"),
     )
     here = dictionary.take(at) if n == N else dictionary

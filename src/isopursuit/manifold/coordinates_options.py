@@ -33,7 +33,9 @@ FEWEST_NEIGHBOURS = 10  # for each of the D + 1 directions and the centre that a
 
 
 def default_neighbours(N: int, D: int = 2, scale: float = SHAPES) -> int:
-    """The number of neighbours for a tangent space of dimension D: scale · N^(2/3), at least 10 (D + 1), at most N.
+    """The number of neighbours for a tangent space of dimension D: scale · N^(2/3), at least 10 (D + 1).
+
+    `find_coordinates` refuses data of which this is more than half.
 
     A ball of radius r around a point of a D-dimensional manifold contains about k = N r^D points. Curvature turns the
     tangent space by an angle proportional to r, and noise σ across the manifold turns it by an angle proportional to
@@ -46,7 +48,7 @@ def default_neighbours(N: int, D: int = 2, scale: float = SHAPES) -> int:
     >>> default_neighbours(10_000), default_neighbours(200), default_neighbours(200, 4)
     (464, 34, 50)
     """
-    return min(N, max(FEWEST_NEIGHBOURS * (D + 1), round(scale * N ** (2 / 3))))
+    return max(FEWEST_NEIGHBOURS * (D + 1), round(scale * N ** (2 / 3)))
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,31 @@ class CoordinateOptions:
     def check_functions(self, P: int, D: int | None = None) -> None:
         """Raise an error if there are fewer than D functions, where D is given or estimated."""
         D = self.D if D is None else D
-        if D is not None and P < D:
-            how = "" if self.D is not None else ", the dimension that the spectra suggest,"
-            raise ParameterError(f"D={D} functions{how} cannot be picked from {P}. Pass a smaller D or more functions.")
+        if D is None or P >= D:
+            return
+        if self.D is not None:
+            raise ParameterError(f"D={D} functions cannot be picked from {P}. Pass a smaller D or more functions.")
+        there = "is 1 function" if P == 1 else f"are {P} functions"
+        more = " such as dictionary='all'" if isinstance(self.dictionary, str) and self.dictionary != "all" else ""
+        raise ParameterError(
+            f"The spectra of the neighbourhoods suggest {D} dimensions, but there {there} to pick from. Pass D={P}, if "
+            f"that is the dimension, or more functions{more}."
+        )
+
+    def neighbourhood(self, N: int, D: int, scale: float, noun: str) -> int:
+        """The number of neighbours, given or by default. Raises an error if they are more than half of the data: such
+        neighbourhoods overlap so much that they say nothing about single points.
+        """
+        k = self.neighbours or default_neighbours(N, D, scale)
+        if 2 * k <= N:
+            return k
+        came = f"The data have {N} {noun}s, and neighbours={k} is more than half of them."
+        if self.neighbours is None:
+            came = f"{N} {noun}s are too few: by default a tangent space needs {k} neighbours, at most half of them."
+        raise ParameterError(
+            f"{came} For {k} neighbours at least {2 * k} {noun}s are needed. Pass more data, or neighbours={N // 2} or "
+            "fewer, which leaves more tangent spaces undetermined."
+        )
 
     def chosen(self, N: int, noun: str) -> Indices:
         """The numbers of the points at which tangent spaces are estimated; ascending if drawn at random."""
@@ -113,8 +137,8 @@ class Stages:
             raise StoppedError(f"Stopped while {stage} ({share}), before any functions were picked.")
         if self.clock.expired:
             raise StoppedError(
-                f"The time limit of {self.clock.limit:g} s was over while {stage} ({share}), before any functions were "
-                "picked. Pass a longer time limit, fewer frames, or fewer atoms."
+                f"The time limit was over while {stage} ({share}), before any functions were picked. Pass a longer "
+                "time limit, fewer frames, or fewer atoms."
             )
 
     def searching(self, share: float, labels: Labels, now: SearchProgress) -> bool:

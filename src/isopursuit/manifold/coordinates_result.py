@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from isopursuit.manifold.trajectory import Trajectory
 
 POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take (guess: 100 points take a few)
+REPORT_SECONDS = 60.0  # default time limit of a report (guess: pictures take a few)
 WORST = 3  # points of the largest loss that the text names
 DIGITS = 4  # of a loss per point, for reading
 
@@ -80,6 +81,8 @@ class Coordinates:
         The functions, if points were given.
     seconds : float
         Wall-clock time.
+    call : str
+        The call that gave this answer, as Python code. `data` and `dictionary` stand for your objects.
     """
 
     selection: Selection
@@ -95,6 +98,7 @@ class Coordinates:
     dictionary: Dictionary | None = None
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    call: str = ""
 
     @property
     def labels(self) -> Labels:
@@ -148,9 +152,14 @@ class Coordinates:
     @cached_property
     def pointwise(self) -> PointwiseSelection:
         """The best functions at each chosen point separately; computed on first use."""
-        return select_pointwise(
-            self.matrices, self.selection.c, method="exact", time_limit=POINTWISE_SECONDS, unit=None
-        )
+        return self.pointwise_within(POINTWISE_SECONDS)
+
+    def pointwise_within(self, time_limit: float | None) -> PointwiseSelection:
+        """`pointwise` if it is known, otherwise the same for the points that are reached in this time."""
+        known: PointwiseSelection | None = vars(self).get("pointwise")
+        if known is not None:
+            return known
+        return select_pointwise(self.matrices, self.selection.c, method="exact", time_limit=time_limit, unit=None)
 
     def manifold_points(self) -> Array:
         """All points of the manifold, (N, B): as given, or the shapes of a trajectory, given by all planar angles."""
@@ -204,16 +213,18 @@ class Coordinates:
         return plumed_text(self.torsions, tuple(map(str, self.labels)))
 
     def to_report(self, path: str | Path, *, title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML page with pictures (extra `report`)."""
+        """Write one self-contained HTML page with pictures (extra `report`); see `coordinates_report_html`."""
         path = Path(path)
         check_writable(path, "to_report")
         write_whole(path, self.report_content(title=title, command=command))
 
-    def report_content(self, *, title: str | None = None, command: str | None = None) -> str:
-        """The text of the report."""
+    def report_content(
+        self, *, title: str | None = None, command: str | None = None, time_limit: float | None = REPORT_SECONDS
+    ) -> str:
+        """The text of the report; see `coordinates_report_html`."""
         # imported here, because the report is a later layer
         report: Any = import_module("isopursuit.report.coordinates")
-        return str(report.coordinates_report_html(self, title=title, command=command))
+        return str(report.coordinates_report_html(self, title=title, command=command, time_limit=time_limit))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; values that are not finite become None."""
@@ -223,7 +234,7 @@ class Coordinates:
             "labels": [plain(label) for label in self.labels],
             "torsions": None if self.torsions is None else self.torsions.tolist(),
             "D": self.D,
-            "D_is": self.tangents.how,
+            "D_is": "given" if self.dimension is None else "estimated",
             "D_suggested": self._suggested,
             "loss_per_point": plain(self.loss_per_point),
             "aggregate": str(self.selection.aggregate),
@@ -294,11 +305,21 @@ class Coordinates:
     @property
     def _dimension_line(self) -> str:
         shares = np.bincount(self.tangents.dimensions, minlength=self.D + 1) / len(self.tangents.dimensions)
-        agree = f"{shares[self.D]:.0%} of the neighbourhoods suggest D = {self.D}"
         most = int(shares.argmax())
-        other = "" if most == self.D else f", {shares[most]:.0%} suggest D = {most}"
-        how = self.tangents.how if self.dimension is None else "estimated"
-        return f"dimension: D = {self.D} was {how}; {agree}{other}"
+        if self.dimension is None:
+            other = "" if most == self.D else f", {shares[most]:.0%} suggest D = {most}"
+            return (
+                f"dimension: D = {self.D} was given; {shares[self.D]:.0%} of the neighbourhoods suggest D = {self.D}"
+                f"{other}"
+            )
+        sizes, used = self.dimension.neighbours, int(np.median(self.tangents.counts))
+        words = (
+            f"dimension: D = {self.D} was estimated: {self.dimension.votes.mean(axis=0)[self.D]:.0%} of the "
+            f"neighbourhoods of {sizes[0]} to {sizes[-1]} {self._noun}s suggest it, more than any other dimension"
+        )
+        if most == self.D:
+            return words
+        return f"{words}; of those of {used} {self._noun}s, used here, {shares[most]:.0%} suggest D = {most}"
 
     def _replacement(self, i: int) -> str:
         """The best replacement of the i-th picked function, with the loss per point after the swap."""

@@ -158,11 +158,16 @@ def _shape(points: ArrayLike | Trajectory) -> tuple[int, int]:
 
 def _sizes(N: int, neighbours: Iterable[int] | None) -> list[int]:
     if neighbours is None:
-        last = max(min(LARGEST, N // 4), 2)
-        return np.unique(np.geomspace(min(SMALLEST, last), last, SIZES).round().astype(int)).tolist()
+        if N < 2 * SMALLEST:
+            raise ParameterError(
+                f"{N} points are too few to estimate the dimension: at least {2 * SMALLEST} are needed, for "
+                f"neighbourhoods of {SMALLEST} points. Pass more points, or the dimension as D=."
+            )
+        last = max(min(LARGEST, N // 4), SMALLEST)
+        return np.unique(np.geomspace(SMALLEST, last, SIZES).round().astype(int)).tolist()
     sizes = sorted(set(neighbours))
-    if not sizes or not 2 <= sizes[0] <= sizes[-1] <= N:
-        raise ParameterError(f"neighbours={sizes} must be some sizes from 2 to {N}, the number of points.")
+    if not sizes or not 2 <= sizes[0] <= sizes[-1] <= N // 2:
+        raise ParameterError(f"neighbours={sizes} must be some sizes from 2 to {N // 2}, half of the {N} points.")
     return sizes
 
 

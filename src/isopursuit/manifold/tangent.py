@@ -127,7 +127,8 @@ def tangent_spaces(
     D : int, optional
         The dimension of the manifold. Default: estimated; see `estimate_dimension`.
     neighbours : int, optional
-        The number of points in a neighbourhood, including the point itself. Pass either this or `radius`.
+        The number of points in a neighbourhood, including the point itself, at most half of all points. Pass either
+        this or `radius`.
     radius : float, optional
         The radius of a neighbourhood.
     weights : {"gaussian"} or callable, optional
@@ -182,6 +183,11 @@ def tangent_spaces(
         how = "given"
     bases, spectra, totals, counts = pca.run(search, where, D, workers, callback)
     _refuse_small(counts, D + 1, values, where, radius)
+    if 2 * counts.max() > N:
+        raise ParameterError(
+            f"radius={radius:g} is too large: a neighbourhood has {counts.max()} of {N} points, and at most half of "
+            "them make a tangent space. Pass a smaller radius or more points."
+        )
     # variances below this are rounding errors of the eigenvalues or of the coordinates
     rounding = np.maximum(spectra[:, 0] * max(B, counts.max()) * EPS, B * (4 * EPS * np.abs(values).max()) ** 2)
     flat = spectra[:, D - 1] <= rounding
@@ -262,9 +268,12 @@ def check_options(
     if D is not None and not 1 <= D <= B:
         raise ParameterError(f"D={D} is out of range: the points have {B} coordinates, so D is from 1 to {B}.")
     least = 2 if D is None else D + 1
-    if neighbours is not None and not least <= neighbours <= N:
+    if neighbours is not None and neighbours < least:
+        raise ParameterError(f"neighbours={neighbours} is out of range: at least {least} are needed (D + 1).")
+    if neighbours is not None and 2 * neighbours > N:
         raise ParameterError(
-            f"neighbours={neighbours} is out of range: at least {least} are needed (D + 1), and there are {N} points."
+            f"neighbours={neighbours} is more than half of the {N} points. Pass at most {N // 2}; for {neighbours} "
+            f"neighbours at least {2 * neighbours} points are needed."
         )
     if radius is not None and not 0 < radius < np.inf:
         raise ParameterError(f"radius={radius!r} must be a positive number.")

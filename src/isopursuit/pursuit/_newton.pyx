@@ -355,13 +355,24 @@ cdef void correct(Interior* I, double goal, double gap) noexcept nogil:
         I.slack[p] += ad * I.ds[p]
 
 
-cdef double interior_point(Program* A, double* w, double tol, int max_iterations, bint squeeze) noexcept nogil:
+cdef bint ask(watch, double gap) noexcept:
+    """Call the watch. An exception (Ctrl-C too) stops the solver and is stored in `watch.error`."""
+    try:
+        return watch(gap)
+    except BaseException as error:
+        watch.error = error
+        return True
+
+
+cdef bint interior_point(Program* A, double* w, double tol, int max_iterations, bint squeeze,
+                         void* watch) noexcept nogil:
     """Mehrotra's predictor-corrector on w ≥ 0, s = 1 − q(w) ≥ 0, from weights of moderate gap.
 
     The corrector includes the curvature of q at the predicted point. With `squeeze`, columns that seem to leave are
-    dropped during the iteration. Writes the best weights to w and returns their gap."""
+    dropped during the iteration. Writes the best weights to w. Returns whether the watch stops it."""
     cdef int p, iteration, stalled = 0
     cdef double gap, mu, excess, best = 1e300, least_mu = 1e300
+    cdef bint stop = False
     cdef Interior I = new_interior(A, w)
     if evaluate_state(&I.B, I.now, &I.s) == 0:
         rescale(&I.B, I.now, &I.s)
@@ -384,6 +395,11 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
                     w[I.place[p]] = I.now[p]
             if gap < tol or iteration == max_iterations or stalled > 5:
                 break
+            if watch != NULL:
+                with gil:
+                    stop = ask(<object> watch, gap)
+                if stop:
+                    break
             if squeeze and iteration > 0 and squeeze_columns(&I) != 0:
                 break
             I.pairs = by_pairs(&I.B, I.B.m)
@@ -391,7 +407,7 @@ cdef double interior_point(Program* A, double* w, double tol, int max_iterations
                 break
             correct(&I, predict(&I, mu) * mu, gap)
     free_interior(&I)
-    return best
+    return stop
 
 
 cdef int possible_columns(Program* A, const double* w, State* s, int* chosen) noexcept nogil:

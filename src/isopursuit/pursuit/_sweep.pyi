@@ -16,8 +16,8 @@ def solve(
 ) -> tuple[float, bool]:
     """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
 
-    `watch(gap)` is called between rounds and stops the solver by returning True. An exception that it raises is stored
-    in `watch.error`.
+    `watch(gap)` is called between rounds and between steps of the interior-point method. It stops the solver by
+    returning True. An exception that it raises is stored in `watch.error`.
     """
 
 def solve_many(x: Array, tol: float, rounds: int, w: Array) -> None:

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from isopursuit.pursuit._dense cimport sweep_identity, update_and_multiply
-from isopursuit.pursuit._newton cimport by_pairs, interior_point, polish, step_cost
+from isopursuit.pursuit._newton cimport ask, by_pairs, interior_point, polish, step_cost
 from isopursuit.pursuit._program cimport (
     Program, State, evaluate_state, free_state, largest, new_state, program, relative_gap, rescale, restrict, starting,
 )
@@ -113,15 +113,6 @@ cdef int in_question(Program* A, const double* w, const double* q, bint few, int
     return count
 
 
-cdef bint ask(watch, double gap) noexcept:
-    """Call the watch. An exception (Ctrl-C too) stops the solver and is stored in `watch.error`."""
-    try:
-        return watch(gap)
-    except BaseException as error:
-        watch.error = error
-        return True
-
-
 cdef int with_weight(int m, const double* w, int* order) noexcept nogil:
     """List the columns with weight; returns how many."""
     cdef int p, count = 0
@@ -132,20 +123,23 @@ cdef int with_weight(int m, const double* w, int* order) noexcept nogil:
     return count
 
 
-cdef void interior_on(Program* A, double* w, const int* chosen, int count, double tol, bint squeeze) noexcept nogil:
-    """Run the interior-point method on the columns `chosen`; the others lose their weight."""
+cdef bint interior_on(Program* A, double* w, const int* chosen, int count, double tol, bint squeeze,
+                      void* watch) noexcept nogil:
+    """Run the interior-point method on the columns `chosen`; the others lose their weight. True if the watch stops."""
     cdef int p
+    cdef bint stop
     cdef double* x = <double*> malloc(<size_t> A.n * count * A.D * sizeof(double))
     cdef double* some = <double*> malloc(count * sizeof(double))
     cdef Program B = restrict(A, chosen, count, x)
     for p in range(count):
         some[p] = w[chosen[p]]
-    interior_point(&B, some, tol, 40, squeeze)
+    stop = interior_point(&B, some, tol, 40, squeeze, watch)
     memset(w, 0, A.m * sizeof(double))
     for p in range(count):
         w[chosen[p]] = some[p]
     free(x)
     free(some)
+    return stop
 
 
 cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
@@ -166,7 +160,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
         gap[0] = relative_gap(&s)
         stale = 0 if gap[0] < 0.9 * best else stale + 1
         best = fmin(best, gap[0])
-        if gap[0] < tol or turn == rounds or (stale > PATIENCE and finishes > 2):
+        if stop or gap[0] < tol or turn == rounds or (stale > PATIENCE and finishes > 2):
             break
         if watch != NULL:
             with gil:
@@ -177,7 +171,7 @@ cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, d
         # nine steps of the interior point on so many columns take about this many multiplications
         finish = 9 * step_cost(A, count, by_pairs(A, count))
         if turn > 0 and gap[0] < 3e-2 and spent > FINISH_EARLY * finish:
-            interior_on(A, w, order, count, 0.3 * tol, finishes == 0)
+            stop = interior_on(A, w, order, count, 0.3 * tol, finishes == 0, watch)
             spent = 0
             finishes += 1
             continue
@@ -209,8 +203,8 @@ def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, do
           watch=None):
     """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
 
-    `watch(gap)` is called between rounds and stops the solver by returning True. An exception that it raises is stored
-    in `watch.error`."""
+    `watch(gap)` is called between rounds and between steps of the interior-point method. It stops the solver by
+    returning True. An exception that it raises is stored in `watch.error`."""
     cdef Program A = program(x, y, ridge)
     cdef double gap
     cdef bint independent

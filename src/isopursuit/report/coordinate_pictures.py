@@ -18,6 +18,7 @@ from isopursuit.manifold.internal import all_angles, angle_values
 from isopursuit.manifold.trajectory import find_bonds
 from isopursuit.plots.axes import short_heads
 from isopursuit.plots.inline import SIZE
+from isopursuit.pointwise import PointwiseSelection
 from isopursuit.report.page import draw_pictures
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ Pictures = dict[str, str]
 
 
 def coordinate_pictures(found: Coordinates) -> tuple[dict[str, Pictures], str]:
-    """Groups of pictures by name, each with SVGs by caption; or the reason why there are none."""
+    """Groups of pictures by name, each with SVGs by caption; or the reason why there are none. `pointwise_pictures`
+    draws the last group.
+    """
     noun = "point" if found.trajectory is None else "frame"
     groups: dict[str, Drawings] = {
         "molecule": _molecule(found),
         "losses": _losses(found, noun),
         "planes": _planes(found, noun),
-        "pointwise": _pointwise(found, noun),
         "dimension": _dimension(found, noun),
     }
     pictures: dict[str, Pictures] = {}
@@ -81,8 +83,8 @@ def _losses(found: Coordinates, noun: str) -> Drawings:
     return {f"The loss of the picked functions at each {noun}, {order}; the highest are numbered.": draw}
 
 
-def _pointwise(found: Coordinates, noun: str) -> Drawings:
-    picked = found.pointwise
+def pointwise_pictures(picked: PointwiseSelection, noun: str) -> Pictures:
+    """How often each function, and each set of functions, is the best at a single point."""
     different = len(picked.subsets)
     some = f"the {SUBSETS} most frequent of {different} sets" if different > SUBSETS else "each set"
     drawings = {
@@ -91,7 +93,8 @@ def _pointwise(found: Coordinates, noun: str) -> Drawings:
             plots.plot_frequencies, picked, kind="subsets", shown=SUBSETS
         ),
     }
-    return {f"{caption} a single {noun}.": partial(_untitled, draw) for caption, draw in drawings.items()}
+    whole = {f"{caption} a single {noun}.": partial(_untitled, draw) for caption, draw in drawings.items()}
+    return draw_pictures(whole, "pointwise", size=SIZE)[0]
 
 
 def _dimension(found: Coordinates, noun: str) -> Drawings:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from textwrap import fill
 
 import numpy as np
 
-from isopursuit.manifold.coordinates_result import Coordinates
+from isopursuit.clock import Clock
+from isopursuit.manifold.coordinates_result import REPORT_SECONDS, Coordinates
 from isopursuit.outputs import write_whole
-from isopursuit.report.coordinate_pictures import coordinate_pictures
+from isopursuit.pointwise import PointwiseSelection
+from isopursuit.report.coordinate_pictures import coordinate_pictures, pointwise_pictures
 from isopursuit.report.page import render, require_templates
 from isopursuit.results import LogLoss, name_of
 
 WORST = 10  # points with the highest losses in the table (guess: a short list)
+POINTWISE_SHARE = 0.8  # of the time that is left for searches at single points; their pictures follow (guess)
 LISTED = 30  # most undetermined points in the table (guess: a screen)
-REPEATED = 200  # most points whose numbers are listed, for reproduction (guess)
 SPELLED = 40  # most atoms whose symbols are listed (guess: one line)
-WIDE = 96  # characters in a line of Python (as many as fit on the page)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,12 @@ def write_coordinates_report(
 
 
 def coordinates_report_html(
-    found: Coordinates, *, title: str | None = None, source: str | None = None, command: str | None = None
+    found: Coordinates,
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    command: str | None = None,
+    time_limit: float | None = REPORT_SECONDS,
 ) -> str:
     """A report about coordinates of a manifold as one HTML page, with losses, pictures and the proof.
 
@@ -61,7 +66,10 @@ def coordinates_report_html(
     source : str, optional
         Where the data came from. Default: the source of the trajectory.
     command : str, optional
-        The command that reproduces the answer. Lines of Python are always shown.
+        The command that reproduces the answer. The call of `find_coordinates` is always shown.
+    time_limit : float, optional
+        Seconds for the report. Default: 60; None for no limit. All pictures are drawn, and in the time that they leave
+        the best functions at single points are searched, unless they are known (`Coordinates.pointwise`).
 
     Returns
     -------
@@ -82,6 +90,7 @@ def coordinates_report_html(
     True
     """
     require_templates()
+    clock = Clock.of(time_limit)
     selection, molecule = found.selection, found.trajectory
     noun, place = ("function", "point") if molecule is None else ("torsion", "frame")
     source = source or (None if molecule is None else molecule.source) or None
@@ -90,9 +99,13 @@ def coordinates_report_html(
     losses = found.point_log_losses
     worst = np.argsort(-losses, kind="stable")[:WORST]
     pictures, no_pictures = coordinate_pictures(found)
+    picked = found.pointwise_within(clock.part(POINTWISE_SHARE).remaining_limit)
+    if pictures:
+        pictures["pointwise"] = pointwise_pictures(picked, place)
     return render(
         "coordinates.html.jinja",
         found=found,
+        pointwise=picked,
         selection=selection.per_point(),
         title=title or f"{D} of {P} {noun}s as coordinates" + ("" if source is None else f" of {source}"),
         noun=noun,
@@ -105,8 +118,8 @@ def coordinates_report_html(
         left_out=len(found.points) - selection.points,
         median=LogLoss(float(np.median(losses))),
         lowest=LogLoss(float(losses.min())),
-        worst=[_row(found, i) for i in worst.tolist()],
-        undetermined=[_row(found, i) for i in undetermined[:LISTED].tolist()],
+        worst=[_row(found, picked, i) for i in worst.tolist()],
+        undetermined=[_row(found, picked, i) for i in undetermined[:LISTED].tolist()],
         undetermined_count=len(undetermined),
         neighbours=int(np.median(found.tangents.counts)),
         evidence=None if found.dimension is None else str(found.dimension),
@@ -114,14 +127,13 @@ def coordinates_report_html(
         pictures=pictures,
         no_pictures=no_pictures,
         command=command,
-        python=_python(found),
     )
 
 
-def _row(found: Coordinates, i: int) -> PointRow:
+def _row(found: Coordinates, picked: PointwiseSelection, i: int) -> PointRow:
     """The i-th chosen point."""
-    reached = i < len(found.pointwise.searches)  # the time limit may have ended the selections at single points
-    best = found.pointwise.searches[i] if reached else None
+    reached = i < len(picked.searches)  # the time limit may have ended the selections at single points
+    best = picked.searches[i] if reached else None
     names = "" if best is None else ", ".join(str(name_of(found.matrices.labels, c)) for c in best.indices.tolist())
     return PointRow(
         int(found.points[i]),
@@ -139,22 +151,3 @@ def _data_words(found: Coordinates) -> str:
         return f"{n:,} frames of {atoms} atoms{symbols}"
     N, B = np.asarray(found.data).shape
     return f"{N:,} points in {B} dimensions"
-
-
-def _python(found: Coordinates) -> str:
-    """Python code that reproduces the answer, except for options that the answer does not record."""
-    selection = found.selection
-    aggregate = selection.aggregate
-    how = f"{aggregate.share:g}" if aggregate.name == "trimmed" else repr(aggregate.name)
-    data = "data, dictionary=dictionary"
-    if found.trajectory is not None:
-        data = repr(found.trajectory.source) if found.trajectory.source else "trajectory"
-    listed = len(found.points) <= REPEATED
-    frames = f"frames = [{', '.join(map(str, found.points.tolist()))}]"
-    call = (
-        f"isopursuit.find_coordinates({data}, D={selection.k}, frames={'frames' if listed else len(found.points)}, "
-        f"neighbours={int(np.median(found.tangents.counts))}, aggregate={how}, c={selection.c:g}, "
-        f"method={selection.method!r})"
-    )
-    lines = ["import isopursuit", frames, call] if listed else ["import isopursuit", call]
-    return "\n".join(fill(line, WIDE, subsequent_indent="    ", break_long_words=False) for line in lines)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isopursuit import plots
+from isopursuit._types import Array
 from isopursuit.audit import Audit
 from isopursuit.errors import ShapeError
 from isopursuit.files import Table
@@ -36,7 +37,7 @@ def write_report(
     path: str | PathLike[str],
     *,
     title: str | None = None,
-    source: str | None = None,
+    source: str | PathLike[str] | None = None,
     command: str | None = None,
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
@@ -78,7 +79,7 @@ def report_html(
     X: Any,
     *,
     title: str | None = None,
-    source: str | None = None,
+    source: str | PathLike[str] | None = None,
     command: str | None = None,
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
@@ -96,10 +97,11 @@ def report_html(
         The matrix that the columns were selected from.
     title : str, optional
         The heading of the page.
-    source : str, optional
-        Where the data came from, such as a file name.
+    source : str or path, optional
+        Where the data came from. If it is a path (`pathlib.Path`), the report has the SHA-256 of that file, and
+        otherwise that of X.
     command : str, optional
-        The command that reproduces the answer. Default: a line of Python.
+        The command that reproduces the answer. Default: the call of `select` or `audit`.
     history : sequence of SearchProgress, optional
         The reports that a callback collected during the search; the page shows them as a picture.
     options : mapping, optional
@@ -148,8 +150,22 @@ def report_html(
         numbered=NUMBERED,
         pictures=pictures,
         no_pictures=no_pictures,
-        data_digest=hashlib.sha256(values.tobytes()).hexdigest(),
+        **_digest(source, values),
     )
+
+
+def _digest(source: str | PathLike[str] | None, values: Array) -> dict[str, str]:
+    """The SHA-256 of the file if the source is a path, otherwise of the matrix, and of what it is."""
+    if isinstance(source, PathLike):
+        with Path(source).open("rb") as file:
+            return {
+                "digest_of": "data (SHA-256 of the bytes of the file)",
+                "data_digest": hashlib.file_digest(file, "sha256").hexdigest(),
+            }
+    return {
+        "digest_of": "data (SHA-256 of numpy.asarray(X, dtype=float).tobytes(), float64 row by row)",
+        "data_digest": hashlib.sha256(values.tobytes()).hexdigest(),
+    }
 
 
 def _shown_table(table: Any, candidates: Candidates, *, turned: bool) -> tuple[Sequence[Any], Any, Sequence[int]]:

@@ -107,30 +107,32 @@ def brute(pool: ArrayPool, objective: Objective, clock: Clock, report: Callback 
     def stopped(status: Status) -> Search:
         return pool.answer(SearchOutcome(subset, status, tried), objective, "brute")
 
-    while batch := list(islice(subsets, size)):
-        picked = np.array([(*pool.include, *rest) for rest in batch], dtype=np.intp)
-        stack = np.moveaxis(pool.X[:, :, picked], 2, 0)
-        try:
+    try:
+        while batch := list(islice(subsets, size)):
+            picked = np.array([(*pool.include, *rest) for rest in batch], dtype=np.intp)
+            stack = np.moveaxis(pool.X[:, :, picked], 2, 0)
             scores = objective.total(stack)
-        except KeyboardInterrupt:
-            if len(subset) == 0:
-                raise
+            if objective.least is not None:
+                least = min(least, float(objective.add(objective.least(stack)).min()))
+            i = lowest(scores)
+            if best[0] == np.inf or scores[i] < best[0] - TIE * max(abs(best[0]), 1.0):
+                best = (float(scores[i]), picked[i].tolist())
+            tried += len(batch)
+            subset = np.array(best[1], dtype=np.intp)
+            left = count - tried
+            if report is not None:
+                loss, bound = objective.loss(best[0]), pool.ideal if objective.name == "isometry" else -np.inf
+                gap = (loss - bound) / abs(loss) if loss and np.isfinite(loss) else np.inf
+                now = SearchProgress(clock.seconds, loss, bound, gap, tried, left, pool.to_caller(subset))
+                if report(now) and left:
+                    return stopped("interrupted")
+            if left and clock.expired:
+                return stopped("time")
+    except KeyboardInterrupt:  # also from the callback
+        if len(subset) == 0:
+            raise
+        if tried < count:
             return stopped("interrupted")
-        if objective.least is not None:
-            least = min(least, float(objective.add(objective.least(stack)).min()))
-        i = lowest(scores)
-        if best[0] == np.inf or scores[i] < best[0] - TIE * max(abs(best[0]), 1.0):
-            best = (float(scores[i]), picked[i].tolist())
-        tried += len(batch)
-        subset = np.array(best[1], dtype=np.intp)
-        left = count - tried
-        if report is not None:
-            loss, bound = objective.loss(best[0]), pool.ideal if objective.name == "isometry" else -np.inf
-            gap = (loss - bound) / abs(loss) if loss else np.inf
-            if report(SearchProgress(clock.seconds, loss, bound, gap, tried, left, pool.to_caller(subset))) and left:
-                return stopped("interrupted")
-        if left and clock.expired:
-            return stopped("time")
     # a subset of larger loss may be the best one if the difference is within rounding
     decided = objective.least is None or not best[0] - least > STATED
     bound = None if decided else objective.loss(least)

@@ -17,8 +17,10 @@ from isopursuit.search.proof._node cimport (
 cdef extern from *:
     """
     #define EIGH_WORK 400
+    #define STOP_WORK 33554432L
     """
-    const int EIGH_WORK  # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
+    const int EIGH_WORK   # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
+    const long STOP_WORK  # multiplications between two checks of the flag that stops a search (derived: about 10 ms)
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
@@ -230,8 +232,17 @@ cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
     return count
 
 
-cdef void add_curvature(const double* Y, int width, const int* working, int count, int top, const double* roots,
-                        double* features, double* H) noexcept nogil:
+cdef void squared_products(const Node* node, const double* features, int count, int size, double* H) noexcept nogil:
+    # H = features features', in parts, so that a search that is stopped does not wait for all of it
+    cdef int first = 0, rows = <int> min(count, max(STOP_WORK // (<long> count * size), 1))
+    while first < count and not node.problem.stop[0]:
+        products(features + <size_t> first * size, min(rows, count - first), features, count, size,
+                 H + <size_t> first * count)
+        first += rows
+
+
+cdef void add_curvature(const Node* node, const double* Y, int width, const int* working, int count, int top,
+                        const double* roots, double* features, double* H) noexcept nogil:
     # H = features features'. The features of a column y are root_ab y_a y_b for b <= a with a among the last `top`, and
     # root * sum y_b^2 for the others, whose eigenvalues are replaced by one average
     cdef int a, b, p, r, rest = width - top, size = top * rest + top * (top + 1) // 2 + (rest > 0)
@@ -251,7 +262,7 @@ cdef void add_curvature(const double* Y, int width, const int* working, int coun
                 square += y[b] * y[b]
             feature[r] = roots[r] * square
         feature += size
-    products(features, count, features, count, size, H)
+    squared_products(node, features, count, size, H)
 
 
 cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
@@ -295,23 +306,24 @@ cdef void residual_roots(Node* node, double* roots) noexcept nogil:
 
 cdef void hessian(Node* node, const int* working, int count, double* features, double* H,
                   double* square) noexcept nogil:
-    # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences
+    # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences; incomplete
+    # if the search is stopped
     cdef Point* at = &node.here
     cdef int D = node.D, width = D - node.k, i, p
     cdef double kappa = node.problem.loss.table[5 * node.row]
     cdef double* roots = node.matrix
     node.work += <long long> count * count * (D * D + width * width) // 2
     curvature_roots(node, roots)
-    add_curvature(at.Y, D, working, count, at.top, roots, features, H)
+    add_curvature(node, at.Y, D, working, count, at.top, roots, features, H)
     if kappa > 0 and node.problem.size < D:
         residual_roots(node, roots)
-        add_curvature(at.N, width, working, count, at.residual_top, roots, features, square)
+        add_curvature(node, at.N, width, working, count, at.residual_top, roots, features, square)
         for i in range(count * count):
             H[i] += kappa * square[i]
     elif kappa > 0:
         for p in range(count):
             memcpy(features + p * width, at.N + working[p] * width, width * sizeof(double))
-        products(features, count, features, count, width, square)
+        squared_products(node, features, count, width, square)
         for i in range(count * count):
             H[i] += kappa * square[i] * square[i]
 
@@ -334,7 +346,7 @@ cdef double quadratic_step(Node* node, const int* working, int count, const doub
                 low, lowest = p, gradient[p]
             if gradient[p] > highest and x > 1e-12:
                 high, highest = p, gradient[p]
-        if low < 0 or high < 0 or highest - lowest < 0.02 * gap / node.m:
+        if low < 0 or high < 0 or highest - lowest < 0.02 * gap / node.m or node.problem.stop[0]:
             break
         curvature = H[low * count + low] + H[high * count + high]
         curvature = fmax(curvature - 2 * H[low * count + high], 1e-12 * curvature + 1e-300)
@@ -384,7 +396,7 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
     cdef Smallest least
     while not evaluate(node, at):
         attempt += 1
-        if attempt > 12:
+        if attempt > 12 or node.problem.stop[0]:
             return False
         if attempt > 8:
             # N(w) stays singular to working precision: omit the log-det split.
@@ -405,6 +417,8 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
         count = working_set(node, least.next, working)
         hessian(node, working, count, features, H, square)
         slope = quadratic_step(node, working, count, H, gap, moves, gradient)
+        if node.problem.stop[0]:
+            break
         if slope > -1e-13 * fabs(at.f) or not line_search(node, working, count, moves, slope):
             break
     node.bound = fmax(node.bound, cut_bound)

@@ -15,9 +15,11 @@ class JointProblem:
     `points` has three arrays (n): the losses of the included columns; the share of the sum of both losses, of included
     and picked columns, that is certain; and the least shares. `table` has least values of h, the shifted bits of the
     first argument, and the shift. `totals` has: whether shares are logarithms, the cap and the unit of losses, how many
-    points are kept and left out, and the relative error of a total.
+    points are kept and left out, and the relative error of a total. After `stop`, in any thread, the methods return
+    soon with values that may be too small.
     """
 
+    stop: bool
     def __init__(
         self,
         columns: Array,

@@ -155,9 +155,11 @@ cdef class JointProblem:
     cdef const int[:, ::1] ranks, pairs
     cdef float[:, ::1] rows
     cdef tuple given
+    cdef public bint stop
 
     def __init__(self, columns, int m, points, table, totals):
         self.given = m, points, table, totals
+        self.stop = False
         offsets, trust, floors = points
         cells, self.of.first, self.of.shift = table
         self.columns, self.offsets, self.trust, self.floors, self.cells = columns, offsets, trust, floors, cells
@@ -175,8 +177,8 @@ cdef class JointProblem:
         return JointProblem(np.ascontiguousarray(np.asarray(self.columns)[some]), *self.given)
 
     def pair_totals(self, int a, double limit):
-        # Totals of the a-th column with each column before it; infinite if not below the limit
-        found = np.empty(a)
+        # Totals of the a-th column with each column before it; infinite if not below the limit. 0 after `stop`.
+        found = np.zeros(a)
         cdef double[::1] totals = found
         cdef const Problem* p = &self.of
         cdef const double* one = p.columns + <size_t> a * p.n * p.D
@@ -185,6 +187,8 @@ cdef class JointProblem:
         cdef int b, i
         with nogil:
             for b in range(a):
+                if self.stop:
+                    break
                 two, total = p.columns + <size_t> b * p.n * p.D, 0.0
                 for i in range(p.n):
                     total += share(p, i, pair_loss(p, one + i * p.D, two + i * p.D), p.m - 2)
@@ -206,6 +210,8 @@ cdef class JointProblem:
         cdef const double* two
         with nogil:
             for r in range(first, last):
+                if self.stop:
+                    break
                 one = p.columns + <size_t> self.pairs[r, 0] * p.n * p.D
                 two = p.columns + <size_t> self.pairs[r, 1] * p.n * p.D
                 for i in range(p.stored):

@@ -138,12 +138,14 @@ cdef enum Status:
 
 cdef Status bound(Node* node, int steps, double tolerance) noexcept nogil:
     # Solve the relaxation and drop candidates that its tangent excludes
+    cdef bint bounded
     fit_weights(node.here.w, node.open.n, node.m)
-    if relax(node, steps, tolerance):
-        if node.bound >= cutoff(node.problem):
-            return CLOSED
-        if node.problem.stop[0]:
-            return STOPPED
+    bounded = relax(node, steps, tolerance)
+    if node.bound >= cutoff(node.problem):
+        return CLOSED
+    if node.problem.stop[0]:
+        return STOPPED
+    if bounded:
         if not filter_candidates(node):
             return CLOSED
         fit_weights(node.here.w, node.open.n, node.m)

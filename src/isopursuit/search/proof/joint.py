@@ -43,6 +43,7 @@ PAIR_MEMORY = 2**29  # bytes that the shares of all pairs may take (guess)
 PAIR_POINTS = 16  # least number of points whose shares are stored; if they do not fit, the proof ends (guess)
 MOST_RANKED = 8192  # most columns in pairs (derived: the ranks of more would take more than 256 MB)
 PAIR_ROWS = 64  # columns whose pairs are bounded between two checks of the clock (guess)
+BOUNDED_LOSSES = 4096  # losses at one point that are bounded between two checks (guess: some 10 ms)
 RESTART = 0.5  # share of the initial loss: below it the proof restarts, with fewer pairs (guess)
 CHUNK, CHUNKS = 32, 16  # pairs in one task of a thread, and tasks in one round (guess)
 
@@ -87,14 +88,19 @@ class _Search:
         self.floors = np.full(pool.points, float(pool.k)) if known is None else known
         self.columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
         self.threads = ThreadPoolExecutor(workers)
+        self.problem: JointProblem | None = None
         self.searches: list[CliqueSearch] = []
 
     def close(self) -> None:
         """End the threads."""
-        for search in self.searches:
-            search.stop = True
+        self._stop()
         self.threads.shutdown(cancel_futures=True)
         self._count_evaluations()
+
+    def _stop(self) -> None:
+        """Make the kernels return soon, in all threads."""
+        for kernel in (*self.searches, *([] if self.problem is None else [self.problem])):
+            kernel.stop = True
 
     def _count_evaluations(self) -> None:
         self.incumbent.evaluations += sum(search.evaluations for search in self.searches)
@@ -102,7 +108,7 @@ class _Search:
 
     def kernel(self) -> JointKernel:
         """A kernel for losses, for one thread."""
-        kernel = swap_kernel(self.columns, self.pool.c, self.pool.aggregate)
+        kernel = swap_kernel(self.columns, self.pool.c, self.pool.aggregate, self.clock.deadline)
         assert isinstance(kernel, JointKernel)
         kernel.set_floors(self.floors)
         kernel.linearize(self.incumbent.subset.astype(np.int32), self.incumbent.log_loss)
@@ -125,12 +131,13 @@ class _Search:
         if not self.pool.missing:
             return None
         kernel, parts = self.kernel(), [np.zeros(0)]
-        for first in range(0, len(self.free), PAIR_ROWS):
+        rows = max(BOUNDED_LOSSES // self.pool.points, 1)
+        for first in range(0, len(self.free), rows):
             if self.incumbent.report():
                 return StopReason.INTERRUPTED
             if self.clock.expired:
                 return StopReason.TIME
-            some = self.free[first : first + PAIR_ROWS]
+            some = self.free[first : first + rows]
             parts.append(kernel.bounds(self.include, some, self.pool.k, self.log_limit))
         bounds = np.concatenate(parts)
         for j in np.argsort(bounds, kind="stable").tolist():
@@ -139,11 +146,16 @@ class _Search:
         return None
 
     def all_of(self, tasks: Iterable[Callable[[], T]]) -> list[T] | None:
-        """Run these tasks on all threads; returns results in their order, or None if a callback stops the search."""
+        """Run these tasks on all threads; returns results in their order, or None if a callback stops the search.
+
+        The results are incomplete if the clock has expired.
+        """
         futures = [self.threads.submit(task) for task in tasks]
-        while wait(futures, REPORT_SECONDS).not_done:
+        while wait(futures, max(0.01, min(self.clock.remaining, REPORT_SECONDS))).not_done:
             if self.incumbent.report():
                 return None
+            if self.clock.expired:
+                self._stop()
         return None if self.incumbent.report() else [future.result() for future in futures]
 
     def pairs(self, nodes: int | None) -> StopReason | None:
@@ -152,7 +164,7 @@ class _Search:
         self.loss = self.incumbent.loss
         self.shares = Shares.of(self.pool.aggregate, log_losses)
         order = np.argsort(-log_losses, kind="stable")
-        problem = self._problem(order)
+        problem = self.problem = self._problem(order)
         found = self._bounded_pairs(problem)
         if isinstance(found, StopReason):
             return found
@@ -160,7 +172,7 @@ class _Search:
         some, places = np.unique(pairs, return_inverse=True)
         if len(some) > MOST_RANKED:
             return StopReason.MEMORY
-        problem = problem.among(some)
+        problem = self.problem = problem.among(some)
         if not self._store(problem, places.reshape(-1, 2).astype(np.int32), len(some)):
             return StopReason.INTERRUPTED
         most = int(np.bincount(places.reshape(-1), minlength=1).max())

@@ -21,7 +21,7 @@ import numpy as np
 from isopursuit._types import Array, Indices
 from isopursuit.loss.penalty import PROVED, STATED, stiffness
 from isopursuit.search.incumbent import StopReason
-from isopursuit.search.proof.pairs import MAX_PAIRS, PairCosts, compatible
+from isopursuit.search.proof.pairs import MAX_PAIRS, SORTED_PAIRS, PairCosts, compatible
 from isopursuit.search.proof.tree import Limits, Root, Snapshot, branch_and_bound
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class Targets:
             return self._grow(X, positions, None, target)
         costs = self._costs(values, max(target - pool.k, 0.0))
         graph = compatible(values, costs, (target - pool.k) / costs.stiffness, missing, self.clock)
-        if graph is None and self.clock.expired:
+        late = self.clock.expired or (count > self.prover.most and self.clock.remaining < MAX_PAIRS / SORTED_PAIRS)
+        if graph is None and late:
             return StopReason.TIME
         if graph is None and count > self.prover.most:
             self.obstacle = (
