@@ -13,7 +13,7 @@ from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact, exchange
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof import dives, targets, tree
+from isopursuit.search.proof import targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 from isopursuit.search.stages import local
@@ -106,8 +106,7 @@ def test_the_answer_does_not_depend_on_workers_or_on_the_call(source):
     assert len({tuple(found.indices) for found in answers}) == 1
 
 
-def test_many_roots_are_dived_from_alike_by_any_number_of_workers(monkeypatch):
-    monkeypatch.setattr(dives, "ROUND_ROOTS", 8)
+def test_many_roots_are_searched_alike_by_any_number_of_workers():
     X = lattice_with_a_basis(4)
     few = [ip.exact_search(X, workers=workers) for workers in (1, 2, 3)]
     assert all(found.optimal for found in few)
@@ -194,20 +193,6 @@ def press_once(monkeypatch, module, name, *, after):
         return answer if after else function(*arguments)
 
     monkeypatch.setattr(module, name, pressed)
-
-
-@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search])
-def test_ctrl_c_in_the_search_at_one_of_many_points_ends_the_whole(search, monkeypatch):
-    X = np.random.default_rng(0).standard_normal((4, 4, 30)) / 2
-    press_once(monkeypatch, tree._Search, "_take", after=False)
-    assert search(list(X)).status == "interrupted"
-
-
-def test_ctrl_c_in_a_recombination_ends_the_whole(monkeypatch):
-    monkeypatch.setattr(exchange, "SHORT_PROOF_WORK", 0)  # the first tree is that of the recombination
-    X = np.random.default_rng(0).standard_normal((6, 40)) / 2
-    press_once(monkeypatch, tree._Search, "_take", after=False)
-    assert ip.exchange_search(X, kicks=20).status == "interrupted"
 
 
 def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):

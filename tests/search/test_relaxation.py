@@ -12,12 +12,11 @@ from isopursuit.loss.penalty import (
     eigenvalue_loss,
     eigenvalue_of_loss,
     eigenvalue_slope,
-    quadratic_minorant,
 )
 from isopursuit.loss.subsets import isometry_loss
 from isopursuit.search.brute import brute_search
-from isopursuit.search.proof.budgets import NO_LIMIT
-from isopursuit.search.proof.tree import Limits, branch_and_bound, node_kernel
+from isopursuit.search.proof._tree import OpenNode
+from isopursuit.search.proof.tree import NO_LIMIT, Limits, branch_and_bound, tree_kernel
 
 EXPONENTS = [0.05, 0.1, 0.3, 0.5, 0.6, 0.62, 0.6203, 0.63, 0.8, 1.0, 1.5, 2.0, 3.16, 5.0, 10.0]
 PROBLEMS = [(2, 2.2, 8.0), (6, 9.0, 60.0), (13, 52.0, 400.0), (12, 433.0, 900.0), (4, 5.4e26, 300.0), (5, 1e100, 50.0)]
@@ -170,36 +169,26 @@ def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
         incumbent = float(losses.min() + share * (np.median(losses[losses < np.inf]) - losses.min())) * (1 + 1e-7)
         if not incumbent < 1e100:
             continue
-        kernel = node_kernel(np.ascontiguousarray(X.T), k, c, incumbent)
+        kernel = tree_kernel(np.ascontiguousarray(X.T), k, c, incumbent)
         chosen = rng.choice(P, int(rng.integers(0, k)), replace=False).astype(np.int32)
         free = np.setdiff1d(np.arange(P, dtype=np.int32), chosen).astype(np.int32)
         budget = int(rng.choice([0, 300, NO_LIMIT]))  # no enumeration, one that is given up, a whole one
-        found = kernel.process(chosen, free, rng.random(len(free)).astype(np.float32), 1, 8, 0.05, budget)
-        inside = np.array([np.isin(chosen, one).all() for one in subsets])
-        better = inside & (losses < incumbent * (1 - 1e-8))
-        if found.closed and better.any():
-            assert found.leaf is not None
-            assert isometry_loss(X[:, found.leaf], c) <= losses[better].min() * (1 + 1e-9)
-        elif not found.closed and better.any():
-            assert found.bound <= losses[better].min() * (1 + 1e-12)
-            for i in np.flatnonzero(better):
-                assert np.isin(subsets[i], np.concatenate([chosen, found.candidates])).all()
-
-
-@pytest.mark.parametrize("c", [0.3, 0.7, 1.0, 3.0])
-@pytest.mark.parametrize("excess", [1e-3, 0.1, 3.0, 100.0])
-def test_the_quadratic_minorant_is_below_the_penalty(c: float, excess: float) -> None:
-    """At every eigenvalue that a subset below the limit can have; its sum over a Gram matrix is one over pairs."""
-    k = 5
-    for square in (0.3, 1.0, 4.0):
-        minorant = quadratic_minorant(c, k, k + excess, square)
-        last = eigenvalue_of_loss(1 + excess, c)
-        for eigenvalue in np.geomspace(1 / last, last, 1001):
-            assert minorant.at(eigenvalue) <= eigenvalue_loss(eigenvalue, c) * (1 + 1e-14)
-        X = np.random.default_rng(0).normal(size=(k + 2, k))
-        G = X.T @ X
-        own, pairs = minorant.at(np.diag(G)).sum(), minorant.weight * (G**2 - np.diag(np.diag(G) ** 2)).sum()
-        np.testing.assert_allclose(own + pairs, minorant.at(np.linalg.eigvalsh(G)).sum(), rtol=1e-11)
+        weights, paired = rng.random(len(free)).astype(np.float32), bool(rng.integers(2))
+        node = OpenNode(float(k), chosen, free, weights, paired)
+        work = int(rng.choice([0, 10**6]))  # one node, or some more
+        budgets = np.where(np.arange(k + 1) <= 2, NO_LIMIT, budget)  # as in `Budgets`
+        found = kernel.explore(node, budgets, np.zeros(k + 1, np.int8), 0, work, NO_LIMIT)
+        known = np.inf if found.leaf is None else isometry_loss(X[:, found.leaf], c)
+        for one, loss in zip(subsets, losses, strict=True):
+            if loss < min(incumbent * (1 - 1e-8), known * (1 - 1e-9)) and np.isin(chosen, one).all():
+                inside = [np.isin(one, np.concatenate([at.chosen, at.candidates])).all() for at in found.open]
+                bounds = [
+                    at.bound
+                    for at, into in zip(found.open, inside, strict=True)
+                    if into and np.isin(at.chosen, one).all()
+                ]
+                assert bounds  # a better subset is in an open node,
+                assert min(bounds) <= loss * (1 + 1e-12)  # whose bound is not above its loss
 
 
 def test_a_tree_from_a_bad_start_finds_the_best_of_ill_conditioned_columns() -> None:

@@ -17,8 +17,8 @@ from isopursuit.search._swap import SwapKernel, best_column
 from isopursuit.search.inputs import as_array_pool
 from isopursuit.search.proof import joint
 from isopursuit.search.proof._cliques import CliqueSearch
-from isopursuit.search.proof._dive import DiveKernel
-from isopursuit.search.proof.tree import node_kernel
+from isopursuit.search.proof._tree import OpenNode
+from isopursuit.search.proof.tree import NO_LIMIT, tree_kernel
 from isopursuit.threads import on_one_blas_thread
 
 PACKAGE = Path(inspect.getfile(ip)).parent
@@ -76,19 +76,13 @@ def points(method):
     return lambda: getattr(kernel, method)(numbers(6), 0, np.inf, np.inf)
 
 
-def node():
-    columns = gaussian(3000, 48)
-    kernel = node_kernel(columns, 48, 1.0, 200.0)
+def node(method):
+    kernel = tree_kernel(gaussian(3000, 48), 48, 1.0, 200.0)
     kernel.stop()
-    weights = np.full(3000, 48 / 3000, np.float32)
-    return lambda: kernel.process(numbers(0), numbers(3000), weights, 1, 200, 0.0, 0)
-
-
-def dive():
-    columns = np.ascontiguousarray(short_and_long(np.random.default_rng(0), 5, 1005).T)
-    kernel = DiveKernel(columns, 5, numbers(0), np.zeros(1005), 0.0, 1.0, 1e-3)
-    kernel.stop()
-    return lambda: kernel.seek(0, numbers(1005)[1:], 1e9, 2**40)
+    start = OpenNode(48.0, numbers(0), numbers(3000), np.full(3000, 48 / 3000, np.float32))
+    if method == "relax":
+        return lambda: kernel.relax(start, 200, 0.0)
+    return lambda: kernel.explore(start, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, NO_LIMIT, NO_LIMIT)
 
 
 def cliques(method):
@@ -126,8 +120,8 @@ CALLS = {
     **{f"search/_swap.SwapKernel.{name}": lambda name=name: swaps(name) for name in SWAPS},
     "search/_swap.best_column": addition,
     **{f"search/_joint.JointKernel.{name}": lambda name=name: points(name) for name in ("replace", "below", "add")},
-    "search/proof/_node.NodeKernel.process": node,
-    "search/proof/_dive.DiveKernel.seek": dive,
+    "search/proof/_tree.TreeKernel.explore": lambda: node("explore"),
+    "search/proof/_tree.TreeKernel.relax": lambda: node("relax"),
     "search/proof/_cliques.JointProblem.pair_totals": lambda: cliques("pair_totals"),
     "search/proof/_cliques.JointProblem.fill": lambda: cliques("fill"),
     "search/proof/_cliques.CliqueSearch.run": lambda: cliques("run"),

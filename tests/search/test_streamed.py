@@ -44,7 +44,7 @@ SOURCES = {
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """Few columns are resident, blocks are short, and pairs, dives and tangents all take part."""
+    """Few columns are resident, blocks are short, and pairs and tangents take part."""
     monkeypatch.setattr(source_pool, "RESIDENT", 12)
     monkeypatch.setattr(source, "RESIDENT", 12)
     monkeypatch.setattr(source, "MAX_KICK_COLUMNS", 24)
@@ -146,8 +146,7 @@ def test_nothing_is_excluded_that_a_better_subset_needs(seed, small_memory):
     relaxation = relax(c, D, incumbent, np.inf)
     included = Z[:, include].T
     cuts = column_cuts.Cuts.initial(included, relaxation, stiffness(c, incumbent - D), D - len(include))
-    row = int(rng.integers(1, len(relaxation.rows))) if include else 0
-    cuts = cuts.with_tangent(rng.uniform(0, 1, Z.shape[1]), Z, row)
+    cuts = cuts.with_tangent(rng.uniform(0, 1, Z.shape[1]), Z)
     scores = cuts.scores(Z)
     free = [p for p in range(Z.shape[1]) if p not in include and Z[:, p].any()]
     for rest in itertools.islice(itertools.combinations(free, D - len(include)), 3000):

@@ -234,7 +234,7 @@ cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
 
 cdef void squared_products(const Node* node, const double* features, int count, int size, double* H) noexcept nogil:
     # H = features features', in parts, so that a search that is stopped does not wait for all of it
-    cdef int first = 0, rows = <int> min(count, max(STOP_WORK // (<long> count * size), 1))
+    cdef int first = 0, rows = <int> min(count, max(STOP_WORK // max(<long> count * size, 1), 1))
     while first < count and not node.problem.stop[0]:
         products(features + <size_t> first * size, min(rows, count - first), features, count, size,
                  H + <size_t> first * count)

@@ -7,8 +7,8 @@ WORK_OF_TEST: int  # multiplications of a relaxation that take as long as a test
 class OpenNode:
     """The subsets made of the chosen columns and some of the candidates, none of which has a loss below the bound.
 
-    `weights` are a starting point of the relaxation. `paired` says that the candidates are those of a graph of compatible
-    pairs, so that tests of pairs are tried before the relaxation.
+    `weights` are a starting point of the relaxation. `paired` says that the candidates are those of a graph of
+    compatible pairs, so that tests of pairs are tried before the relaxation.
     """
 
     def __init__(
@@ -21,6 +21,10 @@ class OpenNode:
     ) -> None: ...
     @property
     def bound(self) -> float: ...
+    @property
+    def chosen(self) -> NDArray[np.int32]: ...
+    @property
+    def candidates(self) -> NDArray[np.int32]: ...
 
 class Explored:
     """The result of a task.
@@ -33,8 +37,8 @@ class Explored:
         The best subset evaluated that is better than the incumbent, if any.
     least : float
         The least possible loss of an evaluated subset, given rounding.
-    nodes, evaluations, work : int
-        Numbers of nodes, of losses evaluated, and of multiplications.
+    nodes, evaluations, work, spent : int
+        Numbers of nodes, of losses evaluated, of multiplications, and of tests in doubted enumerations.
     counts : (size + 1, 6) array
         For each number of missing columns: nodes, those left open by their bound, work of the bounds, enumerations,
         those that closed their node, and their tests.
@@ -98,8 +102,10 @@ class TreeKernel:
         Parameters
         ----------
         start : OpenNode
-        budgets : (size + 1,) array
-            For each number of missing columns: the most tests of an enumeration.
+        budgets, doubted : (size + 1,) arrays
+            For each number of missing columns: the most tests of an enumeration, and whether it is doubted.
+        spare : int
+            Most tests of doubted enumerations.
         work, most_nodes : int
             Multiplications and nodes after which no other node is started.
         """

@@ -298,6 +298,14 @@ cdef class OpenNode:
     def bound(self):
         return self.at.bound
 
+    @property
+    def chosen(self):
+        return np.array([self.at.chosen[i] for i in range(self.at.k)], np.int32)
+
+    @property
+    def candidates(self):
+        return np.array([self.at.candidates[i] for i in range(self.at.n)], np.int32)
+
 
 cdef OpenNode wrap(Open* at):
     cdef OpenNode node = OpenNode.__new__(OpenNode)

@@ -63,8 +63,8 @@ class Cuts:
     def with_tangent(self, w: Array, columns: Array) -> Cuts:
         """The frame cut and the tangent at the weights w of `columns`.
 
-        The inequality holds for any K, so errors of the eigenpairs only move the point of tangency. The scores xᵀKx have
-        a rounding error below a few times D eps ‖K‖ ‖x‖², and K is lowered by as much.
+        The inequality holds for any K, so errors of the eigenpairs only move the point of tangency. The scores xᵀKx
+        have a rounding error below a few times D eps ‖K‖ ‖x‖², and K is lowered by as much.
         """
         k, rounding = self.missing + len(self.included), 16 * len(columns) * float(np.finfo(np.float64).eps)
         e, V = np.linalg.eigh((columns * w) @ columns.T + self.included.T @ self.included)

@@ -1,11 +1,12 @@
 """The best subset, with a proof: branch and bound on a queue of open nodes, on all cores.
 
-A node is a set of chosen columns and the candidates for the missing ones. A task of the kernel (_tree.pyx) takes one node
-and explores its subtree for a given amount of work, without the GIL. The nodes that it leaves open come back to the queue.
-The smallest bound among the open nodes and those being explored is a lower bound on the loss of every subset.
+A node is a set of chosen columns and the candidates for the missing ones. A task of the kernel (_tree.pyx) takes one
+node and explores its subtree for a given amount of work, without the GIL. The nodes that it leaves open come back to
+the queue. The smallest bound among the open nodes and those being explored is a lower bound on the loss of every
+subset.
 
-Tasks run in rounds. All tasks of a round have the same incumbent, their work is counted and not timed, and their results
-are recorded in order. So, except for rounding in BLAS, the answer does not depend on the number of threads.
+Tasks run in rounds. All tasks of a round have the same incumbent, their work is counted and not timed, and their
+results are recorded in order. So, except for rounding in BLAS, the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
