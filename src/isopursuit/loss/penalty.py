@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,55 +112,6 @@ def stiffness(c: float, excess: float) -> float:
         return float(np.min(loss(1 + sign * ends, c) / (ends * ratio) ** 2, initial=np.inf))
 
     return min(0.99 * c * c / 4, least(last - 1, loss_above, 1), least(1 - 1 / last, loss_below, -1))
-
-
-class Minorant(NamedTuple):
-    """The quadratic ``value + slope (λ − centre) + weight (λ − centre)²``, below h at the eigenvalues that matter."""
-
-    centre: float
-    value: float
-    slope: float
-    weight: float
-
-    def at(self, eigenvalue: Any) -> Any:
-        """Return its value, in any array namespace."""
-        off = eigenvalue - self.centre
-        return self.value + (self.slope + self.weight * off) * off
-
-
-def quadratic_minorant(c: float, k: int, limit: float, square: float) -> Minorant:
-    """Return a quadratic below h at the eigenvalues of every subset of k columns with a loss below the limit.
-
-    Its sum over the eigenvalues is a bound made of columns and pairs, since Σ λ and Σ λ² are the trace and the
-    squared Frobenius norm of the Gram matrix. Its centre is the point of a grid that leaves the smallest share of the
-    limit to the inner products of columns of this squared length. With the centre 1, or where h is not convex, it is
-    ``1 + μ (λ − 1)²`` (`stiffness`).
-    """
-    best = Minorant(1.0, 1.0, 0.0, stiffness(c, max(limit - k, 0.0)))
-    if c < CONVEX_EXPONENT:
-        return best
-    last = eigenvalue_of_loss(max(limit - k + 1, 1.0), c) * (1 + 1e-9)
-
-    def left(minorant: Minorant) -> float:
-        return (limit - k * minorant.at(square)) / minorant.weight
-
-    for centre in np.linspace(0.975, 0.5, 20):
-        if centre > 1 / last:
-            coarse = _tangent_minorant(float(centre), c, last, 1.02)
-            best = min(best, coarse, key=left)
-    return best if best.centre == 1 else _tangent_minorant(best.centre, c, last, 1.001)
-
-
-def _tangent_minorant(centre: float, c: float, last: float, ratio: float) -> Minorant:
-    """Return the largest weight for this centre. h minus its tangent grows on either side: interval ends bound it."""
-    value, slope, near = eigenvalue_loss(centre, c), eigenvalue_slope(centre, c), 1e-4 / max(c, 1.0) ** 2
-    weight = 0.99 * curvature(centre, c) / centre**2 / 2
-    for sign, farthest in ((1, last - centre), (-1, centre - 1 / last)):
-        ends = near * ratio ** np.arange(max(math.ceil(math.log(farthest / near) / math.log(ratio)), 0))
-        u = (centre + sign * ends) ** (c / 2)
-        above = (np.exp(u) + np.exp(1 / u)) / (2 * math.e) - value - slope * sign * ends
-        weight = min(weight, float(np.min(above / (ends * ratio) ** 2, initial=np.inf)))
-    return Minorant(centre, value, slope, weight)
 
 
 # --------------------------------------------------------------------------------------------- the loss of a spectrum

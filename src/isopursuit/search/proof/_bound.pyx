@@ -223,6 +223,24 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     return isfinite(at.f)
 
 
+cdef void choose_kappa(Node* node) noexcept nogil:
+    # F(w, kappa) is concave in kappa: take the best of the grid at this w.
+    cdef Point* at = &node.here
+    cdef int row, a, best_row = node.row
+    cdef double best = -INFINITY, f
+    for row in range(1, node.problem.loss.rows):
+        f = -node.problem.loss.table[5 * row] * (node.log_det + at.log_det)
+        for a in range(node.D - node.problem.size, node.D):
+            f += envelope(&node.problem.loss, row, &at.curves[a]).value
+        if f > best:
+            best, best_row = f, row
+        elif f < best - 1e-9 * fabs(best):
+            break
+    if best_row != node.row:
+        node.row = best_row
+        set_tangent(node, at)
+
+
 cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
     cdef int i, count = 0
     for i in range(node.open.n):
@@ -404,6 +422,8 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
     for step in range(steps + 1):
+        if node.row > 0 and node.problem.loss.rows > 2 and step % 2 == 0 and step <= 4:
+            choose_kappa(node)
         least = smallest(at.g, open.n, node.m, node.small)
         bound = at.base + least.sum - at.rounding
         if bound > cut_bound:

@@ -80,7 +80,7 @@ cdef struct Node:
     int D
     int k
     int m
-    int row                   # row of the envelope table in use: 1 with the log-det split, 0 without
+    int row                   # row of the envelope table in use, 0 without the log-det split
     int capacity              # most columns of the working set
     double log_det            # log det of the Gram matrix of S'
     double longest            # length of the longest candidate
