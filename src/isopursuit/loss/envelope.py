@@ -125,7 +125,7 @@ def _flattest(c: float) -> float:
 def _kappas(c: float, flattest: float) -> list[float]:
     """0, and the κ of the log-det split; where h is not convex, a grid from which every node chooses.
 
-    There the best κ depends on the eigenvalues of a node: with one κ, a proof for c = 0.4 takes twice as long (measured).
+    There the best κ depends on the eigenvalues of a node: with one κ, a proof for c = 0.4 takes twice as long.
     """
     scale = SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c)
     return [0.0, *scale * (np.ones(1) if c >= CONVEX_EXPONENT else np.geomspace(1 / 8, 8, 7))]
