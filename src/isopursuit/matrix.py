@@ -262,10 +262,7 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     """The matrix in its leading k dimensions; see `row_space`. Columns that consist only of rounding become zero."""
     P, left = matrix.values.shape[1], matrix.values.shape[1] - len(set(without))
     if left < k:
-        raise ShapeError(
-            f"Only {left} of {P} columns can be picked (the others are excluded), but {k} are needed. Exclude fewer "
-            "columns, or pass a smaller k."
-        )
+        raise too_few_columns(left, P, k)
     before = np.linalg.norm(matrix.values, axis=0)
     leading, angle = leading_directions(matrix.values, k, without)
     values = leading.T @ matrix.values
@@ -276,6 +273,14 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
     note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
     return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
+
+
+def too_few_columns(left: int, P: int, k: int, others: str = "excluded") -> ShapeError:
+    """The error if only `left` of P columns can be picked and k are needed."""
+    return ShapeError(
+        f"Only {left} of {P} columns can be picked (the others are {others}), but {k} are needed. Exclude fewer "
+        "columns, or pass a smaller k."
+    )
 
 
 def name_columns(indices: Iterable[int], labels: Labels | None) -> str:

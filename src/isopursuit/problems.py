@@ -26,6 +26,7 @@ from isopursuit.matrix import (
     in_row_space,
     in_unit,
     name_columns,
+    too_few_columns,
     with_fewer_rows,
 )
 from isopursuit.normalize import Normalization
@@ -202,16 +203,19 @@ class SourceProblem:
         return self.columns
 
     def checked(self) -> SourceProblem:
-        """The problem itself; raises an error if a column is both included and excluded."""
+        """The problem itself; raises an error if a column is both included and excluded, or if too many are excluded."""
         both = np.intersect1d(self.include, self.exclude)
         if len(both):
             raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
+        P, left = self.columns.shape[1], self.columns.shape[1] - len(self.exclude)
+        if left < self.k:
+            raise too_few_columns(left, P, self.k)
         return self
 
     def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
-        """Isometry pursuit of all columns, in passes over the source."""
-        limit = clock.remaining_limit
-        return isometry_pursuit(self.columns, c, k=self.k, normalization=normalization, time_limit=limit)
+        """Isometry pursuit of the columns that can be picked, in passes over the source."""
+        columns, limit = replace(self.columns, excluded=self.exclude), clock.remaining_limit
+        return isometry_pursuit(columns, c, k=self.k, normalization=normalization, time_limit=limit)
 
     def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
         """The numbers of the tied columns and of those to include, and the matrix of these columns alone."""
@@ -219,13 +223,7 @@ class SourceProblem:
         if len(tied) > MOST_TIED:
             notes += (f"{len(tied)} columns are tied, too many to search; only those with weight were searched.",)
             tied = pursuit.support
-        both = np.intersect1d(self.exclude, tied)
-        if len(both):
-            raise ParameterError(
-                f"exclude names columns that the pursuit keeps: {name_columns(both.tolist(), None)}. It cannot "
-                "exclude columns of a source; the methods 'exact', 'exchange' and 'greedy' can."
-            )
-        numbers = np.union1d(tied, self.include)
+        numbers = np.setdiff1d(np.union1d(tied, self.include), self.exclude)
         values, rounding = load(self.columns, numbers)
         return numbers, [Matrix(values, None, notes, rounding, validated=True, unit_length=self.columns.unit_length)]
 

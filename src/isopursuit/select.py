@@ -287,8 +287,6 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     """The two-stage answer, if the pursuit keeps the best subset known and the search among the kept columns ends with
     a proof; otherwise the reason, and the best subset known, with the bound of `first` over all columns.
     """
-    if len(problem.exclude) and isinstance(problem, SourceProblem):
-        return "the pursuit cannot prune here", first
     part = clock.within(TIED_SHARE * clock.remaining)
     stopped = "the caller ended the search"
     try:

@@ -313,3 +313,17 @@ def test_the_command_line_searches_streamed_files(tmp_path):
     assert "Brute force needs a matrix in memory" in run.stderr
     run = subprocess.run([*command, "--must-include", "red"], capture_output=True, text=True)
     assert "Pass their numbers" in run.stderr
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("method", ["auto", "two-stage", "exact", "exchange", "greedy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fewer_columns_than_rows_are_picked_from_a_tensor(method, dtype):
+    X = np.random.default_rng(0).normal(size=(16, 50)).astype(dtype)
+    given = pytest.importorskip("torch").from_numpy(X)
+    found, expected = (ip.select(one, 8, method=method, unit="median", time_limit=2) for one in (given, X))
+    assert len(set(found.indices.tolist())) == 8
+    if found.search.optimal and expected.search.optimal:
+        assert found.loss == pytest.approx(expected.loss, rel=1e-6)
+    length = found.search.unit_length.length
+    assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices] / length), rel=1e-6)

@@ -10,7 +10,7 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
-from isopursuit.errors import RankError, ShapeError
+from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.matrix import Matrix, length_notes, name_columns
 from isopursuit.rank import unit_columns
 from isopursuit.results import Search
@@ -71,8 +71,12 @@ class SourcePool(Pool):
                 f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
                 "needed. Exclude fewer columns, or pass a smaller k."
             )
+        zero = self.include[~self.resident_columns.any(axis=0)].tolist()
+        if zero:
+            raise ParameterError(f"include names zero columns: {name_columns(zero, None)}.")
         if np.linalg.matrix_rank(unit_columns(self.resident_columns)) < len(self.include):
-            raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
+            names = name_columns(self.include.tolist(), None)
+            raise RankError(f"The included columns are linearly dependent: {names}.")
         self.load(*self.columns_of(found.drawn))
 
     def _usable(self, numbers: Indices) -> int:

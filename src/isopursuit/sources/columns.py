@@ -59,6 +59,8 @@ class Source(Protocol):
 class Columns:
     """A source whose columns are standardized, rescaled or projected on the fly. `as_source` makes it.
 
+    A screening and a sample leave out the columns with numbers in `excluded` (sorted).
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -71,6 +73,7 @@ class Columns:
     transform: Transform = field(default_factory=Transform)
     notes: tuple[str, ...] = ()
     unit_length: UnitLength = AS_GIVEN
+    excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -86,7 +89,7 @@ class Columns:
 
     def screen(self, question: Screen) -> Screened:
         """One pass over all columns; raises an error for entries that are not finite."""
-        found: Screened = self.source.fold(question)
+        found: Screened = self.source.fold(replace(question, excluded=self.excluded))
         if found.bad_columns:
             _refuse(found.bad, found.bad_columns)
         return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
@@ -101,12 +104,13 @@ class Columns:
 
     def sample(self, count: int) -> Indices:
         """About `count` columns, in runs spread evenly over all columns."""
-        P = self.shape[1]
+        numbers = np.delete(np.arange(self.shape[1]), self.excluded)
+        P = len(numbers)
         if count >= P:
-            return np.arange(P)
+            return numbers
         runs = max(count // RUN, 1)
         starts = np.linspace(0, P - RUN, runs).astype(np.intp) if P > RUN else np.zeros(1, dtype=np.intp)
-        return np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())
+        return numbers[np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())]
 
     @on_one_blas_thread
     def standardized(self) -> Columns:

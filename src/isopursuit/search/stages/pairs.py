@@ -72,7 +72,7 @@ class PairCandidates:
             v = v * v
             keys = -alone - 2 * on_host(v.sum(0))
             if self.costs is not None:
-                keys = keys + on_host((2 * v + on_same_device(self.costs, z)[:, None]).max(0) if len(z) else 0.0)
+                keys = keys + on_host(xp.amax(2 * v + on_same_device(self.costs, z)[:, None], 0))
         return np.where(usable(on_host(squares), first, self.excluded) & np.isfinite(keys), keys, -np.inf)
 
     def merge(self, one: TopK, other: TopK) -> TopK:
