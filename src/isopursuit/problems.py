@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array, Indices, Label, Labels, Space, Unit
-from isopursuit.clock import Clock
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
 from isopursuit.loss.penalty import log_spectral_loss
@@ -68,10 +68,12 @@ class MatrixProblem:
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
         unit: Unit = None,
+        clock: Clock = UNLIMITED,
     ) -> MatrixProblem:
         """Validate the caller's data, and convert labels to numbers."""
         points, many = as_points(X, labels, wide=k is None)
         check_count(k, points[0].values.shape)
+        points = points if many else [points[0].with_time_for_rank(clock)]
         D = len(points[0].values)
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
@@ -174,12 +176,15 @@ class SourceProblem:
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
         unit: Unit = None,
+        clock: Clock = UNLIMITED,
     ) -> SourceProblem:
         """Validate the caller's data. A source has no labels, and the first pass checks its entries."""
         refuse_labels(labels)
         median = as_unit(unit) == "median"
         first = None if median else unit
-        columns = as_source(X, unit=first, leading=k) if space == "leading" else as_candidates(X, k).in_unit(first)
+        columns = (
+            as_source(X, unit=first, leading=k) if space == "leading" else as_candidates(X, k, clock).in_unit(first)
+        )
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
         k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
@@ -203,7 +208,7 @@ class SourceProblem:
         return self.columns
 
     def checked(self) -> SourceProblem:
-        """The problem itself; raises an error if a column is both included and excluded, or if too many are excluded."""
+        """The problem itself; raises an error if a column is both included and excluded, or too many are excluded."""
         both = np.intersect1d(self.include, self.exclude)
         if len(both):
             raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")

@@ -271,7 +271,7 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
         ip.greedy_search(source, starts=3)
     with pytest.raises(ParameterError, match="numbers"):
         ip.exchange_search(source, labels=list(range(500)))
-    with pytest.raises(ParameterError, match="whole numbers"):
+    with pytest.raises(LabelError, match="not a column"):
         ip.exact_search(source, include=["a"])
     with pytest.raises(ParameterError, match="both included and excluded"):
         ip.exact_search(source, include=[1], exclude=[1])

@@ -135,7 +135,7 @@ def as_source_pool(
 ) -> SourcePool:
     """Validate the input of a search in passes."""
     refuse_labels(labels)
-    columns = as_candidates(X, k)
+    columns = as_candidates(X, k, clock)
     rows, count = columns.shape
     k = as_size(k, rows, count)
     included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
@@ -156,7 +156,8 @@ def _check_rank(pool: ArrayPool, i: int, matrix: Matrix, columns: Indices) -> No
     """Raise an error if the given columns of the i-th point have deficient rank, or if included ones are dependent."""
     values, where = pool.X[i], f" at point {i}" if pool.points > 1 else ""
     rounding = None if matrix.rounding is None else matrix.rounding[columns]
-    rank = matrix.rank if len(columns) == matrix.values.shape[1] else direction_rank(values, rounding)
+    known = matrix.full_rank_assumed or len(columns) == matrix.values.shape[1]
+    rank = matrix.rank if known else direction_rank(values, rounding)
     if rank < pool.k:
         raise RankError(
             f"The columns that can be picked have rank {rank}{where}, so any {pool.k} of them are dependent and have "

@@ -21,7 +21,6 @@ from isopursuit.search.passes import usable
 from isopursuit.search.pool import CallerNumbers, Pool
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.columns import Columns
-from isopursuit.sources.tasks import Screen
 
 CHUNK = 4096  # excluded columns that are read at once to see whether they are zero (guess)
 
@@ -58,9 +57,7 @@ class SourcePool(Pool):
     def _first_pass(self, excluded: Indices) -> None:
         k = self.k
         transform = self.columns.transform
-        everything = Screen(np.eye(self.rows), None, transform, RESIDENT, band=1.0)
-        if k < self.rows:
-            everything = Lengths(np.eye(1), None, transform, RESIDENT, band=1.0)
+        everything = Lengths(np.eye(1), None, transform, RESIDENT, band=1.0)
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 from isopursuit._types import Array, Indices, Unit
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import (
     DataTypeError,
     NonFiniteError,
@@ -21,6 +22,7 @@ from isopursuit.errors import (
     ShapeError,
     unknown_option,
 )
+from isopursuit.matrix import RANK_SHARE, RANK_SPEED
 from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit.renamed import renamed_keywords
@@ -278,14 +280,15 @@ def as_source(
     return columns
 
 
-def as_candidates(x: Any, k: int | None) -> Columns:
+def as_candidates(x: Any, k: int | None, clock: Clock = UNLIMITED) -> Columns:
     """The columns of a source to pick k from; k defaults to the number of rows."""
     columns = as_source(x)
     D, P = columns.shape
     if P >= D:
         return columns
     _check_tall(D, P, k)
-    return _loaded_tall(columns)
+    seconds = 2 * D * P * P / RANK_SPEED  # of a QR factorization
+    return _loaded_tall(columns, rotate=seconds <= RANK_SHARE * clock.remaining)
 
 
 def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None) -> Columns:
@@ -311,11 +314,11 @@ def _check_tall(D: int, P: int, k: int | None) -> None:
         )
 
 
-def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
+def _loaded_tall(columns: Columns, standardize: bool = False, rotate: bool = True) -> Columns:
     """Load P columns with D > P rows into memory: the matrix Σ x xᵀ (D × D) of a pass would be larger than the columns.
 
     Their coordinates in their span, P × P, have the same inner products. Standardized columns are not rotated, because
-    it is not known yet whether k < D.
+    it is not known yet whether k < D, nor are others unless `rotate`.
     """
     from isopursuit.sources.arrays import ArraySource
 
@@ -329,8 +332,9 @@ def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
         notes += (f"left out, constant: {int(constant.sum())} rows.",) if constant.any() else ()
     if len(values) == 0:
         raise ShapeError("Every row is constant, so there is nothing to standardize.")
-    notes += (f"{P} candidates of {D} dimensions each were loaded into memory.",)
-    values = values if standardize or len(values) <= P else in_own_span(values)
+    loaded = f"{P} candidates of {D} dimensions each were loaded into memory."
+    notes += () if loaded in notes else (loaded,)
+    values = in_own_span(values) if rotate and not standardize and len(values) > P else values
     return Columns(ArraySource.of(values, False, None), notes=notes, unit_length=columns.unit_length)
 
 

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from isopursuit._types import Array, Indices
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -28,7 +28,7 @@ from isopursuit.search.proof._node import NodeKernel
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, REPORT_SECONDS
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)

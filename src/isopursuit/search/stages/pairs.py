@@ -138,7 +138,7 @@ class PairPasses:
             count = min(pool.k - len(subset), len(positions))
             if count == 0:
                 return None
-            picks = _picks(values, here, count, least, -left)
+            picks = _picks(values, here, count, least, -left, clock)
             pool.load(positions[picks], values[:, picks])
             subset = np.concatenate([subset, positions[picks]])
         return subset
@@ -154,13 +154,15 @@ class PairPasses:
             incumbent.offer(subset, log_loss, "pairs near orthogonal")
 
 
-def _picks(columns: Array, others: Array, count: int, least: int, limit: float) -> list[int]:
+def _picks(columns: Array, others: Array, count: int, least: int, limit: float, clock: Clock) -> list[int]:
     """The columns (rows, m) that greedy search by the pair cost adds to the others: at most `count`, and after `least`
-    of them only columns that add no more than the limit.
+    of them only columns that add no more than the limit. If time runs out, the columns of least cost complete them.
     """
     costs = _joining_costs(columns[None], others[None])
     picks: list[int] = []
     while len(picks) < count:
+        if clock.expired:
+            return [*picks, *np.argsort(costs, kind="stable")[: count - len(picks)].tolist()]
         best = int(costs.argmin())
         if len(picks) >= least and not costs[best] <= limit:
             break
