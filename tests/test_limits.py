@@ -181,7 +181,9 @@ def test_distinct_columns_are_the_first_of_equal_ones_in_lexicographic_order():
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["auto", "two-stage", "exchange", "greedy"])
-@pytest.mark.parametrize(("shape", "k"), [((1000, 3000), None), ((1500, 3000), 700), ((3000, 1200), 700)])
+@pytest.mark.parametrize(
+    ("shape", "k"), [((1000, 3000), None), ((1500, 3000), 700), ((3000, 1200), 700), ((1600, 3000), 1500)]
+)
 def test_a_limit_is_kept_if_many_columns_are_picked(shape, k, method):
     """Each factorization takes seconds, so that the rank, rotations and isometry pursuit are skipped."""
     X = np.random.default_rng(0).standard_normal(shape, dtype=np.float32) / np.float32(shape[0] ** 0.5)

@@ -105,6 +105,11 @@ class Clock:
         """The same clock, which calls `report` whenever this thread looks at it. The clock expires if that is True."""
         return replace(self, reporter=Reporter(report))
 
+    @property
+    def silent(self) -> Clock:
+        """The same clock without reports, for work that reports itself."""
+        return replace(self, reporter=None)
+
     def waiting(self, work: Callable[[], T]) -> T:
         """The result of work that does not report itself: it runs in another thread while this one reports."""
         if self.reporter is None:

@@ -44,8 +44,8 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 Problem = MatrixProblem | SourceProblem
 
 PURSUIT_SHARE = 0.6  # largest share of the time before the prices for the first of two stages (guess)
-# the pursuit of n × D × P takes at least n D² (P + 30 D) / PURSUIT_SPEED seconds. It is skipped if that is too long, but
-# not if it is less than SHORT_PURSUIT seconds (guess)
+# the pursuit of n × D × P takes at least n D² (P + 30 D) / PURSUIT_SPEED seconds. It is skipped if that is too long,
+# but not if it is less than SHORT_PURSUIT seconds (guess)
 PURSUIT_SPEED, SHORT_PURSUIT = 3e9, 0.5
 
 # "auto" tries no proof if n P D² exceeds the first, or the second if more than MANY_COLUMNS are picked (guess)

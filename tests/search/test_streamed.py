@@ -11,7 +11,7 @@ from backends import marked
 
 import isopursuit as ip
 from isopursuit.clock import Clock
-from isopursuit.errors import NonFiniteError, ParameterError, RankError, ShapeError
+from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
 from isopursuit.search import passes, source_pool
@@ -277,8 +277,6 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
         ip.exact_search(source, include=[1], exclude=[1])
     with pytest.raises(ParameterError, match="only 3 are picked"):
         ip.exact_search(source, include=[1, 2, 3, 4])
-    with pytest.raises(ParameterError, match="pursuit keeps"):
-        ip.select(source, method="two-stage", exclude=ip.select(source, method="two-stage").indices)
     with pytest.raises(ShapeError, match="Fewer than 3"):
         ip.greedy_search(source, exclude=range(498))
     flat = X.copy()

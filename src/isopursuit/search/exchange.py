@@ -173,10 +173,9 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
         pool = pool.distinct(clock)
     report = in_callers_columns(pool, effort.callback)
     incumbent = Incumbent(pool.ideal, effort.gap, clock, report, lower_bound=effort.lower_bound)
-    clock = clock if report is None else clock.reporting(incumbent.report)
     offer_start(pool, incumbent, effort.start)
     stages = [*search_stages(pool, effort), PointBounds(_short_point_stages(pool), share=1.0)]
-    run(stages, pool, incumbent, clock)
+    run(stages, pool, incumbent, incumbent.reporting(clock))
     found = incumbent.found()
     if found.status in ("time", "nodes", "memory"):
         found = replace(found, status="heuristic")

@@ -192,6 +192,10 @@ class Incumbent:
         self.asked = bool(self.report_to(progress))
         return self.asked
 
+    def reporting(self, clock: Clock, nodes: Callable[[], int] = int) -> Clock:
+        """The clock for stages: loops that look at it call the callback, if there is one, with so many more nodes."""
+        return clock if self.report_to is None else clock.reporting(lambda: self.report(nodes()))
+
     def inside(self, ideal: float, gap: float = 0.0) -> Incumbent:
         """An incumbent for a smaller search inside a stage, which reports to this one."""
         return Incumbent(ideal, gap, self.clock, lambda _: self.report())

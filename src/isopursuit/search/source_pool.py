@@ -57,7 +57,8 @@ class SourcePool(Pool):
     def _first_pass(self, excluded: Indices) -> None:
         k = self.k
         transform = self.columns.transform
-        everything = Lengths(np.eye(1), None, transform, RESIDENT, band=1.0)
+        # enough columns to complete a subset when the time is over
+        everything = Lengths(np.eye(1), None, transform, max(RESIDENT, 2 * k), band=1.0)
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)

@@ -91,6 +91,7 @@ class Prove:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
+        clock = clock.silent  # a proof reports itself, with its nodes
         prover = Prover(pool, incumbent, clock, self)
         if self.improver is not None:
             self.improver.begin(pool, incumbent, clock)
@@ -119,7 +120,7 @@ class TreeSearch:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
-        limits = Limits(incumbent.gap, self.nodes, self.workers, clock)
+        limits = Limits(incumbent.gap, self.nodes, self.workers, clock.silent)
         return search_tree(pool, incumbent, limits).stop
 
 
@@ -183,7 +184,9 @@ class Prover:
                 return stop
         if incumbent.closed or self.limits.root:
             return None
-        found: FilterResult | None = pool.ask(self._filter(self.room), self.clock)
+        found: FilterResult | None = pool.ask(
+            self._filter(self.room), self.incumbent.reporting(self.clock, lambda: self.spent)
+        )
         if found is None:
             return StopReason.TIME
         before = self.cuts
@@ -213,7 +216,9 @@ class Prover:
             here = float(self.cuts.bases[-2] + solved[0] @ self.cuts.scores(solved[1])[-2])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
                 return None
-            found: FilterResult | None = pool.ask(self._filter(0, LOADED), self.clock)
+            found: FilterResult | None = pool.ask(
+                self._filter(0, LOADED), self.incumbent.reporting(self.clock, lambda: self.spent)
+            )
             if found is None:
                 return StopReason.TIME
             if self._learn(found):
