@@ -256,3 +256,23 @@ def test_a_callback_ends_a_pass_over_a_source():
     assert found.status == "interrupted"
     assert time.perf_counter() - began < 20  # to the end it takes minutes
     assert len(set(found.indices.tolist())) == 30
+
+
+def test_columns_of_large_volume_are_the_same_by_either_factorization(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1, 30, 200)) * np.exp(rng.uniform(-1, 1, 200))
+    for include in ([], [3, 150]):
+        by_loop = large_volume(X, include, 20)
+        with monkeypatch.context() as many:
+            many.setattr("isopursuit.search.volume.MANY_PRODUCTS", 0)
+            by_cholesky = large_volume(X, include, 20)
+        assert sorted(by_loop.tolist()) == sorted(by_cholesky.tolist())
+        assert by_cholesky[: len(include)].tolist() == include
+
+
+def test_columns_of_large_volume_are_independent_although_few_columns_are():
+    X = np.repeat(np.random.default_rng(0).normal(size=(1, 30, 4)), 50, axis=2)
+    X[0, :, -30:] += 1e-5 * np.eye(30)
+    with pytest.MonkeyPatch.context() as many:
+        many.setattr("isopursuit.search.volume.MANY_PRODUCTS", 0)
+        assert np.linalg.matrix_rank(X[0][:, large_volume(X, [], 30)]) == 30

@@ -16,6 +16,7 @@ from isopursuit.search.swaps import UNLIMITED, Subset
 FEW_COLUMNS = 8  # columns per row that are considered even if time is short (guess)
 NEGLIGIBLE = 1e-20  # a squared residual below this, relative to the longest column, is rounding (chosen: above eps²)
 MANY_PRODUCTS = 2**27  # multiplications from which on a Cholesky factor of XᵀX is faster than a loop (guess)
+GRAM_COLUMNS = 4096  # most columns of XᵀX, which then takes 134 MB, unless twice as many as are picked (guess)
 GRAM_SPEED = 1e10  # multiplications per second of XᵀX, a low estimate (guess)
 ROUNDED = 1e-12  # a pivot of XᵀX below this, relative to the longest squared column, is rounding (chosen: above k eps)
 MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
@@ -56,16 +57,19 @@ def large_volume(
     rng: np.random.Generator | None = None,
 ) -> Subset:
     """Find k columns of X (n, D, P) of large volume: add the column of largest residual (pivoted QR), or one drawn with
-    probability proportional to the squared residual.
+    probability proportional to the squared residual (without enough time for that, the one of largest residual).
 
     If all columns would take more than a small share of the remaining time, columns are picked from a few that are
     evenly spaced. If those span fewer than k dimensions, the columns farthest from their span are added.
     """
     n, D, P = X.shape
     seconds = VOLUME_SHARE * clock.remaining
-    if n == 1 and rng is None and D * k * min(P, FEW_COLUMNS * k) > MANY_PRODUCTS:
+    products = D * k * min(P, FEW_COLUMNS * k)  # of the loop below, at least
+    in_time = products / PRODUCT_SPEED <= clock.remaining
+    most = max(2 * k, int(min((seconds * GRAM_SPEED / D) ** 0.5, GRAM_COLUMNS)))
+    enough = most >= P or seconds < np.inf
+    if n == 1 and products > MANY_PRODUCTS and enough and (rng is None or not in_time):
         # the squared residuals are pivots of a Cholesky factor of XᵀX, which LAPACK computes faster
-        most = max(2 * k, int((seconds * GRAM_SPEED / D) ** 0.5)) if seconds < np.inf else P
         found = clock.waiting(lambda: _pivoted_cholesky(X[0], np.array(include, dtype=np.intp), k, most))
         if found is not None:
             return found
