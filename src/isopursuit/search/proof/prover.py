@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from isopursuit._types import Array, Indices
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -28,7 +28,7 @@ from isopursuit.search.proof._node import NodeKernel
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import Limits, Proof, Snapshot, branch_and_bound
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, REPORT_SECONDS
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
@@ -91,6 +91,7 @@ class Prove:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
+        clock = clock.silent  # a proof reports itself, with its nodes
         prover = Prover(pool, incumbent, clock, self)
         if self.improver is not None:
             self.improver.begin(pool, incumbent, clock)
@@ -119,7 +120,7 @@ class TreeSearch:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
-        limits = Limits(incumbent.gap, self.nodes, self.workers, clock)
+        limits = Limits(incumbent.gap, self.nodes, self.workers, clock.silent)
         return search_tree(pool, incumbent, limits).stop
 
 
@@ -183,7 +184,9 @@ class Prover:
                 return stop
         if incumbent.closed or self.limits.root:
             return None
-        found: FilterResult | None = pool.ask(self._filter(self.room), self.clock)
+        found: FilterResult | None = pool.ask(
+            self._filter(self.room), self.incumbent.reporting(self.clock, lambda: self.spent)
+        )
         if found is None:
             return StopReason.TIME
         before = self.cuts
@@ -213,7 +216,9 @@ class Prover:
             here = float(self.cuts.bases[-2] + solved[0] @ self.cuts.scores(solved[1])[-2])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
                 return None
-            found: FilterResult | None = pool.ask(self._filter(0, LOADED), self.clock)
+            found: FilterResult | None = pool.ask(
+                self._filter(0, LOADED), self.incumbent.reporting(self.clock, lambda: self.spent)
+            )
             if found is None:
                 return StopReason.TIME
             if self._learn(found):

@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, quadratic_minorant
 from isopursuit.search._swap import SwapKernel, log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.proof._node import NodeKernel, Outcome
 from isopursuit.search.proof.budgets import Budgets, Contest
-from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import UNLIMITED, include_first, swap_descent
 from isopursuit.threads import on_one_blas_thread
 
