@@ -1,6 +1,7 @@
 """A time limit is refused or kept in the same way everywhere, and what is proved when it is over is finite and true."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -176,3 +177,102 @@ def test_distinct_columns_are_the_first_of_equal_ones_in_lexicographic_order():
     distinct = pool.distinct(Clock.of(None))
     assert distinct.caller.tolist() == [signed[column] for column in sorted(signed)]
     assert [tuple(column) for column in (distinct.X[0].T + 0.0).tolist()] == sorted(signed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["auto", "two-stage", "exchange", "greedy"])
+@pytest.mark.parametrize(
+    ("shape", "k"), [((1000, 3000), None), ((1500, 3000), 700), ((3000, 1200), 700), ((1600, 3000), 1500)]
+)
+def test_a_limit_is_kept_if_many_columns_are_picked(shape, k, method):
+    """Each factorization takes seconds, so that the rank, rotations and isometry pursuit are skipped."""
+    X = np.random.default_rng(0).standard_normal(shape, dtype=np.float32) / np.float32(shape[0] ** 0.5)
+    began = time.perf_counter()
+    found = ip.select(X, k, method=method, time_limit=4)
+    assert time.perf_counter() - began < 25
+    assert len(set(found.indices.tolist())) == (k or shape[0])
+    assert found.log_loss < np.inf
+    if method == "two-stage":
+        assert any("isometry pursuit takes" in note for note in found.notes)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["auto", "two-stage", "greedy"])
+@pytest.mark.parametrize("k", [None, 50])
+def test_a_limit_is_kept_over_a_file_of_embeddings(tmp_path, k, method):
+    values = np.random.default_rng(0).standard_normal((384, 150_000), dtype=np.float32)
+    np.save(tmp_path / "emb.npy", values / np.float32(384**0.5))
+    del values
+    began = time.perf_counter()
+    found = ip.select(str(tmp_path / "emb.npy"), k, method=method, time_limit=4)
+    assert time.perf_counter() - began < 20
+    assert len(set(found.indices.tolist())) == (k or 384)
+
+
+@pytest.mark.long
+def test_the_limit_of_a_selector_of_samples_includes_its_preparation_and_a_table_is_not_copied_often():
+    pytest.importorskip("sklearn")
+    from isopursuit.estimators import IsometrySampleSelector
+
+    table = np.random.default_rng(0).standard_normal((100_000, 384), dtype=np.float32)
+    tracemalloc.start()
+    try:
+        began = time.perf_counter()
+        fitted = IsometrySampleSelector(20, time_limit=5).fit(table)
+        seconds, (_, peak) = time.perf_counter() - began, tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert seconds < 20
+    assert peak < 3.5 * 8 * table.size  # three copies in float64 and a half
+    nearest = np.linalg.norm(table[:1000, None] - fitted.representatives_, axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(fitted.labels_[:1000], nearest)
+    np.testing.assert_array_equal(fitted.predict(table[:1000]), nearest)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("shape", "k", "kind"),
+    [
+        ((384, 60_000), 50, "array"),
+        ((384, 60_000), 50, "source"),
+        ((384, 60_000), None, "source"),
+        ((384, 5_000), None, "array"),
+    ],
+)
+def test_a_callback_is_called_many_times_in_each_second(shape, k, kind):
+    X = np.random.default_rng(0).standard_normal(shape, dtype=np.float32) / np.float32(shape[0] ** 0.5)
+    seen = []
+    ip.select(
+        ip.as_source(X) if kind == "source" else X, k, time_limit=5, callback=lambda now: seen.append(now.seconds)
+    )
+    assert len(seen) >= 8
+    assert np.median(np.diff(seen)) < 0.5
+
+
+def test_a_callback_ends_a_pass_over_a_source():
+    X = np.random.default_rng(0).standard_normal((256, 60_000), dtype=np.float32) / np.float32(16)
+    began = time.perf_counter()
+    found = ip.exchange_search(ip.as_source(X), k=30, callback=lambda now: now.seconds > 0.3)
+    assert found.status == "interrupted"
+    assert time.perf_counter() - began < 20  # to the end it takes minutes
+    assert len(set(found.indices.tolist())) == 30
+
+
+def test_columns_of_large_volume_are_the_same_by_either_factorization(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1, 30, 200)) * np.exp(rng.uniform(-1, 1, 200))
+    for include in ([], [3, 150]):
+        by_loop = large_volume(X, include, 20)
+        with monkeypatch.context() as many:
+            many.setattr("isopursuit.search.volume.MANY_PRODUCTS", 0)
+            by_cholesky = large_volume(X, include, 20)
+        assert sorted(by_loop.tolist()) == sorted(by_cholesky.tolist())
+        assert by_cholesky[: len(include)].tolist() == include
+
+
+def test_columns_of_large_volume_are_independent_although_few_columns_are():
+    X = np.repeat(np.random.default_rng(0).normal(size=(1, 30, 4)), 50, axis=2)
+    X[0, :, -30:] += 1e-5 * np.eye(30)
+    with pytest.MonkeyPatch.context() as many:
+        many.setattr("isopursuit.search.volume.MANY_PRODUCTS", 0)
+        assert np.linalg.matrix_rank(X[0][:, large_volume(X, [], 30)]) == 30

@@ -7,18 +7,41 @@ the limit are defined in search/settings.py for a search, and in select.py and e
 from __future__ import annotations
 
 import math
+import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from isopursuit.errors import ParameterError
 from isopursuit.parameters import MAX_SETTING, is_number
+from isopursuit.threads import on_one_blas_thread
 
+T = TypeVar("T")
+
+REPORT_SECONDS = 0.1  # least time between two calls of a callback (chosen: fast enough for the eye)
 MIN_LIMIT = 1e-3  # seconds; shortest limit passed to another function, since 0 is not a valid limit (guess)
+
+
+class Reporter:
+    """Calls `report` in the thread that made it; once that returns True, the work must stop."""
+
+    def __init__(self, report: Callable[[], bool]) -> None:
+        self.report, self.thread, self.stopped = report, threading.get_ident(), False
+
+    def __call__(self) -> bool:
+        """Whether the work must stop."""
+        if not self.stopped and threading.get_ident() == self.thread:
+            self.stopped = self.report()
+        return self.stopped
 
 
 @dataclass(frozen=True)
 class Clock:
     """The start of a call and its time limit.
+
+    Loops that look at the clock also report to the caller: see `reporting`.
 
     Attributes
     ----------
@@ -30,6 +53,7 @@ class Clock:
 
     started: float
     limit: float | None = None
+    reporter: Reporter | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, time_limit: float | None) -> Clock:
@@ -49,12 +73,14 @@ class Clock:
     @property
     def remaining(self) -> float:
         """Seconds before the deadline, at least 0; infinite without a limit."""
+        if self.reporter is not None and self.reporter.stopped:
+            return 0.0
         return max(self.deadline - time.perf_counter(), 0.0)
 
     @property
     def expired(self) -> bool:
-        """Whether the deadline has passed."""
-        return time.perf_counter() > self.deadline
+        """Whether the deadline has passed, or the caller has ended the work."""
+        return (self.reporter is not None and self.reporter()) or time.perf_counter() > self.deadline
 
     @property
     def remaining_limit(self) -> float | None:
@@ -63,16 +89,40 @@ class Clock:
 
     def part(self, fraction: float) -> Clock:
         """A clock that starts now and has this fraction of the remaining time."""
-        return Clock(time.perf_counter(), None if self.limit is None else fraction * self.remaining)
+        limit = None if self.limit is None else fraction * self.remaining
+        return replace(self, started=time.perf_counter(), limit=limit)
 
     def within(self, seconds: float) -> Clock:
         """A clock with the same start that ends this many seconds from now, or earlier if this one does."""
         seconds = min(seconds, self.remaining)
-        return self if seconds == math.inf else Clock(self.started, self.seconds + seconds)
+        return self if seconds == math.inf else replace(self, limit=self.seconds + seconds)
 
     def reserve(self, seconds: float) -> Clock:
         """A clock whose deadline is this many seconds earlier, to reserve time for later work."""
-        return self if self.limit is None else Clock(self.started, self.limit - seconds)
+        return self if self.limit is None else replace(self, limit=self.limit - seconds)
+
+    def reporting(self, report: Callable[[], bool]) -> Clock:
+        """The same clock, which calls `report` whenever this thread looks at it. The clock expires if that is True."""
+        return replace(self, reporter=Reporter(report))
+
+    @property
+    def silent(self) -> Clock:
+        """The same clock without reports, for work that reports itself."""
+        return replace(self, reporter=None)
+
+    def waiting(self, work: Callable[[], T]) -> T:
+        """The result of work that does not report itself: it runs in another thread while this one reports."""
+        if self.reporter is None:
+            return work()
+        with ThreadPoolExecutor(1) as threads:
+            future = threads.submit(on_one_blas_thread(work))
+            try:
+                while wait([future], REPORT_SECONDS).not_done:
+                    self.reporter()
+            except BaseException:
+                self.reporter.stopped = True  # work that looks at this clock ends
+                raise
+            return future.result()
 
 
 UNLIMITED = Clock(time.perf_counter())

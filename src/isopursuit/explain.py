@@ -22,6 +22,7 @@ EXPLAINING_SHARE = 0.25  # largest share of the remaining time to reserve for pr
 EXPLAINING_START = 0.1  # seconds reserved for prices even of a small matrix (guess)
 PRODUCT_SPEED = 2e9  # multiplications per second in products with all columns, a low estimate (guess)
 SPEED = 2e8  # multiplications per second in the kernel, a low estimate; the price of a column needs k³ (guess)
+LOSS_SPEED, LOSS_SHARE = 1e9, 0.5  # rows × k² per second for k singular values, a low estimate, and a share (guess)
 COPYING = 1e9  # bytes per second when columns are copied, a low estimate (guess)
 COPIES = 4  # copies of all columns that prices in memory need: two here, two in `Replacements.among` (counted)
 
@@ -40,12 +41,14 @@ class Outcome:
 def before_explaining(clock: Clock, n: int, k: int, P: int, rows: int) -> Clock:
     """The clock for everything before the prices of k columns among P, at n points with `rows` rows.
 
-    It reserves an estimate of the time for prices, at most `EXPLAINING_SHARE` of the remaining time.
+    It reserves an estimate of the time for the loss of the answer, and for prices, at most `EXPLAINING_SHARE` of the
+    remaining time.
     """
     needed = EXPLAINING_START + n * P * float(k) ** 3 / SPEED
     if n == 1 and k < rows:  # one product for all places
         needed = EXPLAINING_START + P * float(k) * (rows + 4 * k) / PRODUCT_SPEED
-    return clock.reserve(min(EXPLAINING_SHARE * clock.remaining, needed))
+    loss = n * rows * float(k) ** 2 / LOSS_SPEED  # of the answer, which is always computed
+    return clock.reserve(min(LOSS_SHARE * clock.remaining, loss) + min(EXPLAINING_SHARE * clock.remaining, needed))
 
 
 def replacements_in_memory(
@@ -82,7 +85,7 @@ def replacements_in_source(
     outside = np.union1d(search.indices, exclude)
     task = Replacements(values[None], search.log_loss, c, outside, rounding, columns.transform, deadline=clock.deadline)
     try:
-        return values[None], fold_until(columns.source, task, clock.deadline)
+        return values[None], fold_until(columns.source, task, clock)
     except OutOfTimeError:
         return values[None], (None,) * len(search.indices)
 

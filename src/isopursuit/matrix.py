@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices, Label, Labels, Mask, Unit
+from isopursuit.clock import Clock
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -29,13 +30,15 @@ from isopursuit.errors import (
 )
 from isopursuit.identifiers import identifier_note
 from isopursuit.parameters import as_numbers, is_whole
-from isopursuit.rank import direction_rank, in_own_span, leading_directions
+from isopursuit.rank import SAMPLE, direction_rank, in_own_span, leading_directions
 from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 
 SHOWN = 5  # most positions or names in a message (guess: they fit on a line)
 # largest entry, and inverse of the shortest length: sums of up to 1e27 squares of such numbers stay below 1.8e308, the
 # limit of float64 (derived)
 LARGEST = 1e140
+RANK_SPEED = 2e9  # operations per second of a QR factorization, a low estimate (guess)
+RANK_SHARE = 0.2  # largest share of the time to compute the rank (guess)
 
 
 class ColumnNumbers(list[int]):
@@ -53,8 +56,8 @@ class Matrix:
     table leaves errors of eps × |mean|, which can be far larger than eps × |entry|. None means eps × the length of the
     column.
 
-    `unit_length` is the divisor of the lengths. Only `as_matrix` sets `validated`; tables and estimators make matrices
-    that it has not checked yet.
+    `unit_length` is the divisor of the lengths. `full_rank_assumed`: there was no time to compute the rank. Only
+    `as_matrix` sets `validated`; tables and estimators make matrices that it has not checked yet.
     """
 
     values: Array
@@ -63,6 +66,7 @@ class Matrix:
     rounding: Array | None = None
     validated: bool = False
     unit_length: UnitLength = AS_GIVEN
+    full_rank_assumed: bool = False
 
     @cached_property
     def lengths(self) -> Array:
@@ -77,7 +81,17 @@ class Matrix:
     @cached_property
     def rank(self) -> int:
         """The rank of the columns, regardless of their lengths; see `direction_rank`."""
-        return direction_rank(self.values, self.rounding)
+        return min(self.values.shape) if self.full_rank_assumed else direction_rank(self.values, self.rounding)
+
+    def with_time_for_rank(self, clock: Clock) -> Matrix:
+        """The matrix; its rank is assumed to be full, with a note, if that takes too much of the time to compute."""
+        P, D = sorted(self.values.shape)[::-1]
+        # QR of some columns, or of all if their rounding is known, and the singular values of a triangle
+        used = P if self.rounding is not None else min(P, SAMPLE * D)
+        seconds = D * D * (2 * used + 10 * D) / RANK_SPEED
+        if self.full_rank_assumed or seconds <= RANK_SHARE * clock.remaining:
+            return self
+        return replace(self, full_rank_assumed=True, notes=(*self.notes, "the rank was not computed, to save time."))
 
     def take(self, columns: Sequence[int] | Indices) -> Matrix:
         """The matrix of these columns, given by number."""
@@ -150,7 +164,8 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if D > P:
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
     if isinstance(X, Matrix):
-        return replace(found, notes=X.notes + notes, rounding=X.rounding, unit_length=X.unit_length)
+        kept = {"rounding": X.rounding, "unit_length": X.unit_length, "full_rank_assumed": X.full_rank_assumed}
+        return replace(found, notes=X.notes + notes, **kept)
     return replace(found, notes=notes)
 
 
@@ -262,10 +277,7 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     """The matrix in its leading k dimensions; see `row_space`. Columns that consist only of rounding become zero."""
     P, left = matrix.values.shape[1], matrix.values.shape[1] - len(set(without))
     if left < k:
-        raise ShapeError(
-            f"Only {left} of {P} columns can be picked (the others are excluded), but {k} are needed. Exclude fewer "
-            "columns, or pass a smaller k."
-        )
+        raise too_few_columns(left, P, k)
     before = np.linalg.norm(matrix.values, axis=0)
     leading, angle = leading_directions(matrix.values, k, without)
     values = leading.T @ matrix.values
@@ -276,6 +288,14 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
     note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
     return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
+
+
+def too_few_columns(left: int, P: int, k: int, others: str = "excluded") -> ShapeError:
+    """The error if only `left` of P columns can be picked and k are needed."""
+    return ShapeError(
+        f"Only {left} of {P} columns can be picked (the others are {others}), but {k} are needed. Exclude fewer "
+        "columns, or pass a smaller k."
+    )
 
 
 def name_columns(indices: Iterable[int], labels: Labels | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._types import Array, Indices, Label, Labels, Space, Unit
-from isopursuit.clock import Clock
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import ParameterError
 from isopursuit.explain import load, replacements_in_memory, replacements_in_source
 from isopursuit.loss.penalty import log_spectral_loss
@@ -26,6 +26,7 @@ from isopursuit.matrix import (
     in_row_space,
     in_unit,
     name_columns,
+    too_few_columns,
     with_fewer_rows,
 )
 from isopursuit.normalize import Normalization
@@ -67,10 +68,12 @@ class MatrixProblem:
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
         unit: Unit = None,
+        clock: Clock = UNLIMITED,
     ) -> MatrixProblem:
         """Validate the caller's data, and convert labels to numbers."""
         points, many = as_points(X, labels, wide=k is None)
         check_count(k, points[0].values.shape)
+        points = points if many else [points[0].with_time_for_rank(clock)]
         D = len(points[0].values)
         k = as_size(k, D, min(one.rank for one in points))
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
@@ -173,12 +176,15 @@ class SourceProblem:
         exclude: Iterable[Any] | None,
         labels: Sequence[Label] | None,
         unit: Unit = None,
+        clock: Clock = UNLIMITED,
     ) -> SourceProblem:
         """Validate the caller's data. A source has no labels, and the first pass checks its entries."""
         refuse_labels(labels)
         median = as_unit(unit) == "median"
         first = None if median else unit
-        columns = as_source(X, unit=first, leading=k) if space == "leading" else as_candidates(X, k).in_unit(first)
+        columns = (
+            as_source(X, unit=first, leading=k) if space == "leading" else as_candidates(X, k, clock).in_unit(first)
+        )
         rows, count = (X if isinstance(X, Columns) else columns.source).shape
         k = as_size(columns.shape[0] if k is None else k, rows, count)
         included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
@@ -202,16 +208,19 @@ class SourceProblem:
         return self.columns
 
     def checked(self) -> SourceProblem:
-        """The problem itself; raises an error if a column is both included and excluded."""
+        """The problem itself; raises an error if a column is both included and excluded, or too many are excluded."""
         both = np.intersect1d(self.include, self.exclude)
         if len(both):
             raise ParameterError(f"Columns both included and excluded: {name_columns(both.tolist(), None)}.")
+        P, left = self.columns.shape[1], self.columns.shape[1] - len(self.exclude)
+        if left < self.k:
+            raise too_few_columns(left, P, self.k)
         return self
 
     def pursue(self, c: float, normalization: Normalization, clock: Clock) -> Pursuit:
-        """Isometry pursuit of all columns, in passes over the source."""
-        limit = clock.remaining_limit
-        return isometry_pursuit(self.columns, c, k=self.k, normalization=normalization, time_limit=limit)
+        """Isometry pursuit of the columns that can be picked, in passes over the source."""
+        columns, limit = replace(self.columns, excluded=self.exclude), clock.remaining_limit
+        return isometry_pursuit(columns, c, k=self.k, normalization=normalization, time_limit=limit)
 
     def kept(self, pursuit: Pursuit) -> tuple[Indices, list[Matrix]]:
         """The numbers of the tied columns and of those to include, and the matrix of these columns alone."""
@@ -219,13 +228,7 @@ class SourceProblem:
         if len(tied) > MOST_TIED:
             notes += (f"{len(tied)} columns are tied, too many to search; only those with weight were searched.",)
             tied = pursuit.support
-        both = np.intersect1d(self.exclude, tied)
-        if len(both):
-            raise ParameterError(
-                f"exclude names columns that the pursuit keeps: {name_columns(both.tolist(), None)}. It cannot "
-                "exclude columns of a source; the methods 'exact', 'exchange' and 'greedy' can."
-            )
-        numbers = np.union1d(tied, self.include)
+        numbers = np.setdiff1d(np.union1d(tied, self.include), self.exclude)
         values, rounding = load(self.columns, numbers)
         return numbers, [Matrix(values, None, notes, rounding, validated=True, unit_length=self.columns.unit_length)]
 

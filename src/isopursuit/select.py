@@ -46,6 +46,9 @@ from isopursuit.threads import on_one_blas_thread, worker_count
 Problem = MatrixProblem | SourceProblem
 
 PURSUIT_SHARE = 0.6  # largest share of the time before the prices for the first of two stages (guess)
+# the pursuit of n × D × P takes at least n D² (P + 30 D) / PURSUIT_SPEED seconds. It is skipped if that is too long,
+# but not if it is less than SHORT_PURSUIT seconds (guess)
+PURSUIT_SPEED, SHORT_PURSUIT = 3e9, 0.5
 
 # "auto" tries no proof if n P D² exceeds the first, or the second if more than MANY_COLUMNS are picked (guess)
 PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
@@ -192,7 +195,8 @@ def select(
     streamed = is_source(X) and not (method == "brute" and isinstance(X, np.memmap))
     if space == "vectors" and method != "brute":
         streamed = streamed or searched_as_source(X, k, labels)
-    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, as_space(space), include, exclude, labels, unit)
+    space = as_space(space)
+    problem = (SourceProblem if streamed else MatrixProblem).of(X, k, space, include, exclude, labels, unit, clock)
     options = _Options(method, as_exponent(c), normalization, gap, as_aggregate(aggregate), progress=progress)
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
@@ -225,6 +229,9 @@ def _run(problem: Problem, options: _Options, clock: Clock) -> Outcome:
     if options.method != "two-stage":
         return Outcome(_search(problem, options, clock))
     problem = problem.checked()  # before the pursuit's work
+    too_long = _no_time_to_pursue(problem, clock)
+    if too_long:
+        return _exchanged(_pool(problem, options, clock), options, clock, None, too_long)
     pursuit = problem.pursue(options.c, options.normalization, clock.part(PURSUIT_SHARE))
     if problem.k < problem.rows and not pursuit.prunes:
         pool = _pool(problem, options, clock)
@@ -309,9 +316,10 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     """The two-stage answer, if the pursuit keeps the best subset known and the search among the kept columns ends with
     a proof; otherwise the reason, and the best subset known, with the bound of `first` over all columns.
     """
-    if len(problem.exclude) and isinstance(problem, SourceProblem):
-        return "the pursuit cannot prune here", first
     part = clock.within(TIED_SHARE * clock.remaining)
+    too_long = _no_time_to_pursue(problem, part)
+    if too_long:
+        return too_long, first
     stopped = "the caller ended the search"
     try:
         pursuit = problem.pursue(options.c, options.normalization, part.part(PURSUIT_SHARE))
@@ -336,6 +344,15 @@ def _try_two_stage(problem: Problem, options: _Options, clock: Clock, first: Sea
     reason = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
     note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
     return Outcome(found, pursuit, (note,), "two-stage", reason)
+
+
+def _no_time_to_pursue(problem: Problem, clock: Clock) -> str:
+    """Why the pursuit is skipped; empty if there is time for it."""
+    (n, _, P), D = problem.size, problem.rows
+    seconds, left = n * D**2 * (P + 30.0 * D) / PURSUIT_SPEED, PURSUIT_SHARE * clock.remaining
+    if seconds <= max(left, SHORT_PURSUIT):
+        return ""
+    return f"isometry pursuit takes {seconds:.0f} s or more, and the time limit leaves it {left:.2g} s"
 
 
 def _too_many_tied(problem: Problem, pursuit: Pursuit) -> str:

@@ -55,7 +55,7 @@ def test_the_bounds_hold_whatever_float32_does(seed, D, magnitude, normalized):
     root = root / np.quantile(root, 0.9)
     leverage = np.einsum("dp,dp->p", columns, K @ columns)
     screen = Screen(K, None, Transform(c=1.0 if normalized else None), room=P // 3)
-    s, worst, sigma, _ = screen.judged(x, *screen.measured(x))
+    s, worst, sigma, _ = screen.judged(x, 0, *screen.measured(x))
     slack = 1e-9
     assert (worst >= root * (1 - slack) - 1e-150).all()  # what is smaller has lost its digits
     assert (worst <= 1e-150 + root * (1 + 1e-6) + 2 * screen.errors(1.2e-7)[0] * np.linalg.norm(columns, axis=0)).all()

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Labels, Method, Space, Unit
+from isopursuit._types import Array, Indices, Labels, Method, Space, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators.relevance import Scoring
@@ -20,7 +20,7 @@ from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, n
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_space, is_whole
 from isopursuit.problems import leading_note
-from isopursuit.rank import EPS, numerical_rank, singular_values, spectrum
+from isopursuit.rank import EPS, SAMPLE, numerical_rank, singular_values, spectrum
 from isopursuit.results import Certificate
 from isopursuit.scale import UnitLength, as_unit
 from isopursuit.select import select
@@ -127,32 +127,38 @@ class IsometrySelector(BaseEstimator):
         default: Callable[[int], int],
         weight: Array | None = None,
         scoring: Scoring | None = None,
+        clock: Clock | None = None,
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
         `weight` is how many times a candidate counts in the median length and in the leading space; zero excludes it.
-        `scoring` is its relevance. `default` returns k for a rank if the user passed none.
+        `scoring` is its relevance. `default` returns k for a rank if the user passed none. No column is multiplied by
+        ones: a large table would be copied.
         """
         scoring = Scoring() if scoring is None else scoring
-        clock, space, unit = Clock.of(self.time_limit), as_space(self.space), as_unit(self.unit)
+        clock = Clock.of(self.time_limit) if clock is None else clock
+        space, unit = as_space(self.space), as_unit(self.unit)
         P = matrix.values.shape[1]
         matrix = with_fewer_rows(matrix)
         include = as_indices(self.include if scoring.chosen is None else scoring.chosen, matrix, "include")
         absent = () if weight is None else np.flatnonzero(weight == 0).tolist()
         exclude = ColumnNumbers(sorted({*as_indices(self.exclude, matrix, "exclude"), *absent, *scoring.excluded}))
-        root = np.ones(P) if weight is None else np.sqrt(weight / weight.max())
-        rank = _rank(matrix.times(root), exclude, what)
+        root = None if weight is None else np.sqrt(weight / weight.max())
+        rank = _rank(matrix if root is None else matrix.times(root), exclude, what)
         k = self._size(rank, what, default, len(include))
         vectors = matrix if unit == "median" else matrix.in_unit(UnitLength.of(unit, matrix.lengths))
         compared = _leading(vectors, root, k if space == "leading" else rank, exclude)
         if unit == "median":
-            counted = root**2
+            counted = np.ones(P) if root is None else root**2
             counted[exclude] = 0.0
             median = UnitLength.of("median", compared.lengths, counted)
-            vectors, compared = vectors.in_unit(median), compared.in_unit(median)
-        factor = np.ones(P) if scoring.factor_of is None else scoring.factor_of(compared.lengths)
+            same = vectors is compared
+            compared = compared.in_unit(median)
+            vectors = compared if same else vectors.in_unit(median)
+        compared = replace(compared.with_time_for_rank(clock), notes=compared.notes)  # the rank is known, see above
+        factor = None if scoring.factor_of is None else scoring.factor_of(compared.lengths)
         picked = select(
-            replace(compared.times(factor), notes=()),
+            replace(compared if factor is None else compared.times(factor), notes=()),
             k,
             c=self.c,
             method=self.method,
@@ -164,7 +170,8 @@ class IsometrySelector(BaseEstimator):
         )
         notes = compared.notes + picked.notes
         if space == "leading" and k < rank:
-            of_vectors = log_spectral_loss(spectrum(vectors.times(factor).values[:, picked.indices]), picked.c)
+            chosen = vectors.values[:, picked.indices] * (1.0 if factor is None else factor[picked.indices])
+            of_vectors = log_spectral_loss(spectrum(chosen), picked.c)
             picked = replace(picked, space="leading", log_loss_of_vectors=float(of_vectors))
             notes += (leading_note(k, len(vectors.values)),)
         return self._keep(replace(picked, notes=notes))
@@ -193,21 +200,31 @@ class IsometrySelector(BaseEstimator):
 
 def _rank(weighted: Matrix, exclude: list[int], what: str) -> int:
     """The rank of the candidates that may be picked."""
-    open_to = np.delete(weighted.values, exclude, axis=1)
     error = float(np.linalg.norm(np.delete(cast(Array, weighted.rounding), exclude)))
+    allowed: Indices = np.delete(np.arange(weighted.values.shape[1], dtype=np.intp), exclude)
+    D, P = len(weighted.values), len(allowed)
+    some = allowed[:: max(P // (SAMPLE * D), 1)]
+    if D <= len(some) < P:
+        # a few columns often prove full rank: σ_min of all columns is at least that of a few, and σ_max is at most ‖X‖
+        least = P * max(EPS * float(np.linalg.norm(weighted.lengths[allowed])), error)
+        if float(singular_values(weighted.values[:, some])[-1]) > least:
+            return D
+    open_to = weighted.values[:, allowed] if exclude else weighted.values
     rank = numerical_rank(singular_values(open_to), open_to.shape[1], error) if open_to.size else 0
     if rank == 0:
         raise RankError(f"No {what} can be picked: all are zero, constant or excluded. Check X and the options.")
     return rank
 
 
-def _leading(matrix: Matrix, root: Array, dimensions: int, exclude: list[int]) -> Matrix:
+def _leading(matrix: Matrix, root: Array | None, dimensions: int, exclude: list[int]) -> Matrix:
     """The columns in so many leading dimensions, in which each counts by the square of its root weight.
 
     In as many dimensions as the rank no column that may be picked changes, but for rounding.
     """
     if dimensions == len(matrix.values):
         return matrix
+    if root is None:
+        return in_row_space(matrix, dimensions, exclude)
     return in_row_space(matrix.times(root), dimensions, exclude).times(1 / np.where(root > 0, root, 1.0))
 
 

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._types import Array, Indices, Method, Space, Unit
+from isopursuit.clock import Clock
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import (
     Scoring,
@@ -28,6 +29,10 @@ from isopursuit.normalize import Normalization
 from isopursuit.parameters import is_whole
 from isopursuit.rank import centring_rounding
 from isopursuit.renamed import renamed_keywords
+
+MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (guess)
+BLOCK = 4096  # samples whose distances to all representatives are in memory (guess)
+LABEL_SHARE, PRODUCT_SPEED = 0.2, 5e9  # largest share of the time for labels, and multiplications per second (guess)
 
 
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
@@ -160,11 +165,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             The relevance of each sample, such as its similarity to a query. Only ratios to the largest score matter,
             which must be positive.
         """
-        trade_off = as_trade_off(self.relevance)
+        clock, trade_off = Clock.of(self.time_limit), as_trade_off(self.relevance)
         table = self._table(X, reset=True)
         weight = as_weights(sample_weight, len(table), "sample_weight")
         notes = self._learn_scale(table, weight)
-        candidates = np.ascontiguousarray(self._standardized(table).T)
+        candidates = self._standardized(table).T
         shift = float(np.linalg.norm(self.mean_ / self.scale_))
         rounding = centring_rounding(candidates, shift)
         matrix = Matrix(candidates, None, notes, rounding)
@@ -174,6 +179,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             lambda rank: rank,
             weight=None if sample_weight is None else weight,
             scoring=None if scores is None else self._scoring(matrix, as_scores(scores, len(table)), trade_off, weight),
+            # time for the labels, by an estimate for the most representatives
+            clock=clock.reserve(min(LABEL_SHARE * clock.remaining, table.size * self._most(table) / PRODUCT_SPEED)),
         )
         if not self.standardize:
             more = table_notes(picked.log_loss, picked.ideal, "standardize=True")
@@ -182,7 +189,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         order = np.lexsort(rows.T[::-1])
         self.sample_indices_ = picked.indices[order]
         self.representatives_ = rows[order]
-        self.labels_ = self._distances(table).argmin(axis=1)
+        self.labels_ = self._nearest(table)
         return self
 
     def _scoring(self, matrix: Matrix, shares: Array, trade_off: float, weight: Array) -> Scoring:
@@ -202,7 +209,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def predict(self, X: Any) -> Indices:
         """For every sample the position, in `sample_indices_`, of its nearest representative."""
-        return self._near(X).argmin(axis=1)
+        check_is_fitted(self)
+        return self._nearest(self._table(X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared distance to the nearest representative: higher is better, 0 is best."""
@@ -211,6 +219,20 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _near(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._distances(self._table(X, reset=False))
+
+    def _most(self, table: Array) -> int:
+        """The number of representatives, or at least as many."""
+        return self.k if is_whole(self.k) else min(table.shape)
+
+    def _nearest(self, table: Array) -> Indices:
+        """For every sample the position of its nearest representative."""
+        if table.size * len(self.representatives_) <= MANY_PRODUCTS:
+            return self._distances(table).argmin(axis=1)
+        # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr, in blocks: much faster, and less accurate only where distances nearly agree
+        r = self._standardized(self.representatives_)
+        half = 0.5 * np.einsum("ij,ij->i", r, r)
+        blocks = (self._standardized(table[first : first + BLOCK]) for first in range(0, len(table), BLOCK))
+        return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:
         return np.asarray(cdist(self._standardized(table), self._standardized(self.representatives_)))

@@ -21,7 +21,7 @@ from isopursuit.sources.columns import Columns
 
 def pursued_as_source(X: Array) -> bool:
     """Whether an array is pursued in passes like a source, so that only a few of its columns are copied."""
-    if X.ndim != 2 or X.size < SOURCE_ENTRIES:
+    if X.ndim != 2 or X.size < SOURCE_ENTRIES or X.dtype.kind not in "biuf":
         return False
     D, P = X.shape
     return starting_columns(D, P) > 0 or (D < MANY_ROWS and P >= WIDE * D * (D + 1))

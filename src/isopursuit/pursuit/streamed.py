@@ -367,7 +367,8 @@ class StreamedColumns:
         """Make one more pass to list the columns that no proof excludes, which are too many to load."""
         K, F = self.design.screening(self.evaluation)
         began = time.perf_counter()
-        found: list[Indices] = self.columns.source.fold(Listed(Screen(K, F, self.columns.transform, 1, self.reach)))
+        screen = Screen(K, F, self.columns.transform, 1, self.reach, excluded=self.columns.excluded)
+        found: list[Indices] = self.columns.source.fold(Listed(screen))
         self.seconds.append(time.perf_counter() - began)
         return np.concatenate(found)
 

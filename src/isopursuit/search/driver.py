@@ -52,10 +52,12 @@ def run_inner(stages: Iterable[Stage], pool: Pool, incumbent: Incumbent, clock: 
         if incumbent.closed or incumbent.stop is not None:
             return
         if len(incumbent.subset) and clock.expired:
-            incumbent.stop = StopReason.TIME
+            incumbent.stop = StopReason.INTERRUPTED if incumbent.asked else StopReason.TIME
             return
         if stage.applies(pool, incumbent):
             reason = stage.run(pool, incumbent, clock if stage.share == 1 else clock.part(stage.share))
             # a stage whose share of the time is over does not end the search
             over = reason is StopReason.TIME and stage.share < 1 and not clock.expired
             incumbent.stop = None if over else reason
+            if incumbent.asked:  # without a subset the next stage finds one, with an expired clock
+                incumbent.stop = StopReason.INTERRUPTED if len(incumbent.subset) else None

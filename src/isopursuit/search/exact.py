@@ -170,16 +170,16 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
     incumbent = Incumbent(pool.ideal, settings.gap, clock, in_callers_columns(pool, settings.callback))
     offer_start(pool, incumbent, settings.start)
     start = clock.part(START_SHARE)
-    run(_start_stages(pool, settings), pool, incumbent, start)
+    run(_start_stages(pool, settings), pool, incumbent, incumbent.reporting(start))
     if incumbent.stop in (None, StopReason.TIME):
         # a subset whose loss is too large for a proof is an answer, where more time may give a better one
         late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
-        incumbent.stop = StopReason.TIME if late else None
+        incumbent.stop = StopReason.INTERRUPTED if incumbent.asked else StopReason.TIME if late else None
     if not incumbent.closed and incumbent.stop is None:
         _check_range(pool, incumbent)
         if not objective.resolves(pool.at_points(incumbent.subset)):
             incumbent.stop = StopReason.PRECISION
-    run(_proof_stages(pool, settings), pool, incumbent, clock)
+    run(_proof_stages(pool, settings), pool, incumbent, incumbent.reporting(clock))
     subset = pool.at_points(incumbent.subset)
     if incumbent.closed and not objective.resolves(subset):  # it may have been found beside the proof
         incumbent.least = min(incumbent.least, to_loss(objective.least_score(subset)))

@@ -174,7 +174,7 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     incumbent = Incumbent(pool.ideal, effort.gap, clock, report, lower_bound=effort.lower_bound)
     offer_start(pool, incumbent, effort.start)
     stages = [*search_stages(pool, effort), PointBounds(_short_point_stages(pool), share=1.0)]
-    run(stages, pool, incumbent, clock)
+    run(stages, pool, incumbent, incumbent.reporting(clock))
     found = incumbent.found()
     if found.status in ("time", "nodes", "memory"):
         found = replace(found, status="heuristic")

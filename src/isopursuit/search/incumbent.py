@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices, Status
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
 from isopursuit.progress import seconds_text
 from isopursuit.results import NO_BOUND, USEFUL, loss_text
-from isopursuit.search.settings import REPORT_SECONDS
 
 
 @dataclass(frozen=True)
 class SearchProgress:
     """The state of a running search, for callbacks. `incumbent` is the loss of the best columns so far, `indices`, and
-    `found_by` is the stage that found them. `method` is the running method if `select` chose it.
+    `found_by` is the stage that found them. `method` is the running method if `select` chose it. Before a first subset
+    is known, the loss is infinite and there are no indices.
     """
 
     seconds: float
@@ -121,7 +121,8 @@ class Incumbent:
     point_bounds: Array | None = None
     notes: tuple[str, ...] = ()
     stop: StopReason | None = None
-    last_report: float = -np.inf
+    asked: bool = False  # whether the callback has asked to stop
+    last_report: float = 0.0
     reported_log_loss: float = np.inf
 
     def __post_init__(self) -> None:
@@ -177,8 +178,8 @@ class Incumbent:
 
     def report(self, nodes: int = 0, open_nodes: int = 0, *, at_once: bool = False) -> bool:
         """Call the callback about ten times a second and whenever the loss falls; True if the search must stop."""
-        if self.report_to is None:
-            return False
+        if self.report_to is None or self.asked:
+            return self.asked
         seconds = self.clock.seconds
         improved = self.log_loss < self.reported_log_loss
         if not (at_once or improved or seconds >= self.last_report + REPORT_SECONDS):
@@ -188,7 +189,12 @@ class Incumbent:
         gap = (loss - bound) / loss if loss < np.inf else np.inf
         nodes += self.nodes
         progress = SearchProgress(seconds, loss, bound, gap, nodes, open_nodes, self.subset, self.found_by)
-        return bool(self.report_to(progress))
+        self.asked = bool(self.report_to(progress))
+        return self.asked
+
+    def reporting(self, clock: Clock, nodes: Callable[[], int] = int) -> Clock:
+        """The clock for stages: loops that look at it call the callback, if there is one, with so many more nodes."""
+        return clock if self.report_to is None else clock.reporting(lambda: self.report(nodes()))
 
     def inside(self, ideal: float, gap: float = 0.0) -> Incumbent:
         """An incumbent for a smaller search inside a stage, which reports to this one."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from isopursuit._types import Indices, Label, Unit
 from isopursuit.clock import Clock
-from isopursuit.errors import ParameterError, RankError, ShapeError
-from isopursuit.matrix import Matrix, as_indices, as_points, in_unit, name_columns
-from isopursuit.parameters import as_numbers, as_size, is_whole
+from isopursuit.errors import ParameterError, RankError
+from isopursuit.matrix import Matrix, as_indices, as_points, in_unit, name_columns, too_few_columns
+from isopursuit.parameters import as_size, is_whole
 from isopursuit.rank import direction_rank
 from isopursuit.scale import as_unit
 from isopursuit.search.pool import ArrayPool
@@ -114,10 +114,7 @@ def as_array_pool(
         raise ParameterError(f"include names zero columns: {name_columns(unusable, matrix.labels)}.")
     columns = np.flatnonzero(allowed)
     if len(columns) < k:
-        raise ShapeError(
-            f"Only {len(columns)} of {P} columns can be picked (the others are zero or excluded), but {k} are needed. "
-            "Exclude fewer columns, or pass a smaller k."
-        )
+        raise too_few_columns(len(columns), P, k, "zero or excluded")
     values = matrix.values[None] if len(matrices) == 1 else np.stack([one.values for one in matrices])
     values = values if len(columns) == P else np.ascontiguousarray(values[:, :, columns])
     place = np.searchsorted(columns, included).astype(np.intp)
@@ -138,7 +135,7 @@ def as_source_pool(
 ) -> SourcePool:
     """Validate the input of a search in passes."""
     refuse_labels(labels)
-    columns = as_candidates(X, k)
+    columns = as_candidates(X, k, clock)
     rows, count = columns.shape
     k = as_size(k, rows, count)
     included, excluded = as_column_numbers(include, count, "include"), as_column_numbers(exclude, count, "exclude")
@@ -152,17 +149,15 @@ def as_source_pool(
 
 def as_column_numbers(columns: Iterable[Any] | None, P: int, what: str) -> Indices:
     """Sorted numbers of columns of a source, without repetitions."""
-    if columns is None:
-        return np.zeros(0, dtype=np.intp)
-    given = np.atleast_1d(np.asarray(columns if isinstance(columns, str | int) else list(columns)))
-    return np.unique(as_numbers(given if given.size else np.zeros(0, dtype=np.intp), P, what, from_end=True))
+    return np.array(as_indices(columns, Matrix(np.empty((0, P))), what), dtype=np.intp)
 
 
 def _check_rank(pool: ArrayPool, i: int, matrix: Matrix, columns: Indices) -> None:
     """Raise an error if the given columns of the i-th point have deficient rank, or if included ones are dependent."""
     values, where = pool.X[i], f" at point {i}" if pool.points > 1 else ""
     rounding = None if matrix.rounding is None else matrix.rounding[columns]
-    rank = matrix.rank if len(columns) == matrix.values.shape[1] else direction_rank(values, rounding)
+    known = matrix.full_rank_assumed or len(columns) == matrix.values.shape[1]
+    rank = matrix.rank if known else direction_rank(values, rounding)
     if rank < pool.k:
         raise RankError(
             f"The columns that can be picked have rank {rank}{where}, so any {pool.k} of them are dependent and have "

@@ -39,6 +39,7 @@ from isopursuit.sources.tasks import Screen, Transform
 from isopursuit.sources.topk import TopK
 
 TINY = 1e-300  # a threshold of β that every column passes (derived: the smallest normal float64 is 2e-308)
+MANY_POSITIONS = 64  # for more picked columns one threshold holds for all positions: one for each takes k⁴ (guess)
 SLACK = 1e-9  # relative slack of thresholds for rounding (chosen: far above the rounding of float64)
 
 
@@ -77,7 +78,7 @@ class FirstEqual:
 
 @dataclass(frozen=True)
 class Lengths(Screen):
-    """The first pass if fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
+    """The first pass: a screen by ‖z‖ alone, without products rows × rows."""
 
     def measured(self, block: Any) -> Any:
         """‖z‖² of every column, three times: what the screen computes for K = I."""
@@ -248,9 +249,13 @@ class SwapCandidates:
         else:
             excess = float(np.exp(log_loss)) - k
             most = eigenvalue_of_loss(1 + excess, c) * (1 + SLACK)
+            # eigenvalues without a column interlace those with it, which gives one lower threshold for all positions
+            e = s[::-1] ** 2
+            lowest = float(loss_above(e[:-1], c).sum() + loss_below(e[2:], c).sum())
+            few = k <= MANY_POSITIONS
             for i in free:
-                e = spectrum(np.delete(subset, i, axis=1))[::-1] ** 2
-                if (left := excess - middle_excess(e, c)) > 0:
+                middle = middle_excess(spectrum(np.delete(subset, i, axis=1))[::-1] ** 2, c) if few else lowest
+                if (left := excess - middle) > 0:
                     least[i] = 1 / eigenvalue_of_loss(1 + left, c)
         diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
         bounds = SwapBounds.of(subset, c, log_loss) if k < rows else None

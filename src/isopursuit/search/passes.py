@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
+from isopursuit.clock import Clock
 from isopursuit.sources.columns import Source
 from isopursuit.sources.tasks import LARGEST, Task, Transform
 
@@ -72,11 +72,11 @@ def usable(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class _WithDeadline:
+class _WithClock:
     """A task that checks the clock between parts of a block and raises `OutOfTimeError`."""
 
     task: Task
-    deadline: float
+    clock: Clock
 
     def __call__(self, block: Any, first: int) -> Any:
         """The task's answer for one block."""
@@ -84,7 +84,7 @@ class _WithDeadline:
         width = int(np.clip(WORK // work, 128, 2**14))
         answer: Any = None
         for start in range(0, block.shape[1], width):
-            if time.perf_counter() > self.deadline:
+            if self.clock.expired:
                 raise OutOfTimeError
             found = (self.task if answer is None else self.task.after(answer))(
                 block[:, start : start + width], first + start
@@ -96,17 +96,16 @@ class _WithDeadline:
         """As the task."""
         return self.task.merge(one, other)
 
-    def after(self, answer: Any) -> _WithDeadline:
+    def after(self, answer: Any) -> _WithClock:
         """As the task."""
-        return _WithDeadline(self.task.after(answer), self.deadline)
+        return _WithClock(self.task.after(answer), self.clock)
 
 
-def fold_until(source: Source, task: Task, deadline: float) -> Any:
-    """One pass with a deadline. If this process makes the pass, it raises `OutOfTimeError` at the deadline."""
-    if time.perf_counter() > deadline:
+def fold_until(source: Source, task: Task, clock: Clock) -> Any:
+    """One pass with a clock. If this process makes the pass, it raises `OutOfTimeError` when the clock expires."""
+    if clock.expired:
         raise OutOfTimeError
-    if deadline == np.inf or not hasattr(source, "read"):
-        return source.fold(task)
-    if isinstance(task, DeadlineTask):
-        task = replace(task, deadline=deadline)
-    return source.fold(_WithDeadline(task, deadline))
+    if hasattr(source, "read") and (clock.limit is not None or clock.reporter is not None):
+        task = replace(task, deadline=clock.deadline) if isinstance(task, DeadlineTask) else task
+        task = _WithClock(task, clock)
+    return clock.waiting(lambda: source.fold(task))

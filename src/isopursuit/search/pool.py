@@ -139,7 +139,7 @@ class Pool(ABC):
             return None
         began = time.perf_counter()
         try:
-            answer = fold_until(self.columns.source, task, clock.deadline)
+            answer = fold_until(self.columns.source, task, clock)
         except OutOfTimeError:
             return None
         self.pass_seconds += (time.perf_counter() - began,)

@@ -55,7 +55,6 @@ COPY_SPEED = 4e8  # bytes per second when columns are copied (kept)
 PRODUCT_SPEED = 3e8  # multiplications per second of NumPy on short rows (kept)
 QR_SPEED = 2e9  # operations per second of LAPACK's pivoted QR, a low estimate (measured: 3e9 for 64 × 20,000)
 SOLVE_SPEED = 2e9  # multiplications per second of a solve with many right-hand sides (kept)
-REPORT_SECONDS = 0.1  # least time between two calls of a callback (chosen: fast enough for the eye)
 
 # ------------------------------------------------------------------------------------------------ rounding
 TIE = 1e-12  # relative; log-losses this close are equal, and the lowest column number wins (as in _swap.pyx)

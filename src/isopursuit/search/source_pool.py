@@ -10,7 +10,7 @@ import numpy as np
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
-from isopursuit.errors import RankError, ShapeError
+from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.matrix import Matrix, length_notes, name_columns
 from isopursuit.rank import unit_columns
 from isopursuit.results import Search
@@ -21,7 +21,6 @@ from isopursuit.search.passes import usable
 from isopursuit.search.pool import CallerNumbers, Pool
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.columns import Columns
-from isopursuit.sources.tasks import Screen
 
 CHUNK = 4096  # excluded columns that are read at once to see whether they are zero (guess)
 
@@ -58,9 +57,8 @@ class SourcePool(Pool):
     def _first_pass(self, excluded: Indices) -> None:
         k = self.k
         transform = self.columns.transform
-        everything = Screen(np.eye(self.rows), None, transform, RESIDENT, band=1.0)
-        if k < self.rows:
-            everything = Lengths(np.eye(1), None, transform, RESIDENT, band=1.0)
+        # enough columns to complete a subset when the time is over
+        everything = Lengths(np.eye(1), None, transform, max(RESIDENT, 2 * k), band=1.0)
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)
@@ -71,8 +69,12 @@ class SourcePool(Pool):
                 f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
                 "needed. Exclude fewer columns, or pass a smaller k."
             )
+        zero = self.include[~self.resident_columns.any(axis=0)].tolist()
+        if zero:
+            raise ParameterError(f"include names zero columns: {name_columns(zero, None)}.")
         if np.linalg.matrix_rank(unit_columns(self.resident_columns)) < len(self.include):
-            raise RankError(f"The included columns are zero or dependent: {name_columns(self.include.tolist(), None)}.")
+            names = name_columns(self.include.tolist(), None)
+            raise RankError(f"The included columns are linearly dependent: {names}.")
         self.load(*self.columns_of(found.drawn))
 
     def _usable(self, numbers: Indices) -> int:

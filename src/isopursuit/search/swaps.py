@@ -67,7 +67,7 @@ def greedy_subset(
     """The paper's greedy search for k of `columns` (n, P, D); fewer if time runs out."""
     subset = include.astype(np.int32)
     kernel = swap_kernel(columns, c, aggregate, clock.deadline, k)
-    while len(subset) < k:
+    while len(subset) < k and not clock.expired:
         found, _ = kernel.add(subset, np.inf, -1)
         if kernel.late:  # not all columns were tried
             break

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import qr
+from scipy.linalg.lapack import dpstrf
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import Clock
@@ -14,6 +15,10 @@ from isopursuit.search.swaps import UNLIMITED, Subset
 
 FEW_COLUMNS = 8  # columns per row that are considered even if time is short (guess)
 NEGLIGIBLE = 1e-20  # a squared residual below this, relative to the longest column, is rounding (chosen: above eps²)
+MANY_PRODUCTS = 2**27  # multiplications from which on a Cholesky factor of XᵀX is faster than a loop (guess)
+GRAM_COLUMNS = 4096  # most columns of XᵀX, which then takes 134 MB, unless twice as many as are picked (guess)
+GRAM_SPEED = 1e10  # multiplications per second of XᵀX, a low estimate (guess)
+ROUNDED = 1e-12  # a pivot of XᵀX below this, relative to the longest squared column, is rounding (chosen: above k eps)
 MIN_VOLUME_GAIN = 1.01  # swap only if the volume grows by at least 1 % (guess)
 
 
@@ -52,13 +57,22 @@ def large_volume(
     rng: np.random.Generator | None = None,
 ) -> Subset:
     """Find k columns of X (n, D, P) of large volume: add the column of largest residual (pivoted QR), or one drawn with
-    probability proportional to the squared residual.
+    probability proportional to the squared residual (without enough time for that, the one of largest residual).
 
     If all columns would take more than a small share of the remaining time, columns are picked from a few that are
     evenly spaced. If those span fewer than k dimensions, the columns farthest from their span are added.
     """
     n, D, P = X.shape
     seconds = VOLUME_SHARE * clock.remaining
+    products = D * k * min(P, FEW_COLUMNS * k)  # of the loop below, at least
+    in_time = products / PRODUCT_SPEED <= clock.remaining
+    most = max(2 * k, int(min((seconds * GRAM_SPEED / D) ** 0.5, GRAM_COLUMNS)))
+    enough = most >= P or seconds < np.inf
+    if n == 1 and products > MANY_PRODUCTS and enough and (rng is None or not in_time):
+        # the squared residuals are pivots of a Cholesky factor of XᵀX, which LAPACK computes faster
+        found = clock.waiting(lambda: _pivoted_cholesky(X[0], np.array(include, dtype=np.intp), k, most))
+        if found is not None:
+            return found
     most = P if seconds == np.inf else max(FEW_COLUMNS * k, int(seconds * PRODUCT_SPEED / (n * D * k)))
     numbers: Indices = np.arange(P, dtype=np.intp)
     included = np.array(include, dtype=np.intp)
@@ -90,6 +104,23 @@ def large_volume(
         directions = np.concatenate([directions, direction], axis=2)
         residuals -= direction @ (np.swapaxes(direction, 1, 2) @ residuals)
     return np.array(subset, np.int32)
+
+
+def _pivoted_cholesky(X: Array, include: Indices, k: int, most: int) -> Subset | None:
+    """The included columns and those of largest residual among at most about `most` evenly spaced columns of X (D, P).
+
+    Returns None if those span fewer than k dimensions, up to the rounding of XᵀX.
+    """
+    P = X.shape[1]
+    numbers = np.setdiff1d(np.arange(0, P, max(1, -(-P // most))), include)
+    Z, missing = X[:, numbers], k - len(include)
+    if len(include):
+        Q = np.linalg.qr(X[:, include])[0]
+        Z = Z - Q @ (Q.T @ Z)
+    G = Z.T @ Z
+    longest = float(np.einsum("dp,dp->p", X, X).max())
+    _, pivots, rank, _ = dpstrf(G, tol=ROUNDED * longest, overwrite_a=1)
+    return None if rank < missing else np.append(include, numbers[pivots[:missing] - 1]).astype(np.int32)
 
 
 def grow_volume(X: Array, subset: Subset, fixed: int, clock: Clock) -> Subset:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 from isopursuit._types import Array, Indices, Unit
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.errors import (
     DataTypeError,
     NonFiniteError,
@@ -21,6 +22,7 @@ from isopursuit.errors import (
     ShapeError,
     unknown_option,
 )
+from isopursuit.matrix import RANK_SHARE, RANK_SPEED
 from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit.renamed import renamed_keywords
@@ -59,6 +61,8 @@ class Source(Protocol):
 class Columns:
     """A source whose columns are standardized, rescaled or projected on the fly. `as_source` makes it.
 
+    A screening and a sample leave out the columns with numbers in `excluded` (sorted).
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -71,6 +75,7 @@ class Columns:
     transform: Transform = field(default_factory=Transform)
     notes: tuple[str, ...] = ()
     unit_length: UnitLength = AS_GIVEN
+    excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -86,7 +91,7 @@ class Columns:
 
     def screen(self, question: Screen) -> Screened:
         """One pass over all columns; raises an error for entries that are not finite."""
-        found: Screened = self.source.fold(question)
+        found: Screened = self.source.fold(replace(question, excluded=self.excluded))
         if found.bad_columns:
             _refuse(found.bad, found.bad_columns)
         return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
@@ -101,12 +106,13 @@ class Columns:
 
     def sample(self, count: int) -> Indices:
         """About `count` columns, in runs spread evenly over all columns."""
-        P = self.shape[1]
+        numbers = np.delete(np.arange(self.shape[1]), self.excluded)
+        P = len(numbers)
         if count >= P:
-            return np.arange(P)
+            return numbers
         runs = max(count // RUN, 1)
         starts = np.linspace(0, P - RUN, runs).astype(np.intp) if P > RUN else np.zeros(1, dtype=np.intp)
-        return np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())
+        return numbers[np.unique((starts[:, None] + np.arange(min(RUN, P))).ravel())]
 
     @on_one_blas_thread
     def standardized(self) -> Columns:
@@ -274,14 +280,15 @@ def as_source(
     return columns
 
 
-def as_candidates(x: Any, k: int | None) -> Columns:
+def as_candidates(x: Any, k: int | None, clock: Clock = UNLIMITED) -> Columns:
     """The columns of a source to pick k from; k defaults to the number of rows."""
     columns = as_source(x)
     D, P = columns.shape
     if P >= D:
         return columns
     _check_tall(D, P, k)
-    return _loaded_tall(columns)
+    seconds = 2 * D * P * P / RANK_SPEED  # of a QR factorization
+    return _loaded_tall(columns, rotate=seconds <= RANK_SHARE * clock.remaining)
 
 
 def open_source(x: Any, vectors: Vectors = "columns", workers: int | None = None) -> Columns:
@@ -307,11 +314,11 @@ def _check_tall(D: int, P: int, k: int | None) -> None:
         )
 
 
-def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
+def _loaded_tall(columns: Columns, standardize: bool = False, rotate: bool = True) -> Columns:
     """Load P columns with D > P rows into memory: the matrix Σ x xᵀ (D × D) of a pass would be larger than the columns.
 
     Their coordinates in their span, P × P, have the same inner products. Standardized columns are not rotated, because
-    it is not known yet whether k < D.
+    it is not known yet whether k < D, nor are others unless `rotate`.
     """
     from isopursuit.sources.arrays import ArraySource
 
@@ -325,8 +332,9 @@ def _loaded_tall(columns: Columns, standardize: bool = False) -> Columns:
         notes += (f"left out, constant: {int(constant.sum())} rows.",) if constant.any() else ()
     if len(values) == 0:
         raise ShapeError("Every row is constant, so there is nothing to standardize.")
-    notes += (f"{P} candidates of {D} dimensions each were loaded into memory.",)
-    values = values if standardize or len(values) <= P else in_own_span(values)
+    loaded = f"{P} candidates of {D} dimensions each were loaded into memory."
+    notes += () if loaded in notes else (loaded,)
+    values = in_own_span(values) if rotate and not standardize and len(values) > P else values
     return Columns(ArraySource.of(values, False, None), notes=notes, unit_length=columns.unit_length)
 
 

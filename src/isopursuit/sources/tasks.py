@@ -18,7 +18,7 @@ decisive are computed again in float64, on the same device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -153,7 +153,7 @@ class Screen:
     `room` columns with the largest σ are loaded, where K is most wrong now, and as many random columns with
     √q > 1 − band, where it may be wrong next. `reach` is the √(f − lower bound) known before the pass. Columns whose
     keys are below the `bars` are not loaded. At most the share `quota` of a block is loaded, since a cluster would
-    otherwise send everything.
+    otherwise send everything. Columns with numbers in `excluded` (sorted) count as zero columns.
     """
 
     K: Array
@@ -164,14 +164,15 @@ class Screen:
     band: float = 0.0
     bars: tuple[float, float] = (-np.inf, -np.inf)
     quota: float = 1.0
+    excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def __call__(self, block: Any, first: int) -> Screened:
         """Screen the columns `block` (D₀, m), the first of which is number `first`."""
         squares, fz, zkz = self.measured(block)
         if not bool((squares <= LARGEST**2).all()):
             return self._with_bad_entries(block, first, on_host(squares))
-        _, root, sigma, longest = self.judged(block, squares, fz, zkz)
         gone = true(squares <= LARGEST**-2)
+        _, root, sigma, longest = self.judged(block, first, squares, fz, zkz)
         short = int(self.transform.apply(np.asarray(block[:, gone], dtype=np.float64)).any(axis=0).sum())
         room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
         largest = TopK.pick(block, first, None, sigma, room, self.bars[0])
@@ -188,9 +189,11 @@ class Screen:
             drawn=replace(drawn, room=self.room),
         )
 
-    def judged(self, block: Any, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
+    def judged(self, block: Any, first: int, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
         """s, and the worst-case √q and σ of every column, and the largest logarithm of a normalized length."""
         xp = namespace(squares)
+        a, b = np.searchsorted(self.excluded, [first, first + block.shape[1]])
+        squares[self.excluded[a:b] - first] = 0.0
         kind = np.finfo(block.dtype)
         lengths = xp.sqrt(squares)
         s, longest = self.transform.factors(lengths)
@@ -293,7 +296,7 @@ class Listed:
 
     def __call__(self, block: Any, first: int) -> list[Indices]:
         """The answer for one block."""
-        _, _, sigma, _ = self.screen.judged(block, *self.screen.measured(block))
+        _, _, sigma, _ = self.screen.judged(block, first, *self.screen.measured(block))
         return [first + on_host(true(sigma >= -self.screen.reach))]
 
     def merge(self, one: list[Indices], other: list[Indices]) -> list[Indices]:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.penalty import LARGEST_LOG, log_spectral_loss, to_loss
 from isopursuit.rank import spectrum
 from isopursuit.search._joint import JointKernel
@@ -34,7 +34,6 @@ from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof._cliques import CliqueSearch, JointProblem
 from isopursuit.search.proof.point_shares import Shares, off_included, penalty_table
-from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import swap_descent, swap_kernel
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopursuit._types import Array
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -25,7 +25,7 @@ from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import tree_kernel
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, REPORT_SECONDS
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
@@ -63,6 +63,7 @@ class Prove:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
+        clock = clock.silent  # a proof reports itself, with its nodes
         prover = Prover(pool, incumbent, clock, self)
         try:
             stop = prover.run()
@@ -105,7 +106,9 @@ class Prover:
                 return stop
         if incumbent.closed or self.limits.root:
             return None
-        found: FilterResult | None = pool.ask(self._filter(self.room), self.clock)
+        found: FilterResult | None = pool.ask(
+            self._filter(self.room), self.incumbent.reporting(self.clock, lambda: self.nodes)
+        )
         if found is None:
             return StopReason.TIME
         before = self.cuts
@@ -135,7 +138,9 @@ class Prover:
             here = float(self.cuts.bases[-1] + solved[0] @ self.cuts.scores(solved[1])[-1])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
                 return None
-            found: FilterResult | None = pool.ask(self._filter(0, LOADED), self.clock)
+            found: FilterResult | None = pool.ask(
+                self._filter(0, LOADED), self.incumbent.reporting(self.clock, lambda: self.nodes)
+            )
             if found is None:
                 return StopReason.TIME
             if self._learn(found):

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
-from isopursuit.clock import UNLIMITED, Clock
+from isopursuit.clock import REPORT_SECONDS, UNLIMITED, Clock
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.proof._tree import MOST_MISSING, WORK_OF_TEST, Explored, OpenNode, TreeKernel
-from isopursuit.search.settings import REPORT_SECONDS
 from isopursuit.search.swaps import include_first
 from isopursuit.threads import on_one_blas_thread
 

@@ -11,11 +11,11 @@ from itertools import zip_longest
 import numpy as np
 
 from isopursuit._types import Indices
-from isopursuit.clock import Clock
+from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.search.driver import Stage, run_inner
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import REPORT_SECONDS, SOURCE_ENTRIES
+from isopursuit.search.settings import SOURCE_ENTRIES
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.threads import on_one_blas_thread
 

@@ -72,7 +72,7 @@ class PairCandidates:
             v = v * v
             keys = -alone - 2 * on_host(v.sum(0))
             if self.costs is not None:
-                keys = keys + on_host((2 * v + on_same_device(self.costs, z)[:, None]).max(0) if len(z) else 0.0)
+                keys = keys + on_host(xp.amax(2 * v + on_same_device(self.costs, z)[:, None], 0))
         return np.where(usable(on_host(squares), first, self.excluded) & np.isfinite(keys), keys, -np.inf)
 
     def merge(self, one: TopK, other: TopK) -> TopK:
@@ -138,7 +138,7 @@ class PairPasses:
             count = min(pool.k - len(subset), len(positions))
             if count == 0:
                 return None
-            picks = _picks(values, here, count, least, -left)
+            picks = _picks(values, here, count, least, -left, clock)
             pool.load(positions[picks], values[:, picks])
             subset = np.concatenate([subset, positions[picks]])
         return subset
@@ -154,13 +154,15 @@ class PairPasses:
             incumbent.offer(subset, log_loss, "pairs near orthogonal")
 
 
-def _picks(columns: Array, others: Array, count: int, least: int, limit: float) -> list[int]:
+def _picks(columns: Array, others: Array, count: int, least: int, limit: float, clock: Clock) -> list[int]:
     """The columns (rows, m) that greedy search by the pair cost adds to the others: at most `count`, and after `least`
-    of them only columns that add no more than the limit.
+    of them only columns that add no more than the limit. If time runs out, the columns of least cost complete them.
     """
     costs = _joining_costs(columns[None], others[None])
     picks: list[int] = []
     while len(picks) < count:
+        if clock.expired:
+            return [*picks, *np.argsort(costs, kind="stable")[: count - len(picks)].tolist()]
         best = int(costs.argmin())
         if len(picks) >= least and not costs[best] <= limit:
             break

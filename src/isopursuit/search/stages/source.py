@@ -55,9 +55,9 @@ class GreedyPasses:
         incumbent.offer(subset, log_loss_of(columns, np.arange(pool.k, dtype=np.int32), pool.c), "greedy")
         incumbent.evaluations += seen if pool.missing <= 1 else 0
         # if float64 cannot resolve the loss, the comparison with other subsets proves nothing
-        known = as_objective("isometry", pool.c).resolves(pool.at_points(incumbent.subset))
-        if finished and known and pool.missing <= 1:
-            incumbent.raise_bound(incumbent.loss)
+        if finished and pool.missing <= 1:
+            known = as_objective("isometry", pool.c).resolves(pool.at_points(incumbent.subset))
+            incumbent.raise_bound(incumbent.loss if known else -np.inf)
         return None
 
 
@@ -181,7 +181,7 @@ def greedy_passes(pool: Pool, clock: Clock, report: Callable[[int], object] | No
                 continue
             quick = large_volume(pool.resident_columns[None], pool.place(subset), pool.k, clock)
             if numerical_rank(spectrum(unit_columns(pool.resident_columns[:, quick])), pool.k) == pool.k:
-                subset = pool.resident_positions[quick]
+                return pool.resident_positions[quick], seen, False
             continue
         seen += best.columns
         number = best.index

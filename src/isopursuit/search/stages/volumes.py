@@ -61,6 +61,8 @@ def volume_passes(pool: Pool, first: Indices, room: int, clock: Clock) -> Indice
         rest = values - Q @ (Q.T @ values)
         picks: list[int] = []
         while len(subset) + len(picks) < pool.k:
+            if clock.expired:
+                return None
             distances = np.einsum("dp,dp->p", rest, rest)
             distances[picks] = -np.inf
             best = int(distances.argmax()) if len(distances) else -1
