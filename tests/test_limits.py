@@ -207,6 +207,8 @@ def test_a_limit_is_kept_over_a_file_of_embeddings(tmp_path, k, method):
     found = ip.select(str(tmp_path / "emb.npy"), k, method=method, time_limit=4)
     assert time.perf_counter() - began < 20
     assert len(set(found.indices.tolist())) == (k or 384)
+    if method == "two-stage":
+        assert any("isometry pursuit takes" in note for note in found.notes)
 
 
 @pytest.mark.long
