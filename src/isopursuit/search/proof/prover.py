@@ -33,6 +33,7 @@ from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (guess: it converges in far fewer)
+STEPS, STEP_SPEED = 50, 1e9  # Newton steps of a node, and multiplications per second, to estimate its time (guess)
 NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (guess)
 LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
 FEW_MISSING = 2  # missing columns up to which the tree closes its root at once, so no cuts are needed (derived)
@@ -120,8 +121,15 @@ class TreeSearch:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
+        if node_seconds(pool.rows, pool.count) > clock.remaining:
+            return None
         limits = Limits(incumbent.gap, self.nodes, self.workers, clock.silent)
         return search_tree(pool, incumbent, limits).stop
+
+
+def node_seconds(D: int, P: int) -> float:
+    """About how many seconds the relaxation of one node takes with P columns of D rows."""
+    return STEPS * D**2 * (P + D) / STEP_SPEED
 
 
 def search_tree(pool: Pool, incumbent: Incumbent, limits: Limits) -> Proof:
@@ -236,6 +244,8 @@ class Prover:
         None if they give no bound; a reason if a callback stops the search.
         """
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
+        if node_seconds(pool.rows, len(pool.resident_positions)) > self.clock.remaining:
+            return None
         columns, relaxation = np.ascontiguousarray(pool.resident_columns.T), self.cuts.relaxation
         # a high incumbent, so that the kernel neither closes the node nor drops columns
         kernel = NodeKernel(
