@@ -30,6 +30,7 @@ from isopursuit.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)
+STEPS, STEP_SPEED = 50, 1e9  # Newton steps of a node, and multiplications per second, to estimate its time (guess)
 NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (guess)
 LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
 
@@ -74,6 +75,11 @@ class Prove:
         return stop if stop is StopReason.INTERRUPTED or not self.short else None
 
 
+def node_seconds(D: int, P: int) -> float:
+    """About how many seconds the relaxation of one node takes with P columns of D rows."""
+    return STEPS * D**2 * (P + D) / STEP_SPEED
+
+
 class Prover:
     """The state of one proof: the cuts known so far, and the work done."""
 
@@ -106,6 +112,8 @@ class Prover:
                 return stop
         if incumbent.closed or self.limits.root:
             return None
+        if pool.X is not None and node_seconds(pool.rows, pool.count) > self.clock.remaining:
+            return StopReason.TIME
         found: FilterResult | None = pool.ask(
             self._filter(self.room), self.incumbent.reporting(self.clock, lambda: self.nodes)
         )
@@ -158,6 +166,8 @@ class Prover:
         None if they give no bound; a reason if a callback stops the search.
         """
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
+        if node_seconds(pool.rows, len(pool.resident_positions)) > self.clock.remaining:
+            return None
         columns = np.ascontiguousarray(pool.resident_columns.T)
         # a high incumbent, so that the kernel neither closes the node nor drops columns
         kernel = tree_kernel(columns, pool.k, pool.c, 100 * loss)
