@@ -1,9 +1,8 @@
 """Exact search: the best subset of all with a proof, or a subset with a gap.
 
 It starts with a few descents. Then the proof (`Prove`) and a search for better subsets (`Improver`) run in parallel. At
-many points and for a source, the schedule of exchange search (`search_stages`) comes first; `PointBounds` and
-`JointTree` give the proof at many points. Brute force solves small arrays. For a source, the proof loads at most
-`memory` bytes.
+many points and for a source, the schedule of exchange search (`search_stages`) comes first; `JointTree` gives the proof
+at many points. Brute force solves small arrays. For a source, the proof loads at most `memory` bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from isopursuit.search.exchange import (
     better_stages,
     in_callers_columns,
     offer_start,
-    point_stages,
     search_stages,
 )
 from isopursuit.search.incumbent import Callback, Incumbent, StopReason
@@ -59,7 +57,6 @@ from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.first import FirstAnswers
 from isopursuit.search.stages.improve import Improver
 from isopursuit.search.stages.local import LocalSearch
-from isopursuit.search.stages.points import PointBounds
 from isopursuit.threads import on_one_blas_thread, worker_count
 
 
@@ -217,7 +214,6 @@ def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
         improver = Improver([*better_stages(pool, effort), LocalSearch(0, ENDLESS, rng, resume=True)])
     return [
         Prove(settings.node_limit, settings.workers, settings.memory, improver=improver),
-        PointBounds(point_stages()),
         JointTree(settings.node_limit, settings.workers),
     ]
 
