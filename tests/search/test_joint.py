@@ -379,7 +379,7 @@ def test_h_minus_kappa_times_the_eigenvalue_is_convex_in_its_logarithm(c):
 
 @pytest.mark.parametrize("c", [0.3, 1.0, 2.0])
 def test_the_loss_is_at_least_that_of_some_columns_and_of_the_parts_of_the_others(c):
-    """The inequality of the joint proof: the parts off their span have a loss, those in it add κ times their squares."""
+    """The inequality of the joint proof: parts off their span have a loss, those in it add κ times their squares."""
     kappa = JointKernel(np.ones((1, 2, 1)), c, False, 0, False).kappa
     rng = np.random.default_rng(0)
     for _ in range(300):

@@ -1,38 +1,40 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# Losses of subsets at many points and their lower bounds, for the swaps (_joint.pyx) and for the proof (_cliques.pyx).
+# Losses of subsets at many points and lower bounds on them, for swaps (_joint.pyx) and for the proof (_cliques.pyx).
 #
 # Let C be some columns at one point, T others, Y and Z the parts of T in the span of C and orthogonal to it. Then
 #
-#     l(C + T) >= l(C) + l(Z) + kappa |Y|^2,        kappa = min over t of e^-t d^2/dt^2 h(e^t).
+#     l(C + T) >= l(C) + l(Z) + kappa |Y|^2,        kappa = min over t of e^-t (d/dt)^2 h(e^t).
 #
-# The logarithms of the eigenvalues of C and Z together are majorized by those of C + T (Weyl; their sums are equal), so
-# the inequality without |Y|^2 holds for every function of the eigenvalues that is convex in their logarithm. With this
-# kappa, h(l) - kappa l is such a function, and the sum of kappa l is kappa times the squared lengths, |Y|^2 + |Z|^2 for T.
-# If h is convex, l(Z) is at least the sum of h(|z|^2) over the columns of Z (pinching).
+# The logarithms of the eigenvalues of C and of Z together are majorized by those of C + T (Weyl; their sums are equal).
+# So the sum of a function over the eigenvalues is larger for C + T if it is convex in the logarithm, as h(x) - kappa x
+# is. The sum of kappa x is kappa times the squared length of all columns, and that of T is |Y|^2 + |Z|^2. If h is
+# convex, l(Z) is at least the sum of h(|z|^2) over the columns of Z (pinching).
 #
-# The aggregate is compared as a total of shares. A share is the loss at one point, but at most `cap`, or the logarithm of
-# the loss. For every cap t the sum of the m lowest of n losses is at least sum min(l, t) - (n - m) t, with equality if t
-# is the m-th lowest loss, so a trimmed mean takes t from the best subset known.
+# Aggregates are compared as totals of shares. The share of a point is its loss, but at most `cap`, or the logarithm of
+# its loss. For every cap t the sum of the m lowest of n losses is at least sum min(l, t) - (n - m) t, with equality if
+# t is the m-th lowest loss. A trimmed mean takes t from a good subset.
 
 from libc.math cimport INFINITY, exp, fabs, log, sqrt
 from libc.string cimport memcpy
 
-from isopursuit.loss._penalty cimport LARGEST_LOG, SINGULAR_VALUE_ERROR, h, least_penalty, log_spectral_loss, penalty, pow
+from isopursuit.loss._penalty cimport LARGEST_LOG, SINGULAR_VALUE_ERROR, h, least_penalty, log_spectral_loss, pow
 from isopursuit.search._dense cimport dot
 
 cdef extern from *:
     """
     #define ROUNDING 1e-11
+    #define LARGEST 1e300
     #define MOST_SWEEPS 30
     #define TABLE_SHIFT 41
     #define FIRST_CELL (1017LL << 11)
     #define CELLS (12LL << 11)
     """
-    const double ROUNDING     # relative error of a share (derived: that of e^u is u eps, and u < 600; 75 such errors)
-    const int MOST_SWEEPS     # of Jacobi rotations (derived: convergence is quadratic; 64 columns took 9)
-    const int TABLE_SHIFT     # of the table of h: bits of a float64 that its cells ignore
-    const long long FIRST_CELL  # the other bits of 2^-6
-    const long long CELLS     # up to 2^6 (derived: 196 kB fit into the cache of a processor)
+    const double ROUNDING       # relative error of a share (derived: that of e^u is u eps, and u < 600; 75 times that)
+    const double LARGEST        # larger losses are replaced by this (derived: sums of 10^8 do not overflow)
+    const int MOST_SWEEPS       # of rotations (derived: they converge quadratically; 60 random columns took 8)
+    const int TABLE_SHIFT       # bits of a float64 that the table of h ignores: 11 of the binary digits remain
+    const long long FIRST_CELL  # the other bits of its first argument, 2^-6; others are computed
+    const long long CELLS       # its size, up to 2^6 (derived: 196 kB fit into the cache of a processor)
 
 
 cdef struct Ranked:
@@ -47,26 +49,18 @@ cdef struct Points:
     int D
     double c
     double kappa
-    const double* cells       # least values of h between neighbouring floats of 11 binary digits, from 2^-6 to 2^6
-    bint geometric            # a share is the logarithm of the loss
+    const double* cells       # (CELLS) least values of h between neighbouring arguments
+    bint geometric            # whether a share is the logarithm of the loss
     int left_out              # number of points, those of the highest losses, that are ignored
     double divisor            # of the sum over the other points
-    double cap                # the largest share of a point, unless it is a logarithm
+    double cap                # largest share
     int* order                # (n) points in descending order of the losses of a good subset
     Ranked* ranked            # (n) log-losses of a subset
     double* scratch           # (D, D + 1)
-    double* basis             # (D, n, D) an orthonormal basis of the span of some columns, in their order
-    double* errors            # (D + 1, n) error of the span of the first columns: its angle
-    double* losses            # (D + 1, n) losses of the first columns or lower bounds on them
-
-
-cdef inline double fmin(double a, double b) noexcept nogil:
-    # Inline, because the C library's version is a function call
-    return a if a < b else b
-
-
-cdef inline double fmax(double a, double b) noexcept nogil:
-    return a if a > b else b
+    # of a sequence of columns; entry s is for the first s of them
+    double* basis             # (D, n, D) what the next column adds to an orthonormal basis of their span
+    double* errors            # (D + 1, n) error of the span: an angle
+    double* losses            # (D + 1, n) lower bounds on the loss
 
 
 cdef inline const double* column(const Points* at, int p, int i) noexcept nogil:
@@ -74,13 +68,12 @@ cdef inline const double* column(const Points* at, int p, int i) noexcept nogil:
 
 
 cdef inline void singular_values(double* rows, int size, int D, double* values) noexcept nogil:
-    # Descending singular values by one-sided Jacobi rotations, which are faster than LAPACK for few columns. The rows
-    # are rotated in pairs until all are orthogonal.
+    # Descending singular values by one-sided Jacobi rotations, which for few columns are faster than LAPACK
     cdef double aa, bb, ab, cosine, sine, tangent, first
     cdef double* a
     cdef double* b
     cdef int sweep, i, j, d
-    cdef bint done = False
+    cdef bint done
     for sweep in range(MOST_SWEEPS):
         done = True
         for i in range(size - 1):
@@ -110,29 +103,26 @@ cdef inline void singular_values(double* rows, int size, int D, double* values) 
         values[j] = first
 
 
-cdef inline double loss_at(const Points* at, int i, const int* subset, int size, bint least) noexcept nogil:
-    # The log-loss at the i-th point, infinite for dependent columns. If `least`: the loss minus its possible rounding
-    # error, at most 1e300.
-    cdef double* values = at.scratch + size * at.D
-    cdef double total = 0, error
+cdef inline double* spectrum(const Points* at, int i, const int* subset, int size) noexcept nogil:
     cdef int j
     for j in range(size):
         memcpy(at.scratch + j * at.D, column(at, subset[j], i), at.D * sizeof(double))
-    singular_values(at.scratch, size, at.D, values)
-    if not least:
-        if at.c != 1 or values[size - 1] < 0.01 or values[0] > 100:
-            return log_spectral_loss(values, size, at.c)
-        for j in range(size):
-            total += penalty(values[j])
-        return log(total)
-    error = 2 * at.D * SINGULAR_VALUE_ERROR * values[0] if size else 0.0
+    singular_values(at.scratch, size, at.D, at.scratch + size * at.D)
+    return at.scratch + size * at.D
+
+
+cdef inline double least_loss_at(const Points* at, int i, const int* subset, int size) noexcept nogil:
+    # The loss at the i-th point minus its possible rounding error
+    cdef const double* values = spectrum(at, i, subset, size)
+    cdef double total = 0
+    cdef int j
     for j in range(size):
-        total += least_penalty(values[j], error, at.c)
-    return fmin(total, 1e300)
+        total += least_penalty(values[j], 2 * at.D * SINGULAR_VALUE_ERROR * values[0], at.c)
+    return min(total, LARGEST)
 
 
 cdef inline double share(const Points* at, double loss) noexcept nogil:
-    return log(fmin(fmax(loss, 1.0), 1e300)) if at.geometric else fmin(loss, at.cap)
+    return log(min(max(loss, 1.0), LARGEST)) if at.geometric else min(loss, at.cap)
 
 
 cdef inline double total_limit(const Points* at, double log_loss) noexcept nogil:
@@ -143,29 +133,37 @@ cdef inline double total_limit(const Points* at, double log_loss) noexcept nogil
     return limit * (1 + ROUNDING + 16 * at.n * SINGULAR_VALUE_ERROR)
 
 
+cdef inline double first_total(const Points* at, int size, int missing) noexcept nogil:
+    # The total of the first columns if `missing` more follow: each adds at least 1 to a loss
+    cdef double total = 0
+    cdef int i
+    for i in range(at.n):
+        total += share(at, at.losses[size * at.n + i] + missing)
+    return total
+
+
 cdef inline double h_least(const Points* at, double eigenvalue) noexcept nogil:
-    # A lower bound on h, from a table where that is possible
-    cdef long long bits
-    memcpy(&bits, &eigenvalue, sizeof(double))
-    bits = (bits >> TABLE_SHIFT) - FIRST_CELL
-    if 0 <= bits < CELLS:
-        return at.cells[bits]
+    cdef long long cell
+    memcpy(&cell, &eigenvalue, sizeof(double))
+    cell = (cell >> TABLE_SHIFT) - FIRST_CELL
+    if 0 <= cell < CELLS:
+        return at.cells[cell]
     return h(eigenvalue, at.c) if eigenvalue > 0 else INFINITY
 
 
 cdef inline double loss_with(const Points* at, int size, int i, double square, double rest) noexcept nogil:
-    # A lower bound on the loss, at the i-th point, of the first `size` columns and one of this squared length, given
-    # the squared length of its residual
+    # A lower bound on the loss of the first `size` columns and another at the i-th point, from the squared lengths of
+    # that one and of its residual
     cdef double error = square * (2 * at.errors[size * at.n + i] + 16 * at.D * SINGULAR_VALUE_ERROR)
-    cdef double coupled = at.kappa * fmax(square - rest - error, 0.0)
-    rest = fmin(rest + error, 1.0) if rest < 1 else fmax(rest - error, 1.0)
-    return at.losses[size * at.n + i] + h_least(at, rest) + coupled
+    cdef double inside = max(square - rest - error, 0.0)
+    rest = min(rest + error, 1.0) if rest < 1 else max(rest - error, 1.0)
+    return at.losses[size * at.n + i] + h_least(at, rest) + at.kappa * inside
 
 
 cdef inline double total_with(const Points* at, int size, int p, int missing, double total, double limit,
                               double* losses) noexcept nogil:
-    # Raise the total of the first `size` columns to one for them and the p-th, where `missing` more follow. Returns
-    # infinity as soon as it reaches the limit. The losses at the points are written if there is room for them.
+    # The total of the first `size` columns, which is given, raised to one for them and the p-th if `missing` more
+    # follow; infinite as soon as it reaches the limit. Writes the bounds on the losses unless that is NULL.
     cdef const double* x
     cdef double loss, square, rest, product
     cdef int i, j, a
@@ -186,7 +184,7 @@ cdef inline double total_with(const Points* at, int size, int p, int missing, do
 
 
 cdef inline void push(Points* at, int size, int p) noexcept nogil:
-    # Make the p-th column the next after the first `size`: a lower bound on the losses, and the basis
+    # Let the p-th column follow the first `size`
     cdef double* z
     cdef const double* q
     cdef double square, rest, product, before
@@ -194,22 +192,21 @@ cdef inline void push(Points* at, int size, int p) noexcept nogil:
     for i in range(at.n):
         z = at.basis + (<size_t> size * at.n + i) * at.D
         memcpy(z, column(at, p, i), at.D * sizeof(double))
-        square = rest = dot(z, z, at.D)
-        while True:
-            before = rest
+        square = rest = before = dot(z, z, at.D)
+        while size:  # repeat after cancellation, which can turn z towards the span
             for j in range(size):
                 q = at.basis + (<size_t> j * at.n + i) * at.D
                 product = dot(q, z, at.D)
                 for d in range(at.D):
                     z[d] -= product * q[d]
             rest = dot(z, z, at.D)
-            if rest >= 0.25 * before or size == 0:  # otherwise rounding may have turned z into the span: repeat
+            if rest >= 0.25 * before:
                 break
+            before = rest
         at.losses[(size + 1) * at.n + i] = loss_with(at, size, i, square, rest)
         # the error of the span turns the new direction by its ratio to the length of the residual
-        before = at.errors[size * at.n + i]
-        at.errors[(size + 1) * at.n + i] = (
-            before + (before + 16 * at.D * SINGULAR_VALUE_ERROR) * (sqrt(square / rest) if rest > 0 else 1e300))
+        before = at.errors[size * at.n + i] + 16 * at.D * SINGULAR_VALUE_ERROR
+        at.errors[(size + 1) * at.n + i] = before * (1 + (sqrt(square / rest) if rest > 0 else LARGEST))
         product = 1 / sqrt(rest) if rest > 0 else 0.0
         for d in range(at.D):
             z[d] *= product
@@ -217,19 +214,16 @@ cdef inline void push(Points* at, int size, int p) noexcept nogil:
 
 cdef class JointKernel:
     cdef const double[:, :, ::1] X
-    cdef double[::1] memory
     cdef const double[::1] cells
-    cdef int[::1] numbers
-    cdef char[::1] blocked, room
+    cdef double[::1] memory
+    cdef int[::1] order
+    cdef char[::1] room
     cdef double until
     cdef readonly bint late
     cdef Points at
 
-    cdef double log_total(self, const int* subset, int size, double limit) noexcept nogil
+    cdef bint expired(self) noexcept nogil
     cdef double log_aggregate(self) noexcept nogil
+    cdef double log_total(self, const int* subset, int size, double limit) noexcept nogil
     cdef void refer(self) noexcept nogil
-    cdef void lead(self, const int* subset, int size) noexcept nogil
-    cdef double first_total(self, int size, int missing) noexcept nogil
-    cdef int following(self, int p, int count, double total, double limit, double* value) noexcept nogil
-    cdef int best(self, int count, int besides, double* best) noexcept nogil
-    cdef void block(self, int count, int besides, char value) noexcept nogil
+    cdef double lead(self, const int* subset, int size, int missing) noexcept nogil

@@ -15,13 +15,7 @@ class JointKernel:
     """
 
     def __init__(
-        self,
-        columns: NDArray[np.float64],
-        c: float,
-        geometric: bool,
-        left_out: int,
-        mean: bool,
-        deadline: float = ...,
+        self, columns: NDArray[np.float64], c: float, geometric: bool, left_out: int, mean: bool, deadline: float = ...
     ) -> None: ...
     @property
     def late(self) -> bool: ...

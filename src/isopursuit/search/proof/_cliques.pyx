@@ -3,8 +3,8 @@
 bounds.
 
 The columns C of a node have a total, from lower bounds on their losses at the points, and a candidate c raises it by
-d_c. If the aggregate is the sum of the losses and h is convex, a subset C + T has at least the total of C plus the sum of
-d_c over T, so candidates are tried in ascending order of d_c until the sum of the next ones is too large.
+d_c. If the aggregate is the sum of the losses and h is convex, a subset C + T has at least the total of C plus the sum
+of d_c over T, so candidates are tried in ascending order of d_c until the sum of the next ones is too large.
 """
 
 from libc.math cimport INFINITY, log
@@ -13,8 +13,9 @@ from libc.string cimport memcpy
 import numpy as np
 
 from isopursuit.loss._penalty cimport CONVEX_EXPONENT
-from isopursuit.search._clock cimport seconds
-from isopursuit.search._joint cimport JointKernel, Points, fmax, loss_at, push, share, total_limit, total_with
+from isopursuit.search._joint cimport (
+    JointKernel, Points, first_total, least_loss_at, push, share, total_limit, total_with,
+)
 
 
 cdef struct Level:            # after some columns are chosen
@@ -48,8 +49,7 @@ cdef class CliqueSearch:
         self.additive = not self.at.geometric and not self.at.left_out and self.at.c >= CONVEX_EXPONENT
         self.best = np.concatenate([included, np.zeros(m)]).astype(np.intc)
         self.set_pairs(np.zeros(0, np.intc), np.zeros((0, 2), np.intc), np.zeros((0, 0), np.intc), 0, 0.0)
-        kernel.lead(self.subset, self.included)
-        self.levels[0].total = kernel.first_total(self.included, m)
+        self.levels[0].total = kernel.lead(self.subset, self.included, m)
         self.stop = False
         self.evaluations = 0
 
@@ -93,8 +93,7 @@ cdef class CliqueSearch:
         return r - first, (np.array(self.best) if self.log_limit < log_limit else None), self.log_limit
 
     cdef bint ended(self) noexcept nogil:
-        if not self.stop and self.kernel.until < INFINITY:
-            self.stop = seconds() > self.kernel.until
+        self.stop = self.stop or self.kernel.expired()
         return self.stop
 
     cdef void set_limit(self, double log_limit) noexcept nogil:
@@ -105,7 +104,7 @@ cdef class CliqueSearch:
         cdef int size = self.included + d
         self.subset[size] = column
         push(self.at, size, column)
-        self.levels[d + 1].total = self.kernel.first_total(size + 1, self.m - d - 1)
+        self.levels[d + 1].total = first_total(self.at, size + 1, self.m - d - 1)
 
     cdef void explore(self, int rank) noexcept nogil:
         # Search all subsets in which this pair has the highest rank
@@ -142,7 +141,7 @@ cdef class CliqueSearch:
         cdef double value, total = self.levels[2].total
         for j in range(self.at.n):
             i = self.at.order[j]
-            value = fmax(loss_at(self.at, i, self.subset, 2, True), losses[i])
+            value = max(least_loss_at(self.at, i, self.subset, 2), losses[i])
             total += share(self.at, value + missing) - share(self.at, losses[i] + missing)
             losses[i] = value
             if total >= self.limit:
@@ -202,7 +201,7 @@ cdef class CliqueSearch:
         self.evaluations += 1
         for j in range(self.at.n):
             i = self.at.order[j]
-            value = fmax(loss_at(self.at, i, self.subset, size, True), self.losses[i])
+            value = max(least_loss_at(self.at, i, self.subset, size), self.losses[i])
             total += share(self.at, value) - share(self.at, self.losses[i])
             if total >= self.limit:
                 return

@@ -75,7 +75,7 @@ class _Search:
         self.pool, self.incumbent, self.clock = pool, incumbent, clock
         self.columns = np.ascontiguousarray(pool.X.transpose(2, 0, 1))
         self.reference = self.kernel()
-        self.searches = [CliqueSearch(self.kernel(), pool.include, pool.missing) for _ in range(workers)]
+        self.searches = [CliqueSearch(self.kernel(), pool.include.astype(np.int32), pool.missing) for _ in range(workers)]
         self.threads = ThreadPoolExecutor(workers)
 
     def close(self) -> None:
