@@ -14,24 +14,22 @@
 # its loss. For every cap t the sum of the m lowest of n losses is at least sum min(l, t) - (n - m) t, with equality if
 # t is the m-th lowest loss. A trimmed mean takes t from a good subset.
 
-from libc.math cimport INFINITY, exp, fabs, log, sqrt
+from libc.math cimport INFINITY, exp, log, sqrt
 from libc.string cimport memcpy
 
 from isopursuit.loss._penalty cimport LARGEST_LOG, SINGULAR_VALUE_ERROR, h, least_penalty, log_spectral_loss, pow
-from isopursuit.search._dense cimport dot
+from isopursuit.search._dense cimport dot, few_singular_values
 
 cdef extern from *:
     """
     #define ROUNDING 1e-11
     #define LARGEST 1e300
-    #define MOST_SWEEPS 30
     #define TABLE_SHIFT 41
     #define FIRST_CELL (1017LL << 11)
     #define CELLS (12LL << 11)
     """
     const double ROUNDING       # relative error of a share (derived: that of e^u is u eps, and u < 600; 75 times that)
     const double LARGEST        # larger losses are replaced by this (derived: sums of 10^8 do not overflow)
-    const int MOST_SWEEPS       # of rotations (derived: they converge quadratically; 60 random columns took 8)
     const int TABLE_SHIFT       # bits of a float64 that the table of h ignores: 11 of the binary digits remain
     const long long FIRST_CELL  # the other bits of its first argument, 2^-6; others are computed
     const long long CELLS       # its size, up to 2^6 (derived: 196 kB fit into the cache of a processor)
@@ -67,47 +65,11 @@ cdef inline const double* column(const Points* at, int p, int i) noexcept nogil:
     return at.columns + (<size_t> p * at.n + i) * at.D
 
 
-cdef inline void singular_values(double* rows, int size, int D, double* values) noexcept nogil:
-    # Descending singular values by one-sided Jacobi rotations, which for few columns are faster than LAPACK
-    cdef double aa, bb, ab, cosine, sine, tangent, first
-    cdef double* a
-    cdef double* b
-    cdef int sweep, i, j, d
-    cdef bint done
-    for sweep in range(MOST_SWEEPS):
-        done = True
-        for i in range(size - 1):
-            a = rows + i * D
-            for j in range(i + 1, size):
-                b = rows + j * D
-                aa, bb, ab = dot(a, a, D), dot(b, b, D), dot(a, b, D)
-                if fabs(ab) <= SINGULAR_VALUE_ERROR * D * sqrt(aa) * sqrt(bb):
-                    continue
-                done = False
-                tangent = (bb - aa) / (2 * ab)
-                tangent = (1 if tangent >= 0 else -1) / (fabs(tangent) + sqrt(1 + tangent * tangent))
-                cosine = 1 / sqrt(1 + tangent * tangent)
-                sine = cosine * tangent
-                for d in range(D):
-                    first = a[d]
-                    a[d] = cosine * first - sine * b[d]
-                    b[d] = sine * first + cosine * b[d]
-        if done:
-            break
-    for i in range(size):
-        first = sqrt(dot(rows + i * D, rows + i * D, D))
-        j = i
-        while j > 0 and values[j - 1] < first:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = first
-
-
 cdef inline double* spectrum(const Points* at, int i, const int* subset, int size) noexcept nogil:
     cdef int j
     for j in range(size):
         memcpy(at.scratch + j * at.D, column(at, subset[j], i), at.D * sizeof(double))
-    singular_values(at.scratch, size, at.D, at.scratch + size * at.D)
+    few_singular_values(at.scratch, size, at.D, at.scratch + size * at.D)
     return at.scratch + size * at.D
 
 

@@ -5,6 +5,7 @@ A column is bounded first (_joint.pxd). If its bound is below the limit, the los
 the total exceeds the limit, so points are visited in descending order of the losses of the best subset known.
 """
 
+from libc.math cimport fabs
 from libc.stdlib cimport qsort
 
 from functools import lru_cache

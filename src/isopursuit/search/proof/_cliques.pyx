@@ -85,7 +85,7 @@ cdef class CliqueSearch:
 
     def run(self, int first, int last, double log_limit):
         cdef int r = first
-        self.set_limit(log_limit)
+        self.log_limit, self.limit = log_limit, total_limit(self.at, log_limit)
         with nogil:
             while r < last and not self.ended():
                 self.explore(r)
@@ -95,9 +95,6 @@ cdef class CliqueSearch:
     cdef bint ended(self) noexcept nogil:
         self.stop = self.stop or self.kernel.expired()
         return self.stop
-
-    cdef void set_limit(self, double log_limit) noexcept nogil:
-        self.log_limit, self.limit = log_limit, total_limit(self.at, log_limit)
 
     cdef void choose(self, int d, int column) noexcept nogil:
         # Choose a column after the first d
@@ -113,10 +110,11 @@ cdef class CliqueSearch:
         cdef const int* with_b = &self.ranks[b, 0]
         self.rank, self.levels[2].size = rank, 0
         if self.m <= 2:
-            self.subset[self.included], self.subset[size - 1] = self.columns[a], self.columns[b]
-            for c in range(self.at.n):
-                self.losses[c] = size
-            self.evaluate(self.at.n * share(self.at, size))
+            self.choose(0, self.columns[a])
+            if self.m == 2:
+                self.choose(1, self.columns[b])
+            memcpy(self.losses, self.at.losses + size * self.at.n, self.at.n * sizeof(double))
+            self.evaluate(self.levels[self.m].total)
             return
         for c in range(self.columns.shape[0]):
             if with_a[c] < rank and with_b[c] < rank:
@@ -127,27 +125,27 @@ cdef class CliqueSearch:
         self.choose(0, self.columns[a])
         self.choose(1, self.columns[b])
         # `rest` is relative to the included columns, so it cannot be added to the loss of more than these
-        if not self.included and not self.compute_losses():
-            return
+        if not self.included:
+            self.levels[2].total = self.raised_total(2, self.at.losses + 2 * self.at.n, self.levels[2].total)
+            if self.levels[2].total == INFINITY:
+                return
         for c in range(count):
             self.consider(2, self.common[c])
         self.descend(2)
 
-    cdef bint compute_losses(self) noexcept nogil:
-        # Replace the bounds on the losses of the first two columns by the losses. Returns whether their total is below
-        # the limit.
-        cdef int i, j, missing = self.m - 2
-        cdef double* losses = self.at.losses + 2 * self.at.n
-        cdef double value, total = self.levels[2].total
+    cdef double raised_total(self, int d, double* losses, double total) noexcept nogil:
+        # Raise the losses of d chosen columns from lower bounds to their values. Returns the total, infinite as soon as
+        # it reaches the limit.
+        cdef int i, j, missing = self.m - d
+        cdef double value
         for j in range(self.at.n):
             i = self.at.order[j]
-            value = max(least_loss_at(self.at, i, self.subset, 2), losses[i])
+            value = max(least_loss_at(self.at, i, self.subset, self.included + d), losses[i])
             total += share(self.at, value + missing) - share(self.at, losses[i] + missing)
             losses[i] = value
             if total >= self.limit:
-                return False
-        self.levels[2].total = total
-        return True
+                return INFINITY
+        return total
 
     cdef void consider(self, int d, int c) noexcept nogil:
         # If the d chosen columns with c can be in a better subset: evaluate a complete one, or insert c into the level
@@ -195,18 +193,15 @@ cdef class CliqueSearch:
                 self.descend(d + 1)
 
     cdef void evaluate(self, double total) noexcept nogil:
-        # Evaluate a complete subset: raise its total point by point while that is below the limit, then the loss
-        cdef int i, j, size = self.included + self.m
+        # Compute the loss of a complete subset, unless its total reaches the limit
+        cdef int i
         cdef double value
         self.evaluations += 1
-        for j in range(self.at.n):
-            i = self.at.order[j]
-            value = max(least_loss_at(self.at, i, self.subset, size), self.losses[i])
-            total += share(self.at, value) - share(self.at, self.losses[i])
-            if total >= self.limit:
-                return
-            self.at.ranked[j].log_loss = log(value)
+        if self.raised_total(self.m, self.losses, total) == INFINITY:
+            return
+        for i in range(self.at.n):
+            self.at.ranked[i].log_loss = log(self.losses[i])
         value = self.kernel.log_aggregate()
         if value < self.log_limit:
-            memcpy(&self.best[0], self.subset, size * sizeof(int))
-            self.set_limit(value)
+            memcpy(&self.best[0], self.subset, (self.included + self.m) * sizeof(int))
+            self.log_limit, self.limit = value, total_limit(self.at, value)

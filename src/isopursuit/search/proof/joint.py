@@ -25,17 +25,17 @@ from numpy.typing import NDArray
 from isopursuit._types import Array
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
-from isopursuit.search._joint import JointKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.settings import REPORT_SECONDS
-from isopursuit.search.swaps import joint_kernel, swap_descent
+from isopursuit.search.swaps import include_first, joint_kernel, swap_descent
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
 MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _cliques.pyx)
-PAIR_MEMORY = 2**28  # bytes of the list of pairs, and of the table of their ranks (chosen: laptops have 8 GB)
-CHUNK, CHUNKS = 32, 16  # pairs in one task of a thread, and tasks in one round (guess)
+PAIR_MEMORY = 2**28  # bytes for the list of pairs, and as many for the table of their ranks (chosen: fits a laptop)
+CHUNK = 8  # least number of pairs in a task, because a task takes 40 µs beside its work (see TASKS)
+TASKS = 64  # most tasks of a round: enough for 16 cores (both measured: j3wide, h6)
 
 T = TypeVar("T")
 
@@ -73,9 +73,15 @@ class _Search:
 
     def __init__(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
         self.pool, self.incumbent, self.clock = pool, incumbent, clock
-        self.columns = np.ascontiguousarray(pool.X.transpose(2, 0, 1))
-        self.reference = self.kernel()
-        self.searches = [CliqueSearch(self.kernel(), pool.include.astype(np.int32), pool.missing) for _ in range(workers)]
+        columns = np.ascontiguousarray(pool.X.transpose(2, 0, 1))
+        include, free = pool.include.astype(np.int32), range(len(pool.include), pool.k)
+        self.kernels = [joint_kernel(columns, pool.c, pool.aggregate, clock.deadline) for _ in range(workers)]
+        # the cap of a trimmed mean comes from the incumbent, so it is improved first
+        start, _ = swap_descent(self.kernels[0], include_first(include, incumbent.subset), free, clock)
+        self.take(start)
+        for kernel in self.kernels:
+            kernel.linearize(incumbent.subset.astype(np.int32), incumbent.log_loss)
+        self.searches = [CliqueSearch(kernel, include, pool.missing) for kernel in self.kernels]
         self.threads = ThreadPoolExecutor(workers)
 
     def close(self) -> None:
@@ -85,11 +91,9 @@ class _Search:
         self.threads.shutdown(cancel_futures=True)
         self.incumbent.evaluations += sum(search.evaluations for search in self.searches)
 
-    def kernel(self) -> JointKernel:
-        """A kernel for one thread, with the order of the points and the cap of their losses from the incumbent."""
-        kernel = joint_kernel(self.columns, self.pool.c, self.pool.aggregate, self.clock.deadline)
-        kernel.linearize(self.incumbent.subset.astype(np.int32), self.incumbent.log_loss)
-        return kernel
+    def take(self, subset: NDArray[np.int32]) -> None:
+        """Offer a subset to the incumbent."""
+        self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree")
 
     @property
     def log_limit(self) -> float:
@@ -116,107 +120,105 @@ class _Search:
         return None if self.incumbent.report() else [future.result() for future in futures]
 
     def run(self, nodes: int | None) -> StopReason | None:
-        """Bound all columns and pairs, then search the subsets of each pair until a limit is reached."""
-        found = self._bounded_pairs()
-        if isinstance(found, StopReason):
-            return found
-        pairs, totals, ceiling = found
-        some, places = np.unique(pairs, return_inverse=True)
-        s, q = len(some), len(pairs)
-        if 4 * s**2 > PAIR_MEMORY:
-            return StopReason.MEMORY
-        pairs = places.reshape(-1, 2).astype(np.int32)
-        ranks = np.full((s, s), np.iinfo(np.int32).max, np.int32)
-        ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(q, dtype=np.int32)
-        most = int(np.bincount(places.reshape(-1), minlength=1).max())
-        for search in self.searches:
-            search.set_pairs(some, pairs, ranks, most, self.rest(self.pool.missing - 3))
-        return self._search_all(totals, ceiling, nodes)
-
-    def rest(self, count: int) -> float:
-        """What this many columns add to the total at least."""
-        return float(self.raised[: max(count, 0)].sum())
-
-    def _bounded_pairs(self) -> tuple[NDArray[np.int32], Array, float] | StopReason:
-        """The pairs that can be in a better subset, their ascending totals, and a lower bound on all other totals.
-
-        If only one column is missing, each column stands for a pair.
-        """
-        search, ceiling = self.searches[0], self.reference.total_limit(self.log_limit)
-        free = np.setdiff1d(np.arange(self.pool.count), self.pool.include).astype(np.int32)
-        alone = search.totals(np.zeros(0, np.int32), free, ceiling)
-        order = np.argsort(alone, kind="stable")[: np.count_nonzero(alone < ceiling)]
-        free, alone = free[order], alone[order]
-        self.raised = alone - search.first_total if search.additive else np.zeros(len(alone))
-        if self.clock.expired or self.pool.missing == 1:
-            return StopReason.TIME if self.clock.expired else (np.stack([free, free], axis=1), alone, ceiling)
-        rest = self.rest(self.pool.missing - 2)
-
-        def row(j: int) -> Callable[[CliqueSearch], Array]:
-            some = free[: min(j, int(np.searchsorted(self.raised, ceiling - rest - alone[j])))]
-            return lambda search: search.totals(free[j : j + 1], some, ceiling - rest) + rest
-
-        pairs, totals = np.zeros((0, 2), np.int32), np.zeros(0)
-        for first in range(1, len(free), CHUNK):
-            columns = range(first, min(first + CHUNK, len(free)))
-            rows = self.all_of(row(j) for j in columns)
-            if rows is None or self.clock.expired:
-                return StopReason.INTERRUPTED if rows is None else StopReason.TIME
-            kept = [np.flatnonzero(row < ceiling) for row in rows]
-            new = [np.stack([np.full(len(b), free[j]), free[b]], axis=1) for j, b in zip(columns, kept, strict=True)]
-            pairs = np.concatenate([pairs, *new])
-            totals = np.concatenate([totals, *(row[b] for row, b in zip(rows, kept, strict=True))])
-            most = PAIR_MEMORY // 16
-            if len(totals) > most:
-                ceiling = float(np.partition(totals, most)[most])
-                pairs, totals = pairs[totals < ceiling], totals[totals < ceiling]
-        order = np.argsort(totals, kind="stable")
-        return pairs[order], totals[order], ceiling
-
-    def _search_all(self, totals: Array, ceiling: float, nodes: int | None) -> StopReason | None:
-        """Search the subsets of every pair, in rounds, and raise the bound."""
+        """Bound all columns and pairs, then search the subsets of each pair in rounds, and raise the bound."""
+        totals = self._ranked_pairs()
+        if isinstance(totals, StopReason):
+            return totals
         incumbent, done = self.incumbent, 0
         while True:
-            limit = self.reference.total_limit(self.log_limit)
+            limit = self.kernels[0].total_limit(self.log_limit)
             end = int(np.searchsorted(totals, limit))
-            complete = done >= end
-            least = min(limit, ceiling) if complete else float(totals[done])
-            incumbent.raise_bound(min(self.reference.least_loss(least), incumbent.least))
-            if complete:
-                return None if limit <= ceiling else StopReason.MEMORY
-            if incumbent.gap > 0 and incumbent.closed:
+            least = limit if done >= end else float(totals[done])
+            incumbent.raise_bound(min(self.kernels[0].least_loss(least), incumbent.least))
+            if done >= end or (incumbent.gap > 0 and incumbent.closed):
                 return None
             if self.clock.expired:
                 return StopReason.TIME
             if nodes is not None and done >= nodes:
                 return StopReason.NODES
-            end = min(end, done + CHUNK * CHUNKS, end if nodes is None else nodes)
-            searched = self._round(done, end)
+            size = max(
+                done // 4, 16 * CHUNK
+            )  # all pairs of a round have the same limit, which then hardly falls any more
+            searched = self._round(done, min(end, done + size, end if nodes is None else nodes))
             if searched is None:
                 return StopReason.INTERRUPTED
             done += searched
             incumbent.nodes += searched
 
+    def _ranked_pairs(self) -> Array | StopReason:
+        """Give the searches the pairs that can be in a better subset, in the order of their totals, which it returns.
+
+        If only one column is missing, each column stands for a pair.
+        """
+        search, missing = self.searches[0], self.pool.missing
+        limit = self.kernels[0].total_limit(self.log_limit)
+        free = np.setdiff1d(np.arange(self.pool.count), self.pool.include).astype(np.int32)
+        parts = self.all_of(_totals(free[:0], some, limit) for some in np.array_split(free, TASKS))
+        if parts is None:
+            return StopReason.INTERRUPTED
+        alone = np.concatenate(parts)
+        order = np.argsort(alone, kind="stable")[: np.count_nonzero(alone < limit)]
+        free, alone = free[order], alone[order]
+        raised = alone - search.first_total if search.additive else np.zeros(len(alone))
+        found = (np.stack([free, free], axis=1), alone)
+        if missing > 1:
+            found = self._pairs(free, alone, raised, limit - float(raised[: missing - 2].sum()))
+        if self.clock.expired or isinstance(found, StopReason):
+            return StopReason.TIME if self.clock.expired else found
+        pairs, totals = found
+        columns, places = np.unique(pairs, return_inverse=True)
+        count = len(columns)
+        if count**2 * 4 > PAIR_MEMORY:
+            return StopReason.MEMORY
+        order = np.argsort(totals, kind="stable")
+        pairs = places.reshape(-1, 2)[order].astype(np.int32)
+        ranks = np.full((count, count), np.iinfo(np.int32).max, np.int32)
+        ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(len(pairs), dtype=np.int32)
+        most = int(np.bincount(places.reshape(-1), minlength=1).max())
+        for search in self.searches:
+            search.set_pairs(columns, pairs, ranks, most, float(raised[: max(missing - 3, 0)].sum()))
+        return totals[order] + float(raised[: max(missing - 2, 0)].sum())
+
+    def _pairs(
+        self, free: NDArray[np.int32], alone: Array, raised: Array, limit: float
+    ) -> tuple[NDArray[np.int32], Array] | StopReason:
+        """The pairs of the free columns whose totals are below the limit, and their totals.
+
+        `alone` has the ascending totals of single columns, and `raised` what each of them adds at least.
+        """
+        pairs, totals = np.zeros((0, 2), np.int32), np.zeros(0)
+        for first in range(0, len(free), TASKS):
+            some = range(first, min(first + TASKS, len(free)))
+            ends = (min(j, int(np.searchsorted(raised, limit - alone[j]))) for j in some)
+            rows = self.all_of(_totals(free[j : j + 1], free[:end], limit) for j, end in zip(some, ends, strict=True))
+            if rows is None or self.clock.expired:
+                return StopReason.INTERRUPTED if rows is None else StopReason.TIME
+            kept = [np.flatnonzero(row < limit) for row in rows]
+            new = (np.stack([np.full(len(b), free[j]), free[b]], axis=1) for j, b in zip(some, kept, strict=True))
+            pairs = np.concatenate([pairs, *new])
+            totals = np.concatenate([totals, *(row[b] for row, b in zip(rows, kept, strict=True))])
+            if pairs.nbytes + totals.nbytes > PAIR_MEMORY:
+                return StopReason.MEMORY
+        return pairs, totals
+
     def _round(self, first: int, end: int) -> int | None:
         """Search these pairs; returns how many of the first are done, or None if a callback stops the search."""
-        limit, starts = self.log_limit, range(first, end, CHUNK)
+        limit, size = self.log_limit, max((end - first) // TASKS, CHUNK)
+        starts = range(first, end, size)
 
         def chunk(start: int) -> Callable[[CliqueSearch], tuple[int, NDArray[np.int32] | None, float]]:
-            return lambda search: search.run(start, min(start + CHUNK, end), limit)
+            return lambda search: search.run(start, min(start + size, end), limit)
 
         results = self.all_of(chunk(start) for start in starts)
         if results is None:
             return None
         for _, subset, least in results:
             if subset is not None:
-                self._take(subset, least)
-        short = next((i for i, result in enumerate(results) if result[0] < CHUNK), len(results) - 1)
+                self.incumbent.least = min(self.incumbent.least, to_loss(least))
+                self.take(subset)
+        short = next((i for i, result in enumerate(results) if result[0] < size), len(results) - 1)
         return starts[short] + results[short][0] - first
 
-    def _take(self, subset: NDArray[np.int32], least: float) -> None:
-        """Evaluate a subset whose log-loss is at least `least`."""
-        self.incumbent.least = min(self.incumbent.least, to_loss(least))
-        if self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree"):
-            places = range(len(self.pool.include), len(subset))
-            better, _ = swap_descent(self.kernel(), subset, places, self.clock)
-            self.incumbent.offer(better, self.pool.log_loss(better.astype(np.intp)), "joint tree")
+
+def _totals(first: NDArray[np.int32], columns: NDArray[np.int32], limit: float) -> Callable[[CliqueSearch], Array]:
+    return lambda search: search.totals(first, columns, limit)
