@@ -121,10 +121,10 @@ class _Search:
 
     def run(self, nodes: int | None) -> StopReason | None:
         """Bound all columns and pairs, then search the subsets of each pair in rounds, and raise the bound."""
-        totals = self._ranked_pairs()
-        if isinstance(totals, StopReason):
-            return totals
-        incumbent, done = self.incumbent, 0
+        found = self._bounded_pairs()
+        if isinstance(found, StopReason):
+            return found
+        incumbent, totals, done = self.incumbent, found, 0
         while True:
             limit = self.kernels[0].total_limit(self.log_limit)
             end = int(np.searchsorted(totals, limit))
@@ -136,70 +136,63 @@ class _Search:
                 return StopReason.TIME
             if nodes is not None and done >= nodes:
                 return StopReason.NODES
-            size = max(
-                done // 4, 16 * CHUNK
-            )  # all pairs of a round have the same limit, which then hardly falls any more
+            size = max(done // 4, 16 * CHUNK)  # later rounds are longer, because the limit hardly falls any more
             searched = self._round(done, min(end, done + size, end if nodes is None else nodes))
             if searched is None:
                 return StopReason.INTERRUPTED
             done += searched
             incumbent.nodes += searched
 
-    def _ranked_pairs(self) -> Array | StopReason:
-        """Give the searches the pairs that can be in a better subset, in the order of their totals, which it returns.
+    def _bounded_pairs(self) -> Array | StopReason:
+        """Give the searches all pairs that can be in a better subset; returns their totals, in ascending order.
 
         If only one column is missing, each column stands for a pair.
         """
-        search, missing = self.searches[0], self.pool.missing
         limit = self.kernels[0].total_limit(self.log_limit)
         free = np.setdiff1d(np.arange(self.pool.count), self.pool.include).astype(np.int32)
         parts = self.all_of(_totals(free[:0], some, limit) for some in np.array_split(free, TASKS))
-        if parts is None:
-            return StopReason.INTERRUPTED
+        if parts is None or self.clock.expired:
+            return StopReason.INTERRUPTED if parts is None else StopReason.TIME
         alone = np.concatenate(parts)
         order = np.argsort(alone, kind="stable")[: np.count_nonzero(alone < limit)]
         free, alone = free[order], alone[order]
-        raised = alone - search.first_total if search.additive else np.zeros(len(alone))
-        found = (np.stack([free, free], axis=1), alone)
-        if missing > 1:
-            found = self._pairs(free, alone, raised, limit - float(raised[: missing - 2].sum()))
-        if self.clock.expired or isinstance(found, StopReason):
-            return StopReason.TIME if self.clock.expired else found
+        # what a column adds to any total at least
+        added = alone - self.searches[0].first_total if self.searches[0].additive else np.zeros(len(alone))
+        rest = [float(added[: max(self.pool.missing - d, 0)].sum()) for d in range(4)]
+        found = (np.stack([free, free], axis=1), alone) if self.pool.missing == 1 else None
+        found = found or self._pairs(free, alone, added, limit - rest[2])
+        if isinstance(found, StopReason):
+            return found
         pairs, totals = found
-        columns, places = np.unique(pairs, return_inverse=True)
-        count = len(columns)
-        if count**2 * 4 > PAIR_MEMORY:
-            return StopReason.MEMORY
         order = np.argsort(totals, kind="stable")
-        pairs = places.reshape(-1, 2)[order].astype(np.int32)
-        ranks = np.full((count, count), np.iinfo(np.int32).max, np.int32)
+        columns, places = np.unique(pairs[order], return_inverse=True)
+        if 4 * len(columns) ** 2 > PAIR_MEMORY:
+            return StopReason.MEMORY
+        pairs = places.reshape(-1, 2).astype(np.int32)
+        ranks = np.full((len(columns), len(columns)), np.iinfo(np.int32).max, np.int32)
         ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(len(pairs), dtype=np.int32)
-        most = int(np.bincount(places.reshape(-1), minlength=1).max())
         for search in self.searches:
-            search.set_pairs(columns, pairs, ranks, most, float(raised[: max(missing - 3, 0)].sum()))
-        return totals[order] + float(raised[: max(missing - 2, 0)].sum())
+            search.set_pairs(columns, pairs, ranks, int(np.bincount(places.reshape(-1), minlength=1).max()), rest[3])
+        return totals[order] + rest[2]
 
     def _pairs(
-        self, free: NDArray[np.int32], alone: Array, raised: Array, limit: float
+        self, free: NDArray[np.int32], alone: Array, added: Array, limit: float
     ) -> tuple[NDArray[np.int32], Array] | StopReason:
-        """The pairs of the free columns whose totals are below the limit, and their totals.
-
-        `alone` has the ascending totals of single columns, and `raised` what each of them adds at least.
-        """
-        pairs, totals = np.zeros((0, 2), np.int32), np.zeros(0)
+        """The pairs of the free columns whose totals are below the limit, and their totals."""
+        pairs, totals = [np.zeros((0, 2), np.int32)], [np.zeros(0)]
         for first in range(0, len(free), TASKS):
             some = range(first, min(first + TASKS, len(free)))
-            ends = (min(j, int(np.searchsorted(raised, limit - alone[j]))) for j in some)
+            ends = [min(j, int(np.searchsorted(added, limit - alone[j]))) for j in some]
             rows = self.all_of(_totals(free[j : j + 1], free[:end], limit) for j, end in zip(some, ends, strict=True))
             if rows is None or self.clock.expired:
                 return StopReason.INTERRUPTED if rows is None else StopReason.TIME
-            kept = [np.flatnonzero(row < limit) for row in rows]
-            new = (np.stack([np.full(len(b), free[j]), free[b]], axis=1) for j, b in zip(some, kept, strict=True))
-            pairs = np.concatenate([pairs, *new])
-            totals = np.concatenate([totals, *(row[b] for row, b in zip(rows, kept, strict=True))])
-            if pairs.nbytes + totals.nbytes > PAIR_MEMORY:
+            for j, row in zip(some, rows, strict=True):
+                (kept,) = np.nonzero(row < limit)
+                pairs.append(np.stack([np.full(len(kept), free[j]), free[kept]], axis=1))
+                totals.append(row[kept])
+            if 16 * sum(map(len, totals)) > PAIR_MEMORY:
                 return StopReason.MEMORY
-        return pairs, totals
+        return np.concatenate(pairs), np.concatenate(totals)
 
     def _round(self, first: int, end: int) -> int | None:
         """Search these pairs; returns how many of the first are done, or None if a callback stops the search."""
