@@ -13,7 +13,7 @@ from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact, exchange
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof import dives, targets, tree
+from isopursuit.search.proof import dives, joint, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 from isopursuit.search.stages import local
@@ -197,10 +197,12 @@ def press_once(monkeypatch, module, name, *, after):
 
 
 @pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search])
-def test_ctrl_c_in_the_search_at_one_of_many_points_ends_the_whole(search, monkeypatch):
+def test_ctrl_c_in_the_proof_at_many_points_ends_the_search(search, monkeypatch):
     X = np.random.default_rng(0).standard_normal((4, 4, 30)) / 2
-    press_once(monkeypatch, tree._Search, "_take", after=False)
-    assert search(list(X)).status == "interrupted"
+    press_once(monkeypatch, joint._Search, "_round", after=False)
+    found = search(list(X))
+    assert found.status == "interrupted"
+    assert found.lower_bound < found.loss
 
 
 def test_ctrl_c_in_a_recombination_ends_the_whole(monkeypatch):

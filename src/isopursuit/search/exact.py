@@ -102,7 +102,7 @@ def exact_search(
     bound on a convex relaxation of the loss continues, while other threads look for better subsets.
 
     At many points that share one selection, pairs of columns are bounded first, and then the sets all of whose pairs
-    can be in a better subset. Expect a proof for D up to 3, often for 4, and a gap beyond. For a source (`as_source`),
+    can be in a better subset. Expect a proof for D up to 6 and about a hundred columns. For a source (`as_source`),
     passes exclude columns, and the remaining ones are searched in memory; if they do not fit, the status is "memory".
 
     Parameters
