@@ -41,7 +41,9 @@ cdef struct Ranked:
 
 
 cdef struct Points:
-    const double* columns     # (P, n, D), one candidate at all points in each row
+    const double* columns     # (P, n, D), the entries of one column at one point together
+    size_t column_stride      # entries from one column to the next
+    size_t point_stride       # entries from one point to the next
     int P
     int n
     int D
@@ -62,7 +64,7 @@ cdef struct Points:
 
 
 cdef inline const double* column(const Points* at, int p, int i) noexcept nogil:
-    return at.columns + (<size_t> p * at.n + i) * at.D
+    return at.columns + p * at.column_stride + i * at.point_stride
 
 
 cdef inline double* spectrum(const Points* at, int i, const int* subset, int size) noexcept nogil:
@@ -175,7 +177,7 @@ cdef inline void push(Points* at, int size, int p) noexcept nogil:
 
 
 cdef class JointKernel:
-    cdef const double[:, :, ::1] X
+    cdef const double[:, :, :] X
     cdef const double[::1] cells
     cdef double[::1] memory
     cdef int[::1] order

@@ -7,7 +7,8 @@ def table_of_h(c: float) -> NDArray[np.float64]:
     """The least values of h between neighbouring floats of 11 binary digits, from 2⁻⁶ to 2⁶."""
 
 class JointKernel:
-    """The columns (P, n, D) of one problem at n points. Only one thread may use an instance at a time.
+    """The columns (P, n, D) of one problem at n points. Only one thread may use an instance at a time. Entries of one
+    column at one point are together in memory.
 
     The aggregate is the mean of the logarithms of the losses if `geometric`. Otherwise it is the sum of the losses
     without the `left_out` highest, divided by their number if `mean`. All losses and limits are logarithms. Methods

@@ -67,6 +67,7 @@ cdef class JointKernel:
         self.order = np.arange(n, dtype=np.intc)
         self.room = np.empty(n * sizeof(Ranked), np.int8)
         self.at.columns, self.at.P, self.at.n, self.at.D, self.at.c = &self.X[0, 0, 0], P, n, D, c
+        self.at.column_stride, self.at.point_stride = columns.strides[0] // 8, columns.strides[1] // 8
         self.at.kappa, self.at.cells = least_kappa(c), &self.cells[0]
         self.at.geometric, self.at.left_out, self.at.divisor = geometric, left_out, n - left_out if mean else 1
         self.at.cap, self.at.order, self.at.ranked = LARGEST, &self.order[0], <Ranked*> &self.room[0]

@@ -26,11 +26,11 @@ def swap_kernel(
     """The kernel for single swaps in subsets of at most `most` of `columns` (n, P, D)."""
     if len(columns) == 1:
         return SwapKernel(columns[0], c, deadline, most)
-    return joint_kernel(np.ascontiguousarray(np.swapaxes(columns, 0, 1)), c, aggregate, deadline)
+    return joint_kernel(np.swapaxes(columns, 0, 1), c, aggregate, deadline)
 
 
 def joint_kernel(columns: Array, c: float, aggregate: Aggregate, deadline: float = np.inf) -> JointKernel:
-    """The kernel for many points; `columns` (P, n, D) has the points of each candidate together."""
+    """The kernel for `columns` (P, n, D) at many points, in any order in memory but that of their entries."""
     n = columns.shape[1]
     left_out = n - aggregate.kept(n)
     return JointKernel(columns, c, aggregate.name == "geometric", left_out, aggregate.name != "sum", deadline)
