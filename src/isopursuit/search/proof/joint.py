@@ -150,7 +150,7 @@ class _Search:
         """
         limit = self.kernels[0].total_limit(self.log_limit)
         free = np.setdiff1d(np.arange(self.pool.count), self.pool.include).astype(np.int32)
-        parts = self.all_of(_totals(free[:0], some, limit) for some in np.array_split(free, TASKS))
+        parts = self.all_of(_totals(free[:0], some, limit) for some in np.array_split(free, 1 + len(free) // 1024))
         if parts is None or self.clock.expired:
             return StopReason.INTERRUPTED if parts is None else StopReason.TIME
         alone = np.concatenate(parts)
