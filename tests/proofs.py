@@ -8,14 +8,12 @@ import numpy as np
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.search.driver import run
-from isopursuit.search.exchange import point_stages
 from isopursuit.search.incumbent import Incumbent, SearchProgress
 from isopursuit.search.inputs import as_array_pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.proof.tree import Limits, branch_and_bound
 from isopursuit.search.stages.local import LocalSearch
-from isopursuit.search.stages.points import PointBounds
 
 
 def clock_of(time_limit):
@@ -51,6 +49,6 @@ def prove(X, c, start, *, include=(), gap=0.0, joint=False, aggregate="sum"):
     pool = as_array_pool(X, c, include).with_aggregate(as_aggregate(aggregate))
     log_loss = pool.log_loss(np.asarray(start))
     incumbent = Incumbent(pool.ideal, gap=gap, subset=np.sort(start), log_loss=log_loss)
-    stages = [PointBounds(point_stages()), JointTree()] if joint else [Prove(workers=1)]
+    stages = [JointTree()] if joint else [Prove(workers=1)]
     run(stages, pool, incumbent, clock_of(None))
     return incumbent

@@ -13,7 +13,7 @@ from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact, exchange
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof import targets, tree
+from isopursuit.search.proof import joint, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 from isopursuit.search.stages import local
@@ -193,6 +193,15 @@ def press_once(monkeypatch, module, name, *, after):
         return answer if after else function(*arguments)
 
     monkeypatch.setattr(module, name, pressed)
+
+
+@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search])
+def test_ctrl_c_in_the_proof_at_many_points_ends_the_search(search, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((4, 4, 30)) / 2
+    press_once(monkeypatch, joint._Search, "_round", after=False)
+    found = search(list(X))
+    assert found.status == "interrupted"
+    assert found.lower_bound < found.loss
 
 
 def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):

@@ -1,10 +1,14 @@
-"""The aggregate of a subset's losses at many points, and lower bounds on it. The GIL is released."""
+"""The aggregate of a subset's losses at many points, and swaps that lower it. The GIL is released."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+def table_of_h(c: float) -> NDArray[np.float64]:
+    """The least values of h between neighbouring floats of 11 binary digits, from 2⁻⁶ to 2⁶."""
+
 class JointKernel:
-    """The columns (n, P, D) of one problem at n points. Only one thread may use an instance at a time.
+    """The columns (P, n, D) of one problem at n points. Only one thread may use an instance at a time. Entries of one
+    column at one point are together in memory.
 
     The aggregate is the mean of the logarithms of the losses if `geometric`. Otherwise it is the sum of the losses
     without the `left_out` highest, divided by their number if `mean`. All losses and limits are logarithms. Methods
@@ -12,33 +16,25 @@ class JointKernel:
     """
 
     def __init__(
-        self,
-        columns: NDArray[np.float64],
-        c: float,
-        geometric: bool,
-        left_out: int,
-        mean: bool,
-        deadline: float = ...,
+        self, columns: NDArray[np.float64], c: float, geometric: bool, left_out: int, mean: bool, deadline: float = ...
     ) -> None: ...
     @property
     def late(self) -> bool: ...
-    def set_floors(self, floors: NDArray[np.float64]) -> None:
-        """Set lower bounds on the loss of any subset at each single point, for `bounds`."""
-
-    def bounds(
-        self, subset: NDArray[np.int32], candidates: NDArray[np.int32], most: int, limit: float
-    ) -> NDArray[np.float64]:
-        """Lower bounds on the log-loss of `most` columns that contain the subset and each candidate.
-
-        A bound above the limit is infinite. If the subset has `most` − 1 columns, the bound is the log-loss minus its
-        possible rounding error.
-        """
+    @property
+    def kappa(self) -> float:
+        """The least ratio of the second derivative of h(eᵗ) to eᵗ."""
 
     def loss(self, subset: NDArray[np.int32]) -> float:
         """The log-loss of a subset; infinite if it is dependent at a point that is not left out."""
 
     def linearize(self, subset: NDArray[np.int32], present_loss: float) -> None:
-        """From now on visit the points in descending order of their losses for this subset."""
+        """Take the order of the points and the cap of their losses from this subset."""
+
+    def total_limit(self, log_loss: float) -> float:
+        """No subset with a total of shares of at least this has a log-loss below the given one."""
+
+    def least_loss(self, total: float) -> float:
+        """The least loss of a subset with this total."""
 
     def replace(
         self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float

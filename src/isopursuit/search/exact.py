@@ -1,9 +1,8 @@
 """Exact search: the best subset of all with a proof, or a subset with a gap.
 
 It starts with a few descents. Then the proof (`Prove`) and a search for better subsets (`Improver`) run in parallel. At
-many points and for a source, the schedule of exchange search (`search_stages`) comes first; `PointBounds` and
-`JointTree` give the proof at many points. Brute force solves small arrays. For a source, the proof loads at most
-`memory` bytes.
+many points and for a source, the schedule of exchange search (`search_stages`) comes first; `JointTree` gives the proof
+at many points. Brute force solves small arrays. For a source, the proof loads at most `memory` bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from isopursuit.search.exchange import (
     Effort,
     in_callers_columns,
     offer_start,
-    point_stages,
     search_stages,
 )
 from isopursuit.search.incumbent import Callback, Incumbent, StopReason
@@ -55,7 +53,6 @@ from isopursuit.search.settings import (
 from isopursuit.search.source_pool import SourcePool
 from isopursuit.search.stages.first import FirstAnswers
 from isopursuit.search.stages.local import LocalSearch
-from isopursuit.search.stages.points import PointBounds
 from isopursuit.threads import on_one_blas_thread, worker_count
 
 
@@ -101,7 +98,7 @@ def exact_search(
     bound on a convex relaxation of the loss continues, while other threads look for better subsets.
 
     At many points that share one selection, pairs of columns are bounded first, and then the sets all of whose pairs
-    can be in a better subset. Expect a proof for D up to 3, often for 4, and a gap beyond. For a source (`as_source`),
+    can be in a better subset. Expect a proof for D up to 6 and about a hundred columns. For a source (`as_source`),
     passes exclude columns, and the remaining ones are searched in memory; if they do not fit, the status is "memory".
 
     Parameters
@@ -208,7 +205,6 @@ def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list
     """The proof: of one matrix, or of many points."""
     return [
         Prove(settings.node_limit, settings.workers, settings.memory),
-        PointBounds(point_stages()),
         JointTree(settings.node_limit, settings.workers),
     ]
 

@@ -46,7 +46,6 @@ from isopursuit.search.stages.first import FirstAnswers
 from isopursuit.search.stages.improve import ParallelSearch
 from isopursuit.search.stages.local import LocalSearch
 from isopursuit.search.stages.pairs import PairPasses
-from isopursuit.search.stages.points import SAMPLED_FROM, PointBounds, SampledSearch
 from isopursuit.search.stages.pruned import PursuitPruned
 from isopursuit.search.stages.source import GreedyPasses, SwapPasses
 from isopursuit.search.stages.volumes import VolumePasses
@@ -131,8 +130,8 @@ def exchange_search(
     -------
     Search
         The lower bound is the one that short proofs reached, and at least the trivial one: no k columns have a loss
-        below k. At many points it also uses lower bounds at the points with the highest losses. For a source,
-        a note says whether passes have shown that no single swap with any of its columns improves the answer.
+        below k. For a source, a note says whether passes have shown that no single swap with any of its columns
+        improves the answer.
 
     Examples
     --------
@@ -173,8 +172,7 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     report = in_callers_columns(pool, effort.callback)
     incumbent = Incumbent(pool.ideal, effort.gap, clock, report, lower_bound=effort.lower_bound)
     offer_start(pool, incumbent, effort.start)
-    stages = [*search_stages(pool, effort), PointBounds(_short_point_stages(pool), share=1.0)]
-    run(stages, pool, incumbent, incumbent.reporting(clock))
+    run(search_stages(pool, effort), pool, incumbent, incumbent.reporting(clock))
     found = incumbent.found()
     if found.status in ("time", "nodes", "memory"):
         found = replace(found, status="heuristic")
@@ -220,11 +218,10 @@ def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
         return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
     if pool.points > 1:
         first = min(starts, JOINT_STARTS), min(kicks, JOINT_KICKS)
-        sampled = SampledSearch([LocalSearch(*first, rng)])
-        begin: list[Stage] = [sampled, LocalSearch(*first, rng, resume=pool.count > SAMPLED_FROM)]
+        begin: list[Stage] = [LocalSearch(*first, rng)]
         if (starts, kicks) == first:
             return begin
-        proof = [PointBounds(_short_point_stages(pool)), JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
+        proof = [JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
         more = LocalSearch(starts - first[0], kicks - first[1], rng, resume=True)
         return [*begin, *(proof if kicks and effort.bound else []), more]
     if kicks == 0:
@@ -255,12 +252,3 @@ def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> li
 def _few(pool: Pool) -> bool:
     """Whether there are so few columns that short proofs and exchanges of pairs are worthwhile."""
     return pool.count * pool.rows**2 <= SHORT_PROOF_WORK
-
-
-def point_stages(nodes: int | None = None) -> list[Stage]:
-    """The stages that bound the loss at one of many points, with at most this many nodes."""
-    return [LocalSearch(2, 0, np.random.default_rng(0))]
-
-
-def _short_point_stages(pool: Pool) -> list[Stage]:
-    return point_stages(short_proof_nodes(SHORT_PROOF_NODES, pool.k))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices, Status
+from isopursuit._types import Indices, Status
 from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
 from isopursuit.progress import seconds_text
@@ -101,8 +101,6 @@ class Incumbent:
         Positions of the columns of all subsets at which descents ended, best subsets first.
     swap_optimal : bool
         Whether passes have shown that no single swap with any column of a source improves the subset.
-    point_bounds : (n,) array or None
-        At many points: a lower bound on the loss of any subset at each point.
     """
 
     ideal: float
@@ -118,7 +116,6 @@ class Incumbent:
     seen: tuple[int, ...] = ()
     found_by: str = ""
     swap_optimal: bool = False
-    point_bounds: Array | None = None
     notes: tuple[str, ...] = ()
     stop: StopReason | None = None
     asked: bool = False  # whether the callback has asked to stop

@@ -2,7 +2,7 @@
 
 The pool has the only index map of a search. Inside, columns are known by their *positions* in the pool, integers from 0
 to count − 1; `to_caller` turns them into the caller's column numbers, once, for callbacks and the answer. A part of a
-pool (`among`, `at_point`) is another pool with its own positions.
+pool (`among`) is another pool with its own positions.
 
 Some columns are *resident*: they are in memory as one array, the included ones first. The proof solves its relaxation
 over the resident columns and loads more when passes find that they matter. A pool in memory supports passes too.
@@ -317,10 +317,6 @@ class ArrayPool(Pool):
         """The pool of these columns (sorted, with the included ones); its i-th column is `positions[i]` of this one."""
         X = np.ascontiguousarray(self.X[:, :, positions])
         return self._with(X, self.caller[positions], np.searchsorted(positions, self.include)).reduced()
-
-    def at_point(self, i: int) -> ArrayPool:
-        """The same columns at one point."""
-        return self._with(self.X[i : i + 1], self.caller, self.include)
 
     def _with(self, X: Array, caller: Indices, include: Indices) -> ArrayPool:
         return ArrayPool(

@@ -19,7 +19,6 @@ PRUNED_SHARE = 0.2  # for isometry pursuit, and again for the search among the c
 SWAP_SHARE = 0.8  # for swaps and kicks, before pairs and recombination (kept)
 FIRST_PROOF_SHARE = 0.7  # for the short proof after the first descents (kept)
 START_SHARE = 0.5  # for all stages of an exact search before the last proof (kept)
-POINT_SHARE = 1 / 3  # for the bounds of single points, before the joint tree (guess)
 MANY_COLUMNS = 12  # columns to pick; proofs are rare for more (kept)
 MANY_SHARE = 0.9  # replaces SWAP_SHARE if more than MANY_COLUMNS are picked (kept)
 

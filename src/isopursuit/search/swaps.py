@@ -24,9 +24,14 @@ def swap_kernel(
     columns: Array, c: float, aggregate: Aggregate = SUM, deadline: float = np.inf, most: int = 0
 ) -> SwapKernel | JointKernel:
     """The kernel for single swaps in subsets of at most `most` of `columns` (n, P, D)."""
-    n = len(columns)
-    if n == 1:
+    if len(columns) == 1:
         return SwapKernel(columns[0], c, deadline, most)
+    return joint_kernel(np.swapaxes(columns, 0, 1), c, aggregate, deadline)
+
+
+def joint_kernel(columns: Array, c: float, aggregate: Aggregate, deadline: float = np.inf) -> JointKernel:
+    """The kernel for `columns` (P, n, D) at many points, in any order in memory but that of their entries."""
+    n = columns.shape[1]
     left_out = n - aggregate.kept(n)
     return JointKernel(columns, c, aggregate.name == "geometric", left_out, aggregate.name != "sum", deadline)
 

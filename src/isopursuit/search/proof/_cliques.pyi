@@ -9,44 +9,10 @@ from numpy.typing import NDArray
 from isopursuit._types import Array
 from isopursuit.search._joint import JointKernel
 
-class JointProblem:
-    """The data that threads share: the columns at all points, (P, n, D), of which `m` must be picked.
-
-    `points` has three arrays (n): the losses of the included columns; the share of the sum of both losses, of included
-    and picked columns, that is certain; and the least shares. `table` has least values of h, the shifted bits of the
-    first argument, and the shift. `totals` has: whether shares are logarithms, the cap and the unit of losses, how many
-    points are kept and left out, and the relative error of a total. After `stop`, in any thread, the methods return
-    soon with values that may be too small.
-    """
-
-    stop: bool
-    def __init__(
-        self,
-        columns: Array,
-        m: int,
-        points: tuple[Array, Array, Array],
-        table: tuple[Array, int, int],
-        totals: tuple[bool, float, float, float, float, float],
-    ) -> None: ...
-    def among(self, some: NDArray[np.intp]) -> JointProblem:
-        """The same problem with these columns."""
-
-    def pair_totals(self, a: int, limit: float) -> Array:
-        """Totals of the a-th column with each column before it; infinite if not below the limit."""
-
-    def set_pairs(self, pairs: NDArray[np.int32], ranks: NDArray[np.int32], rows: NDArray[np.float32]) -> None:
-        """Set the pairs (q, 2) that may be in a better subset, in ascending order of their totals; their ranks (P, P)
-        in that order; and memory for their shares at the first points.
-        """
-
-    def fill(self, first: int, last: int) -> None:
-        """Compute the shares of these pairs."""
-
 class CliqueSearch:
-    """The search of one thread.
+    """The search of one thread for subsets of the included and `m` other columns of the kernel.
 
-    `included` and `positions` are columns of the kernel, and `order` has its points in the problem's order. No column
-    is in more than `capacity` pairs.
+    Totals and limits are those of the kernel (`JointKernel.total_limit`).
     """
 
     stop: bool
@@ -54,18 +20,37 @@ class CliqueSearch:
     def evaluations(self) -> int:
         """Number of subsets whose loss was computed."""
 
-    def __init__(
+    @property
+    def additive(self) -> bool:
+        """Whether several columns raise a total by at least the sum of what each of them raises it by."""
+
+    @property
+    def first_total(self) -> float:
+        """The total of the included columns."""
+
+    def __init__(self, kernel: JointKernel, included: NDArray[np.int32], m: int) -> None: ...
+    def totals(self, first: NDArray[np.int32], columns: NDArray[np.int32], limit: float) -> Array:
+        """Totals of the included and the first columns with each of these; infinite if not below the limit.
+
+        After `stop` and after the deadline they are not computed, and infinite too.
+        """
+
+    def set_pairs(
         self,
-        problem: JointProblem,
-        kernel: JointKernel,
-        included: NDArray[np.int32],
-        positions: NDArray[np.int32],
-        order: NDArray[np.int32],
+        columns: NDArray[np.int32],
+        pairs: NDArray[np.int32],
+        ranks: NDArray[np.int32],
         capacity: int,
-        deadline: float,
-    ) -> None: ...
+        rest: float,
+    ) -> None:
+        """Set the pairs (q, 2) of these s columns that can be in a better subset, in ascending order of their totals,
+        and their ranks (s, s) in that order. No column is in more than `capacity` pairs. If three columns are chosen,
+        the others add at least `rest`.
+        """
+
     def run(self, first: int, last: int, log_limit: float) -> tuple[int, NDArray[np.int32] | None, float]:
-        """Search the subsets whose pair of the highest rank is one of these.
+        """Search the subsets whose pair of the highest rank is one of these. If m is 1, both columns of a pair are the
+        same.
 
         Returns how many of the pairs are done (fewer after `stop` and after the deadline), the best subset below the
         limit, and its least possible log-loss, given rounding.

@@ -1,15 +1,13 @@
 """The best subset for many points at once, with a proof: search the sets all of whose pairs can be in a better subset.
 
-There are three lower bounds on the loss of k columns at a point: the loss of any j of them plus k − j (interlacing);
-the loss of some of them plus that of the residuals of the others off their span (_cliques.pyx); and the least loss of
-any k columns at that point, its *floor* (stages/points.py). The aggregate is monotone in the loss at every point, so
-the largest bound at each point gives a bound on the aggregate.
+The loss at each point is bounded from that of fewer columns (_joint.pxd). The aggregate is monotone in the loss at
+every point, so these bounds give one on the aggregate.
 
-All pairs of columns are bounded first. A pair whose bound is above the incumbent's loss is in no better subset. The
-others are sorted by their bounds, and each subset is searched with its pair of the highest bound, in ascending order of
-the pairs. When all pairs below some bound are done, no remaining subset has a loss below it. Threads search several
-pairs at once. All pairs of a round have the same limit, and their results are combined in order, so the answer does not
-depend on the number of threads.
+All columns are bounded first, then their pairs. A pair whose bound is above the incumbent's loss is in no better
+subset. The others are sorted by their bounds, and each subset is searched with its pair of the highest bound, in
+ascending order of the pairs. When all pairs below some bound are done, no remaining subset has a loss below it. Threads
+search several pairs at once. All pairs of a round have the same limit, and their results are combined in order, so the
+answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -27,24 +24,17 @@ from numpy.typing import NDArray
 
 from isopursuit._types import Array
 from isopursuit.clock import REPORT_SECONDS, Clock
-from isopursuit.loss.penalty import LARGEST_LOG, log_spectral_loss, to_loss
-from isopursuit.rank import spectrum
-from isopursuit.search._joint import JointKernel
+from isopursuit.loss.penalty import LARGEST_LOG, to_loss
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import ArrayPool, Pool
-from isopursuit.search.proof._cliques import CliqueSearch, JointProblem
-from isopursuit.search.proof.point_shares import Shares, off_included, penalty_table
-from isopursuit.search.swaps import swap_descent, swap_kernel
+from isopursuit.search.proof._cliques import CliqueSearch
+from isopursuit.search.swaps import include_first, joint_kernel, swap_descent
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
 MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _cliques.pyx)
-PAIR_MEMORY = 2**29  # bytes that the shares of all pairs may take (guess)
-PAIR_POINTS = 16  # least number of points whose shares are stored; if they do not fit, the proof ends (guess)
-MOST_RANKED = 8192  # most columns in pairs (derived: the ranks of more would take more than 256 MB)
-PAIR_ROWS = 64  # columns whose pairs are bounded between two checks of the clock (guess)
-BOUNDED_LOSSES = 4096  # losses at one point that are bounded between two checks (guess: some 10 ms)
-RESTART = 0.5  # share of the initial loss: below it the proof restarts, with fewer pairs (guess)
-CHUNK, CHUNKS = 32, 16  # pairs in one task of a thread, and tasks in one round (guess)
+PAIR_MEMORY = 2**28  # bytes for the list of pairs, and as many for the table of their ranks (chosen: fits a laptop)
+CHUNK = 8  # least number of pairs in a task (derived: a task takes 40 µs beside its work, a pair 5 µs or more)
+TASKS = 64  # most tasks of a round (derived: four for each of 16 cores)
 
 T = TypeVar("T")
 
@@ -65,13 +55,14 @@ class JointTree:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Search the subsets of every pair until none can be better."""
         assert isinstance(pool, ArrayPool)
-        search = _Search(pool, incumbent, clock, self.workers)
-        try:
-            reason = search.single_columns() if pool.missing < 2 else search.pairs(self.nodes)
-        finally:
-            search.close()
-        if reason is not None or incumbent.closed:
-            return reason
+        if pool.missing:
+            search = _Search(pool, incumbent, clock, self.workers)
+            try:
+                reason = search.run(self.nodes)
+            finally:
+                search.close()
+            if reason is not None or incumbent.closed:
+                return reason
         incumbent.raise_bound(incumbent.loss)
         return None if incumbent.decides(incumbent.loss) else StopReason.PRECISION
 
@@ -80,197 +71,146 @@ class _Search:
     """The state of one proof."""
 
     def __init__(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
-        self.pool, self.incumbent, self.clock, self.workers = pool, incumbent, clock, workers
-        self.include = pool.include.astype(np.int32)
-        self.free = np.setdiff1d(np.arange(pool.count), pool.include).astype(np.int32)
-        known = incumbent.point_bounds
-        self.floors = np.full(pool.points, float(pool.k)) if known is None else known
-        self.columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
+        self.pool, self.incumbent, self.clock = pool, incumbent, clock
+        columns = np.ascontiguousarray(pool.X.transpose(2, 0, 1))
+        include, free = pool.include.astype(np.int32), range(len(pool.include), pool.k)
+        self.kernels = [joint_kernel(columns, pool.c, pool.aggregate, clock.deadline) for _ in range(workers)]
+        # the cap of a trimmed mean comes from the incumbent, so it is improved first
+        start, _ = swap_descent(self.kernels[0], include_first(include, incumbent.subset), free, clock)
+        self.take(start)
+        for kernel in self.kernels:
+            kernel.linearize(incumbent.subset.astype(np.int32), incumbent.log_loss)
+        self.searches = [CliqueSearch(kernel, include, pool.missing) for kernel in self.kernels]
         self.threads = ThreadPoolExecutor(workers)
-        self.problem: JointProblem | None = None
-        self.searches: list[CliqueSearch] = []
 
     def close(self) -> None:
         """End the threads."""
-        self._stop()
+        for search in self.searches:
+            search.stop = True
         self.threads.shutdown(cancel_futures=True)
-        self._count_evaluations()
-
-    def _stop(self) -> None:
-        """Make the kernels return soon, in all threads."""
-        for kernel in (*self.searches, *([] if self.problem is None else [self.problem])):
-            kernel.stop = True
-
-    def _count_evaluations(self) -> None:
         self.incumbent.evaluations += sum(search.evaluations for search in self.searches)
-        self.searches = []
 
-    def kernel(self) -> JointKernel:
-        """A kernel for losses, for one thread."""
-        kernel = swap_kernel(self.columns, self.pool.c, self.pool.aggregate, self.clock.deadline)
-        assert isinstance(kernel, JointKernel)
-        kernel.set_floors(self.floors)
-        kernel.linearize(self.incumbent.subset.astype(np.int32), self.incumbent.log_loss)
-        return kernel
+    def take(self, subset: NDArray[np.int32]) -> None:
+        """Offer a subset to the incumbent."""
+        self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree")
 
     @property
     def log_limit(self) -> float:
         """The cutoff in log-loss for better subsets, raised slightly because logarithms round."""
         return math.log(self.incumbent.loss * (1 - CLOSED)) + CLOSED / 10
 
-    def take(self, subset: NDArray[np.int32], least: float) -> None:
-        """Evaluate a subset whose log-loss is at least `least`."""
-        self.incumbent.least = min(self.incumbent.least, to_loss(least))
-        if self.incumbent.offer(subset, self.pool.log_loss(subset.astype(np.intp)), "joint tree"):
-            better, _ = swap_descent(self.kernel(), subset, range(len(self.include), len(subset)), self.clock)
-            self.incumbent.offer(better, self.pool.log_loss(better.astype(np.intp)), "joint tree")
+    def all_of(self, tasks: Iterable[Callable[[CliqueSearch], T]]) -> list[T] | None:
+        """Run these tasks on all threads; returns results in their order, or None if a callback stops the search."""
+        idle: SimpleQueue[CliqueSearch] = SimpleQueue()
+        for search in self.searches:
+            idle.put(search)
 
-    def single_columns(self) -> StopReason | None:
-        """Evaluate all subsets; at most one column is missing."""
-        if not self.pool.missing:
-            return None
-        kernel, parts = self.kernel(), [np.zeros(0)]
-        rows = max(BOUNDED_LOSSES // self.pool.points, 1)
-        for first in range(0, len(self.free), rows):
-            if self.incumbent.report():
-                return StopReason.INTERRUPTED
-            if self.clock.expired:
-                return StopReason.TIME
-            some = self.free[first : first + rows]
-            parts.append(kernel.bounds(self.include, some, self.pool.k, self.log_limit))
-        bounds = np.concatenate(parts)
-        for j in np.argsort(bounds, kind="stable").tolist():
-            if bounds[j] < self.log_limit:
-                self.take(np.append(self.include, self.free[j]), float(bounds[j]))
-        return None
+        def run(task: Callable[[CliqueSearch], T]) -> T:
+            search = idle.get()
+            try:
+                return task(search)
+            finally:
+                idle.put(search)
 
-    def all_of(self, tasks: Iterable[Callable[[], T]]) -> list[T] | None:
-        """Run these tasks on all threads; returns results in their order, or None if a callback stops the search.
-
-        The results are incomplete if the clock has expired.
-        """
-        futures = [self.threads.submit(task) for task in tasks]
-        while wait(futures, max(0.01, min(self.clock.remaining, REPORT_SECONDS))).not_done:
+        futures = [self.threads.submit(run, task) for task in tasks]
+        while wait(futures, REPORT_SECONDS).not_done:
             if self.incumbent.report():
                 return None
-            if self.clock.expired:
-                self._stop()
         return None if self.incumbent.report() else [future.result() for future in futures]
 
-    def pairs(self, nodes: int | None) -> StopReason | None:
-        """Bound all pairs, then search the subsets of each until a limit is reached."""
-        log_losses = log_spectral_loss(spectrum(self.pool.at_points(self.incumbent.subset)), self.pool.c)
-        self.loss = self.incumbent.loss
-        self.shares = Shares.of(self.pool.aggregate, log_losses)
-        order = np.argsort(-log_losses, kind="stable")
-        problem = self.problem = self._problem(order)
-        found = self._bounded_pairs(problem)
+    def run(self, nodes: int | None) -> StopReason | None:
+        """Bound all columns and pairs, then search the subsets of each pair in rounds, and raise the bound."""
+        found = self._bounded_pairs()
         if isinstance(found, StopReason):
             return found
-        pairs, totals, ceiling = found
-        some, places = np.unique(pairs, return_inverse=True)
-        if len(some) > MOST_RANKED:
-            return StopReason.MEMORY
-        problem = self.problem = problem.among(some)
-        if not self._store(problem, places.reshape(-1, 2).astype(np.int32), len(some)):
-            return StopReason.INTERRUPTED
-        most = int(np.bincount(places.reshape(-1), minlength=1).max())
-        self._count_evaluations()
-        for _ in range(self.workers):
-            columns = self.include, self.free[some], order.astype(np.int32)
-            self.searches.append(CliqueSearch(problem, self.kernel(), *columns, most, self.clock.deadline))
-        return self._search_all(totals, ceiling, nodes)
-
-    def _problem(self, order: NDArray[np.intp]) -> JointProblem:
-        """The problem for the clique kernel, with the points in this order."""
-        pool, shares, X = self.pool, self.shares, self.pool.X[order]
-        residuals, losses, trust = off_included(
-            X[:, :, self.free], X[:, :, pool.include], pool.c, pool.missing, shares.largest
-        )
-        return JointProblem(
-            np.ascontiguousarray(residuals.transpose(2, 0, 1)),
-            pool.missing,
-            (losses, trust, shares.share(self.floors[order])),
-            penalty_table(pool.c, shares.largest),
-            (shares.geometric, shares.cap, shares.unit, shares.kept, shares.left_out, shares.margin),
-        )
-
-    def _bounded_pairs(self, problem: JointProblem) -> tuple[NDArray[np.intp], Array, float] | StopReason:
-        """The pairs that can be in a better subset, their ascending totals, and a lower bound on all other totals."""
-        most = PAIR_MEMORY // (4 * min(self.pool.points, PAIR_POINTS))
-        ceiling = self.shares.limit(self.log_limit)
-        pairs, totals = np.zeros((0, 2), np.intp), np.zeros(0)
-        for first in range(1, len(self.free), PAIR_ROWS):
-            columns = range(first, min(first + PAIR_ROWS, len(self.free)))
-            rows = self.all_of(partial(problem.pair_totals, a, ceiling) for a in columns)
-            if rows is None or self.clock.expired:
-                return StopReason.INTERRUPTED if rows is None else StopReason.TIME
-            kept = [np.flatnonzero(row < ceiling) for row in rows]
-            new = [np.stack([np.full(len(b), a), b], axis=1) for a, b in zip(columns, kept, strict=True)]
-            pairs = np.concatenate([pairs, *new])
-            totals = np.concatenate([totals, *(row[b] for row, b in zip(rows, kept, strict=True))])
-            if len(totals) > most:
-                ceiling = float(np.partition(totals, most)[most])
-                pairs, totals = pairs[totals < ceiling], totals[totals < ceiling]
-        order = np.argsort(totals, kind="stable")
-        return pairs[order], totals[order], ceiling
-
-    def _store(self, problem: JointProblem, pairs: NDArray[np.int32], count: int) -> bool:
-        """Store the shares of all pairs; False if a callback stops the search."""
-        q = len(pairs)
-        ranks = np.full((count, count), np.iinfo(np.int32).max, np.int32)
-        ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(q, dtype=np.int32)
-        stored = min(self.pool.points, PAIR_MEMORY // (4 * max(q, 1))) if self.pool.missing > 2 else 0
-        problem.set_pairs(pairs, ranks, np.zeros((q, stored), np.float32))
-        size = CHUNK * CHUNKS
-        fills = (partial(problem.fill, first, min(first + size, q)) for first in range(0, q if stored else 0, size))
-        return self.all_of(fills) is not None
-
-    def _search_all(self, totals: Array, ceiling: float, nodes: int | None) -> StopReason | None:
-        """Search the subsets of every pair, in rounds, and raise the bound."""
-        incumbent, shares, done = self.incumbent, self.shares, 0
+        incumbent, totals, done = self.incumbent, found, 0
         while True:
-            limit = shares.limit(self.log_limit)
+            limit = self.kernels[0].total_limit(self.log_limit)
             end = int(np.searchsorted(totals, limit))
-            complete = done >= end
-            least = min(limit, ceiling) if complete else float(totals[done])
-            incumbent.raise_bound(min(shares.bound(least), incumbent.least))
-            if incumbent.loss < RESTART * self.loss:
-                return self.pairs(nodes if nodes is None else nodes - done)
-            if complete:
-                return None if limit <= ceiling else StopReason.MEMORY
-            if incumbent.gap > 0 and incumbent.closed:
+            least = limit if done >= end else float(totals[done])
+            incumbent.raise_bound(min(self.kernels[0].least_loss(least), incumbent.least))
+            if done >= end or (incumbent.gap > 0 and incumbent.closed):
                 return None
             if self.clock.expired:
                 return StopReason.TIME
             if nodes is not None and done >= nodes:
                 return StopReason.NODES
-            end = min(end, done + CHUNK * CHUNKS, end if nodes is None else nodes)
-            searched = self._round(done, end)
+            size = max(done // 4, 16 * CHUNK)  # later rounds are longer, because the limit hardly falls any more
+            searched = self._round(done, min(end, done + size, end if nodes is None else nodes))
             if searched is None:
                 return StopReason.INTERRUPTED
             done += searched
             incumbent.nodes += searched
 
+    def _bounded_pairs(self) -> Array | StopReason:
+        """Give the searches all pairs that can be in a better subset; returns their totals, in ascending order.
+
+        If only one column is missing, each column stands for a pair.
+        """
+        limit = self.kernels[0].total_limit(self.log_limit)
+        free = np.setdiff1d(np.arange(self.pool.count), self.pool.include).astype(np.int32)
+        parts = self.all_of(_totals(free[:0], some, limit) for some in np.array_split(free, 1 + len(free) // 1024))
+        if parts is None or self.clock.expired:
+            return StopReason.INTERRUPTED if parts is None else StopReason.TIME
+        alone = np.concatenate(parts)
+        order = np.argsort(alone, kind="stable")[: np.count_nonzero(alone < limit)]
+        free, alone = free[order], alone[order]
+        # what a column adds to any total at least
+        added = alone - self.searches[0].first_total if self.searches[0].additive else np.zeros(len(alone))
+        rest = [float(added[: max(self.pool.missing - d, 0)].sum()) for d in range(4)]
+        found = (np.stack([free, free], axis=1), alone) if self.pool.missing == 1 else None
+        found = found or self._pairs(free, alone, added, limit - rest[2])
+        if isinstance(found, StopReason):
+            return found
+        pairs, totals = found
+        order = np.argsort(totals, kind="stable")
+        columns, places = np.unique(pairs[order], return_inverse=True)
+        if 4 * len(columns) ** 2 > PAIR_MEMORY:
+            return StopReason.MEMORY
+        pairs = places.reshape(-1, 2).astype(np.int32)
+        ranks = np.full((len(columns), len(columns)), np.iinfo(np.int32).max, np.int32)
+        ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(len(pairs), dtype=np.int32)
+        for search in self.searches:
+            search.set_pairs(columns, pairs, ranks, int(np.bincount(places.reshape(-1), minlength=1).max()), rest[3])
+        return totals[order] + rest[2]
+
+    def _pairs(
+        self, free: NDArray[np.int32], alone: Array, added: Array, limit: float
+    ) -> tuple[NDArray[np.int32], Array] | StopReason:
+        """The pairs of the free columns whose totals are below the limit, and their totals."""
+        pairs, totals = [np.zeros((0, 2), np.int32)], [np.zeros(0)]
+        for first in range(0, len(free), TASKS):
+            some = range(first, min(first + TASKS, len(free)))
+            ends = [min(j, int(np.searchsorted(added, limit - alone[j]))) for j in some]
+            rows = self.all_of(_totals(free[j : j + 1], free[:end], limit) for j, end in zip(some, ends, strict=True))
+            if rows is None or self.clock.expired:
+                return StopReason.INTERRUPTED if rows is None else StopReason.TIME
+            for j, row in zip(some, rows, strict=True):
+                (kept,) = np.nonzero(row < limit)
+                pairs.append(np.stack([np.full(len(kept), free[j]), free[kept]], axis=1))
+                totals.append(row[kept])
+            if 16 * sum(map(len, totals)) > PAIR_MEMORY:
+                return StopReason.MEMORY
+        return np.concatenate(pairs), np.concatenate(totals)
+
     def _round(self, first: int, end: int) -> int | None:
         """Search these pairs; returns how many of the first are done, or None if a callback stops the search."""
-        idle: SimpleQueue[CliqueSearch] = SimpleQueue()
-        for search in self.searches:
-            idle.put(search)
-        limit, starts = self.log_limit, range(first, end, CHUNK)
+        limit, size = self.log_limit, max((end - first) // TASKS, CHUNK)
+        starts = range(first, end, size)
 
-        def chunk(start: int) -> tuple[int, NDArray[np.int32] | None, float]:
-            search = idle.get()
-            try:
-                return search.run(start, min(start + CHUNK, end), limit)
-            finally:
-                idle.put(search)
+        def chunk(start: int) -> Callable[[CliqueSearch], tuple[int, NDArray[np.int32] | None, float]]:
+            return lambda search: search.run(start, min(start + size, end), limit)
 
-        results = self.all_of(partial(chunk, start) for start in starts)
+        results = self.all_of(chunk(start) for start in starts)
         if results is None:
             return None
         for _, subset, least in results:
             if subset is not None:
-                self.take(subset, least)
-        short = next((i for i, result in enumerate(results) if result[0] < CHUNK), len(results) - 1)
+                self.incumbent.least = min(self.incumbent.least, to_loss(least))
+                self.take(subset)
+        short = next((i for i, result in enumerate(results) if result[0] < size), len(results) - 1)
         return starts[short] + results[short][0] - first
+
+
+def _totals(first: NDArray[np.int32], columns: NDArray[np.int32], limit: float) -> Callable[[CliqueSearch], Array]:
+    return lambda search: search.totals(first, columns, limit)
