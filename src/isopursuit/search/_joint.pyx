@@ -180,7 +180,7 @@ cdef class JointKernel:
         self.at.floors = &self.least[0]
         self.sum_floors()
 
-    def linearize(self, const int[::1] subset, double present_loss):
+    def prepare(self, const int[::1] subset):
         # visit the points in descending order of their losses for this subset
         cdef int i, size = subset.shape[0]
         losses = np.empty(self.at.n)
@@ -238,7 +238,7 @@ cdef class JointKernel:
                 values[j] = log_total(&self.at, trial, size, most, True, limit)
         return found
 
-    def replace(self, const int[::1] subset, int position, double present_loss, double log_limit):
+    def replace(self, const int[::1] subset, int position, double log_limit):
         cdef int j, count = subset.shape[0] - 1
         cdef int* others = &self.numbers[self.at.P]
         cdef double best = log_limit
@@ -249,17 +249,17 @@ cdef class JointKernel:
             found = self.best(others, count, subset[position], &best)
         return found, best
 
-    def add(self, const int[::1] subset, double log_limit, int besides):
+    def add(self, const int[::1] subset, double log_limit):
         cdef int j, found, count = subset.shape[0]
         cdef int* others = &self.numbers[self.at.P]
         cdef double best = log_limit
         for j in range(count):
             others[j] = subset[j]
         with nogil:
-            found = self.best(others, count, besides, &best)
+            found = self.best(others, count, -1, &best)
         return found, best
 
-    def below(self, const int[::1] subset, int position, double present_loss, double log_limit):
+    def below(self, const int[::1] subset, int position, double log_limit):
         cdef int j, p, count = subset.shape[0] - 1, found = 0
         cdef int* others = &self.numbers[self.at.P]
         which, values = np.empty(self.at.P, np.intc), np.empty(self.at.P)

@@ -55,7 +55,6 @@ class JointTree:
 
     nodes: int | None = None
     workers: int = 1
-    share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there are many points, and the loss is not too large for bounds."""
@@ -105,7 +104,7 @@ class _Search:
         kernel = swap_kernel(self.columns, self.pool.c, self.pool.aggregate)
         assert isinstance(kernel, JointKernel)
         kernel.set_floors(self.floors)
-        kernel.linearize(self.incumbent.subset.astype(np.int32), self.incumbent.log_loss)
+        kernel.prepare(self.incumbent.subset.astype(np.int32))
         return kernel
 
     @property

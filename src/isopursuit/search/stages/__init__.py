@@ -1,1 +1,1 @@
-"""The steps of exchange and exact search; driver.py runs them in turn."""
+"""What a search does at each of many points."""
