@@ -10,13 +10,12 @@ import isopursuit as ip
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG
-from isopursuit.search import exact, exchange
+from isopursuit.search import exact
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import dives, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
-from isopursuit.search.stages import local
 
 
 def lattice_with_a_basis(seed):
@@ -196,18 +195,10 @@ def press_once(monkeypatch, module, name, *, after):
     monkeypatch.setattr(module, name, pressed)
 
 
-@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search])
-def test_ctrl_c_in_the_search_at_one_of_many_points_ends_the_whole(search, monkeypatch):
+def test_ctrl_c_in_the_search_at_one_of_many_points_ends_the_whole(monkeypatch):
     X = np.random.default_rng(0).standard_normal((4, 4, 30)) / 2
     press_once(monkeypatch, tree._Search, "_take", after=False)
-    assert search(list(X)).status == "interrupted"
-
-
-def test_ctrl_c_in_a_recombination_ends_the_whole(monkeypatch):
-    monkeypatch.setattr(exchange, "SHORT_PROOF_WORK", 0)  # the first tree is that of the recombination
-    X = np.random.default_rng(0).standard_normal((6, 40)) / 2
-    press_once(monkeypatch, tree._Search, "_take", after=False)
-    assert ip.exchange_search(X, kicks=20).status == "interrupted"
+    assert ip.exact_search(list(X)).status == "interrupted"
 
 
 def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):
@@ -277,8 +268,7 @@ def test_nearly_all_columns_of_a_source_may_be_excluded(search):
     assert set(late.indices.tolist()) <= set(allowed)
 
 
-def test_there_is_nothing_to_kick_where_all_columns_are_included(monkeypatch):
-    monkeypatch.setattr(local, "GREEDY_SHARE", 0.0)  # the time for starts is over before they are
+def test_there_is_nothing_to_kick_where_all_columns_are_included():
     X = np.random.default_rng(0).standard_normal((6, 200))
     assert ip.exchange_search(X, include=range(6), time_limit=60.0).indices.tolist() == list(range(6))
 

@@ -411,7 +411,7 @@ def test_floors_beside_one_of_1e17_are_not_overestimated():
         first, second = np.array([0], np.int32), np.array([1], np.int32)
         t = X[:, :, 0].min(axis=1)
         kernel.set_floors((np.exp(t) + np.exp(1 / t)) / (2 * np.e) * (1 - 1e-3))
-        kernel.linearize(second, 0.0)
+        kernel.prepare(second)
         bounds = kernel.bounds(np.zeros(0, np.int32), first, 1, kernel.loss(second))
         assert bounds[0] <= kernel.loss(first)
 
