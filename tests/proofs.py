@@ -7,13 +7,12 @@ import numpy as np
 
 from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
-from isopursuit.search.driver import run
+from isopursuit.search import local
 from isopursuit.search.incumbent import Incumbent, SearchProgress
 from isopursuit.search.inputs import as_array_pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.proof.tree import Limits, branch_and_bound
-from isopursuit.search.stages.local import LocalSearch
 
 
 def clock_of(time_limit):
@@ -24,7 +23,8 @@ def local_search(X, c=1.0, *, starts=1, kicks=0, rng=None, include=()):
     """The incumbent after one local search."""
     pool = as_array_pool(X, c, include)
     incumbent = Incumbent(float(pool.k * pool.points))
-    run([LocalSearch(starts, kicks, np.random.default_rng(0) if rng is None else rng)], pool, incumbent, clock_of(None))
+    rng = np.random.default_rng(0) if rng is None else rng
+    local.local_search(pool, incumbent, clock_of(None), rng, starts=starts, kicks=kicks)
     return incumbent
 
 
@@ -45,10 +45,11 @@ def tree(X, c, start, *, include=(), gap=0.0, time_limit=None, workers=2, callba
 
 
 def prove(X, c, start, *, include=(), gap=0.0, joint=False, aggregate="sum"):
-    """What the stages of a proof make of a start."""
+    """What a proof makes of a start."""
     pool = as_array_pool(X, c, include).with_aggregate(as_aggregate(aggregate))
     log_loss = pool.log_loss(np.asarray(start))
     incumbent = Incumbent(pool.ideal, gap=gap, subset=np.sort(start), log_loss=log_loss)
-    stages = [JointTree()] if joint else [Prove(workers=1)]
-    run(stages, pool, incumbent, clock_of(None))
+    for proof in [JointTree()] if joint else [Prove(workers=1)]:
+        if not incumbent.closed and incumbent.stop is None and proof.applies(pool, incumbent):
+            incumbent.stop = proof.run(pool, incumbent, clock_of(None))
     return incumbent

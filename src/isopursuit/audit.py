@@ -22,7 +22,7 @@ from isopursuit.progress import shown
 from isopursuit.rank import direction_rank, spectrum, unit_columns
 from isopursuit.results import Search, loss_text, name_of, plain
 from isopursuit.search.exact import ExactSettings, exact
-from isopursuit.search.exchange import default_effort, exchange
+from isopursuit.search.exchange import Effort, exchange
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.inputs import as_pool
 from isopursuit.search.replacements import ReplacementLists
@@ -357,7 +357,7 @@ def _search(problem: Problem, given: Search, c: float, callback: Callback | None
             return exact(pool, settings, clock)
         except RangeError:
             why = "the losses are too large for lower bounds"
-    found = exchange(pool, default_effort(pool, start, callback), clock)
+    found = exchange(pool, Effort(start=start, callback=callback), clock)
     return replace(found, notes=(*found.notes, f"{why}, so exchange search looked for a better subset."))
 
 

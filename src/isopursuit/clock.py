@@ -126,6 +126,7 @@ class Clock:
 
 
 UNLIMITED = Clock(time.perf_counter())
+EXPIRED = Clock(-math.inf, 0.0)
 
 
 def as_time_limit(time_limit: float | None) -> float | None:

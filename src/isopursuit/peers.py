@@ -6,12 +6,11 @@ Each takes values (D, P) with columns of positive length and k ≤ rank, and ret
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import lu_factor, lu_solve, qr
 
 from isopursuit._types import Array, Indices
 from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.rank import unit_columns
-from isopursuit.search.volume import greedy_volume, pivoted_qr
 
 MIN_VOLUME_GAIN = 1.01  # maxvol swaps while the volume grows at least by this factor (as in the literature)
 MAX_SWAPS = 100  # per column; maxvol ends much earlier (guess)
@@ -24,7 +23,25 @@ def greedy_dpp(values: Array, k: int) -> Indices:
     Each step adds the column that raises log det of the picked columns' kernel most, or the first of equal ones. The
     Cholesky factor grows row by row.
     """
-    return greedy_volume(unit_columns(values), (), k, np.ones(values.shape[1]))
+    unit = unit_columns(values)
+    left = np.ones(unit.shape[1])  # squared distances from the span of the picked columns
+    rows = np.zeros((k, unit.shape[1]))  # of the Cholesky factor
+    picked: list[int] = []
+    for step in range(k):
+        best = int(left.argmax())
+        # if the column is in the span of those before it, its residual is only rounding
+        scale = 1 / np.sqrt(left[best]) if left[best] > np.finfo(float).tiny else 0.0
+        rows[step] = scale * (unit[:, best] @ unit - rows[:step, best] @ rows[:step])
+        left -= rows[step] ** 2
+        picked.append(best)
+        left[best] = -np.inf
+    return np.sort(np.array(picked, dtype=np.intp))
+
+
+def pivoted_qr(X: Array, k: int) -> Indices:
+    """The first k pivots of QR with column pivoting: each is the column farthest from the span of those before it."""
+    pivots = qr(X, mode="r", pivoting=True, check_finite=False)[1]
+    return np.sort(pivots[:k]).astype(np.intp)
 
 
 def maxvol(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:

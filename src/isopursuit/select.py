@@ -31,7 +31,7 @@ from isopursuit.progress import shown
 from isopursuit.results import Pursuit, Search, loss_text
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import ExactSettings, exact, exact_search
-from isopursuit.search.exchange import default_effort, exchange, exchange_search
+from isopursuit.search.exchange import Effort, exchange, exchange_search
 from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import Callback, SearchProgress
 from isopursuit.search.inputs import as_array_pool, as_pool, searched_as_source
@@ -364,9 +364,9 @@ def _exchanged(
 ) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
     start = None if first is None else first.indices
-    effort = replace(default_effort(pool, start, _reporting(options, "exchange")), gap=options.gap)
-    if first is not None:  # a proof was tried; the first stages ran before it, and usually isometry pursuit beside it
-        effort = replace(effort, lower_bound=first.lower_bound, proof_nodes=0, bound=False, first=False, prune=False)
+    effort = Effort(gap=options.gap, start=start, callback=_reporting(options, "exchange"))
+    if first is not None:  # a proof was tried
+        effort = replace(effort, lower_bound=first.lower_bound, proofs=False)
     found = exchange(pool, effort, clock)
     if found.status == "heuristic" and clock.expired:
         found = replace(found, status="time")
@@ -441,7 +441,7 @@ def _search_tied(
     pool = as_array_pool(points, options.c, include, k=problem.k).with_aggregate(options.aggregate)
     start = np.searchsorted(numbers, start) if start is not None and np.isin(start, numbers).all() else None
     # the columns are pruned already
-    settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, prune=False, start=start)
+    settings = ExactSettings(options.gap, workers=worker_count(None), callback=callback, start=start)
     found = exact(pool, settings, clock)
     decided = np.union1d(numbers, problem.exclude)
     if not np.isin(pursuit.tied, decided).all():  # too many were tied; the bound holds for some only

@@ -10,13 +10,12 @@ import isopursuit as ip
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG
-from isopursuit.search import exact, exchange
+from isopursuit.search import exact
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import joint, targets, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
-from isopursuit.search.stages import local
 
 
 def lattice_with_a_basis(seed):
@@ -271,8 +270,7 @@ def test_nearly_all_columns_of_a_source_may_be_excluded(search):
     assert set(late.indices.tolist()) <= set(allowed)
 
 
-def test_there_is_nothing_to_kick_where_all_columns_are_included(monkeypatch):
-    monkeypatch.setattr(local, "GREEDY_SHARE", 0.0)  # the time for starts is over before they are
+def test_there_is_nothing_to_kick_where_all_columns_are_included():
     X = np.random.default_rng(0).standard_normal((6, 200))
     assert ip.exchange_search(X, include=range(6), time_limit=60.0).indices.tolist() == list(range(6))
 

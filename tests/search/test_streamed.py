@@ -14,10 +14,9 @@ from isopursuit.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
-from isopursuit.search import passes, source_pool
+from isopursuit.search import local, passes, source_pool, source_search
 from isopursuit.search.proof import cuts as column_cuts
 from isopursuit.search.proof import pairs, prover, targets
-from isopursuit.search.stages import local, source
 
 pq = pytest.importorskip("pyarrow.parquet")
 pa = pytest.importorskip("pyarrow")
@@ -46,8 +45,8 @@ SOURCES = {
 def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
     monkeypatch.setattr(source_pool, "RESIDENT", 12)
-    monkeypatch.setattr(source, "RESIDENT", 12)
-    monkeypatch.setattr(source, "MAX_KICK_COLUMNS", 24)
+    monkeypatch.setattr(source_search, "RESIDENT", 12)
+    monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(passes, "WIDTH", 37)
     monkeypatch.setattr(targets, "FEW_COLUMNS", 0)

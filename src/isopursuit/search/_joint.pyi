@@ -27,7 +27,7 @@ class JointKernel:
     def loss(self, subset: NDArray[np.int32]) -> float:
         """The log-loss of a subset; infinite if it is dependent at a point that is not left out."""
 
-    def linearize(self, subset: NDArray[np.int32], present_loss: float) -> None:
+    def prepare(self, subset: NDArray[np.int32]) -> None:
         """Take the order of the points and the cap of their losses from this subset."""
 
     def total_limit(self, log_loss: float) -> float:
@@ -36,15 +36,13 @@ class JointKernel:
     def least_loss(self, total: float) -> float:
         """The least loss of a subset with this total."""
 
-    def replace(
-        self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
-    ) -> tuple[int, float]:
+    def replace(self, subset: NDArray[np.int32], position: int, log_limit: float) -> tuple[int, float]:
         """The best replacement at one position of the subset, and its log-loss; −1 if none is below the limit."""
 
     def below(
-        self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
+        self, subset: NDArray[np.int32], position: int, log_limit: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """All replacements at one position with a log-loss below `log_limit`, and their log-losses."""
 
-    def add(self, subset: NDArray[np.int32], log_limit: float, besides: int) -> tuple[int, float]:
-        """The column other than `besides` with the least log-loss when added to the subset, and that log-loss."""
+    def add(self, subset: NDArray[np.int32], log_limit: float) -> tuple[int, float]:
+        """The column with the least log-loss when added to the subset, and that log-loss."""

@@ -90,7 +90,7 @@ cdef class JointKernel:
     def loss(self, const int[::1] subset):
         return self.log_total(&subset[0], subset.shape[0], INFINITY)
 
-    def linearize(self, const int[::1] subset, double present_loss):
+    def prepare(self, const int[::1] subset):
         self.log_total(&subset[0], subset.shape[0], INFINITY)
         self.refer()
 
@@ -186,13 +186,13 @@ cdef class JointKernel:
                     most = total_limit(&self.at, log_limit)
         return which[:found], values[:found]
 
-    def replace(self, subset, int position, double present_loss, double log_limit):
+    def replace(self, subset, int position, double log_limit):
         which, values = self.beside(np.delete(subset, position), subset[position], log_limit, True)
         return (int(which[-1]), float(values[-1])) if len(which) else (-1, log_limit)
 
-    def add(self, subset, double log_limit, int besides):
-        which, values = self.beside(subset, besides, log_limit, True)
+    def add(self, subset, double log_limit):
+        which, values = self.beside(subset, -1, log_limit, True)
         return (int(which[-1]), float(values[-1])) if len(which) else (-1, log_limit)
 
-    def below(self, subset, int position, double present_loss, double log_limit):
+    def below(self, subset, int position, double log_limit):
         return self.beside(np.delete(subset, position), subset[position], log_limit, False)

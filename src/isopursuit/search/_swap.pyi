@@ -9,20 +9,6 @@ from numpy.typing import NDArray
 def log_loss_of(columns: NDArray[np.float64], subset: NDArray[np.int32], c: float) -> float:
     """Logarithm of the loss of one subset of at most D columns; infinite if they are dependent."""
 
-def best_column(
-    columns: NDArray[np.float64],
-    others: NDArray[np.int32],
-    c: float,
-    log_limit: float = ...,
-    besides: int = -1,
-    deadline: float = ...,
-) -> tuple[int, float]:
-    """The column with the least log-loss when added to fewer than D others, and that log-loss.
-
-    Ties go to the lowest index. The deadline is a time of `time.perf_counter`; past it, the best column so far is
-    returned. The others and `besides` are not considered. Returns −1 and `log_limit` if no column is below `log_limit`.
-    """
-
 class SwapKernel:
     """The columns of one problem, with the memory for swaps. Only one thread may use an instance at a time.
 
@@ -36,18 +22,19 @@ class SwapKernel:
     def loss(self, subset: NDArray[np.int32]) -> float:
         """The log-loss of a subset, as `log_loss_of`."""
 
-    def linearize(self, subset: NDArray[np.int32], present_loss: float) -> None:
-        """Compute the tangent of the loss at a subset, for `replace` and `below`."""
+    def prepare(self, subset: NDArray[np.int32]) -> None:
+        """Bound all swaps into this subset at once, for `replace` and `below`, which must be given the same subset."""
 
-    def replace(
-        self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
-    ) -> tuple[int, float]:
-        """The best replacement at one position of the last linearized subset; returns as `best_column`."""
+    def add(self, subset: NDArray[np.int32], log_limit: float) -> tuple[int, float]:
+        """The column with the least log-loss when added to the subset, and that log-loss.
+
+        Ties go to the lowest index. Returns −1 and `log_limit` if no column is below `log_limit`.
+        """
+
+    def replace(self, subset: NDArray[np.int32], position: int, log_limit: float) -> tuple[int, float]:
+        """The best replacement at one position of the subset; returns as `add`."""
 
     def below(
-        self, subset: NDArray[np.int32], position: int, present_loss: float, log_limit: float
+        self, subset: NDArray[np.int32], position: int, log_limit: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """All replacements at one position with a log-loss below `log_limit`, and their log-losses."""
-
-    def add(self, subset: NDArray[np.int32], log_limit: float, besides: int) -> tuple[int, float]:
-        """The best column to add to the subset, as `best_column`."""

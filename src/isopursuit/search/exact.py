@@ -1,8 +1,8 @@
 """Exact search: the best subset of all with a proof, or a subset with a gap.
 
-It starts with a few descents. Then the proof (`Prove`) and a search for better subsets (`Improver`) run in parallel. At
-many points and for a source, the schedule of exchange search (`search_stages`) comes first; `JointTree` gives the proof
-at many points. Brute force solves small arrays. For a source, the proof loads at most `memory` bytes.
+It starts with swaps and a few kicks, as exchange search does (`improve`). Then the proof follows (`Prove`); at many
+points `JointTree` gives it. Brute force solves small arrays. For a source, the proof loads at most
+`memory` bytes.
 """
 
 from __future__ import annotations
@@ -25,40 +25,21 @@ from isopursuit.progress import shown
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.brute import brute
-from isopursuit.search.driver import Stage, run
-from isopursuit.search.exchange import (
-    Effort,
-    in_callers_columns,
-    offer_start,
-    search_stages,
-)
+from isopursuit.search.exchange import Effort, improve, in_callers_columns, offer_start
 from isopursuit.search.incumbent import Callback, Incumbent, StopReason
 from isopursuit.search.inputs import Given, as_pool
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
-from isopursuit.search.settings import (
-    EXACT_STARTS,
-    FEW_SUBSETS,
-    HARD_KICKS,
-    HARD_STARTS,
-    JOINT_KICKS,
-    JOINT_STARTS,
-    QUICK_KICKS,
-    SOURCE_KICKS,
-    SOURCE_STARTS,
-    START_SHARE,
-)
+from isopursuit.search.settings import EXACT_KICKS, FEW_SUBSETS, SLOW_KICKS, SLOW_STARTS, START_SHARE, STARTS
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.search.stages.first import FirstAnswers
-from isopursuit.search.stages.local import LocalSearch
 from isopursuit.threads import on_one_blas_thread, worker_count
 
 
 @dataclass(frozen=True)
 class ExactSettings:
-    """Options of an exact search; `prune` says whether to use isometry pursuit.
+    """Options of an exact search.
 
     `start` is a subset, in the caller's numbers; the answer is at least as good.
     """
@@ -68,7 +49,6 @@ class ExactSettings:
     workers: int = 1
     callback: Callback | None = None
     memory: int = MEMORY
-    prune: bool = True
     start: Indices | None = None
 
 
@@ -95,7 +75,7 @@ def exact_search(
 
     The search starts with descents, as in `exchange_search`. Then cuts exclude columns that no better subset contains,
     and targets that rise from k are proved to be out of reach. When this makes no more progress, best-first branch and
-    bound on a convex relaxation of the loss continues, while other threads look for better subsets.
+    bound on a convex relaxation of the loss continues.
 
     At many points that share one selection, pairs of columns are bounded first, and then the sets all of whose pairs
     can be in a better subset. Expect a proof for D up to 6 and about a hundred columns. For a source (`as_source`),
@@ -111,9 +91,8 @@ def exact_search(
     gap : float
         Stop once the subset is proved to be within this relative distance of the best, with status "gap".
     node_limit : int, optional
-        Stop after this many nodes of the tree, with status "nodes". 100 cheap nodes of a dive count as one, and nodes
-        of short searches before the last one do not count. Without a time limit this is
-        reproducible for any number of workers, except for rounding.
+        Stop after this many nodes of the tree, with status "nodes". Without a time limit this is reproducible for any
+        number of workers, except for rounding.
     workers : int, optional
         Number of threads. Default: one per processor.
     callback : callable, optional
@@ -167,16 +146,18 @@ def exact(pool: ArrayPool | SourcePool, settings: ExactSettings, clock: Clock) -
     incumbent = Incumbent(pool.ideal, settings.gap, clock, in_callers_columns(pool, settings.callback))
     offer_start(pool, incumbent, settings.start)
     start = clock.part(START_SHARE)
-    run(_start_stages(pool, settings), pool, incumbent, incumbent.reporting(start))
+    with incumbent.ended_by_caller():
+        incumbent.stop = _start(pool, incumbent, settings.memory, incumbent.reporting(start))
     if incumbent.stop in (None, StopReason.TIME):
         # a subset whose loss is too large for a proof is an answer, where more time may give a better one
         late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
-        incumbent.stop = StopReason.INTERRUPTED if incumbent.asked else StopReason.TIME if late else None
+        incumbent.stop = StopReason.TIME if late else None
     if not incumbent.closed and incumbent.stop is None:
         _check_range(pool, incumbent)
         if not objective.resolves(pool.at_points(incumbent.subset)):
             incumbent.stop = StopReason.PRECISION
-    run(_proof_stages(pool, settings), pool, incumbent, incumbent.reporting(clock))
+    with incumbent.ended_by_caller():
+        _prove(pool, incumbent, settings, incumbent.reporting(clock))
     subset = pool.at_points(incumbent.subset)
     if incumbent.closed and not objective.resolves(subset):  # it may have been found beside the proof
         incumbent.least = min(incumbent.least, to_loss(objective.least_score(subset)))
@@ -190,31 +171,28 @@ def _without_nodes(callback: Callback | None) -> Callback | None:
     return None if callback is None else lambda now: callback(replace(now, nodes=0, open_nodes=0))
 
 
-def _start_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
-    """The search for a good subset before the proof: short for one array, where more follows beside the proof."""
-    rng = np.random.default_rng(0)
-    if pool.X is None:
-        return search_stages(pool, Effort(SOURCE_STARTS, SOURCE_KICKS, rng, 0, settings.workers, settings.memory))
-    quick: list[Stage] = [FirstAnswers(), LocalSearch(EXACT_STARTS, QUICK_KICKS, rng)]  # more follow beside the proof
-    if pool.points > 1:
-        quick = search_stages(pool, Effort(JOINT_STARTS, JOINT_KICKS, rng, 0, settings.workers))
-    return [*quick, _Retry(HARD_STARTS, HARD_KICKS, rng)]
+def _start(pool: ArrayPool | SourcePool, incumbent: Incumbent, memory: int, clock: Clock) -> StopReason | None:
+    """Search for a good subset before the proof, and longer if no subset was found whose loss can be bounded."""
+    slow = pool.X is None or pool.points > 1
+    effort = Effort(SLOW_STARTS if slow else STARTS, SLOW_KICKS if slow else EXACT_KICKS, memory=memory)
+    stop = improve(pool, incumbent, clock, effort)
+    if stop is None and not incumbent.log_loss < LARGEST_LOG:
+        stop = improve(pool, incumbent, clock, replace(effort, starts=STARTS, kicks=EXACT_KICKS))
+    return stop
 
 
-def _proof_stages(pool: ArrayPool | SourcePool, settings: ExactSettings) -> list[Stage]:
+def _prove(pool: ArrayPool | SourcePool, incumbent: Incumbent, settings: ExactSettings, clock: Clock) -> None:
     """The proof: of one matrix, or of many points."""
-    return [
+    for proof in (
         Prove(settings.node_limit, settings.workers, settings.memory),
         JointTree(settings.node_limit, settings.workers),
-    ]
-
-
-class _Retry(LocalSearch):
-    """A longer local search, for when no subset was found whose loss can be bounded."""
-
-    def applies(self, pool: Any, incumbent: Incumbent) -> bool:
-        """Whether the loss is too large for bounds."""
-        return not incumbent.log_loss < LARGEST_LOG
+    ):
+        if incumbent.closed or incumbent.stop is not None:
+            return
+        if clock.expired:
+            incumbent.stop = StopReason.TIME
+        elif proof.applies(pool, incumbent):
+            incumbent.stop = proof.run(pool, incumbent, clock)
 
 
 def _check_range(pool: ArrayPool | SourcePool, incumbent: Incumbent) -> None:

@@ -1,12 +1,14 @@
-"""Exchange search: swaps, kicks, exchanges of pairs, then exact search among the columns of the best subsets.
+"""Exchange search: local search, over a source in rounds with swaps by passes, and bounds on the loss.
 
-`search_stages` is the schedule; at many points and for a source, exact search starts with it.
+A few descents come first. If there are few columns, a short proof follows, which often ends the search; otherwise many
+more kicks follow, and one bound of the relaxation over all columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,62 +20,47 @@ from isopursuit.parameters import as_count, as_exponent
 from isopursuit.progress import shown
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.driver import Stage, run
-from isopursuit.search.incumbent import Callback, Incumbent
+from isopursuit.search.greedy import greedy_subset
+from isopursuit.search.incumbent import Callback, Incumbent, StopReason
 from isopursuit.search.inputs import Given, as_pool
+from isopursuit.search.local import local_search, offer_large_volume
 from isopursuit.search.objective import as_objective
 from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.settings import (
-    EXACT_KICKS,
-    EXACT_STARTS,
-    FIRST_PROOF_SHARE,
-    JOINT_KICKS,
     JOINT_PROOF_NODES,
-    JOINT_STARTS,
-    MANY_COLUMNS,
-    MANY_SHARE,
+    KICKS,
+    PROOF_SHARE,
     QUICK_KICKS,
     QUICK_STARTS,
     SHORT_PROOF_NODES,
     SHORT_PROOF_WORK,
-    SWAP_SHARE,
+    SOURCE_ROUNDS,
+    STARTS,
     short_proof_nodes,
 )
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.search.stages.first import FirstAnswers
-from isopursuit.search.stages.improve import ParallelSearch
-from isopursuit.search.stages.local import LocalSearch
-from isopursuit.search.stages.pairs import PairPasses
-from isopursuit.search.stages.pruned import PursuitPruned
-from isopursuit.search.stages.source import GreedyPasses, SwapPasses
-from isopursuit.search.stages.volumes import VolumePasses
+from isopursuit.search.source_search import source_search
 from isopursuit.threads import on_one_blas_thread, worker_count
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to try: starts and kicks of local searches, and nodes of short proofs (0 for no proofs).
+    """How much to try: starts and kicks of the local search, and whether to try `proofs` (with 0 kicks there are none).
 
-    The search ends when its gap is at most `gap`, where `lower_bound` is a bound that is known before. `first` says
-    whether to begin with a few descents, `prune` whether to use isometry pursuit, and `bound` whether to bound the loss
-    over all columns at the end if short proofs have not. `start` is a subset, in the caller's numbers; the answer is at
-    least as good. `parallel` says whether kicks run on two threads.
+    The search ends when its gap is at most `gap`, where `lower_bound` is a bound that is known before. `start` is a
+    subset, in the caller's numbers; the answer is at least as good. `memory` is the most bytes of columns that a source
+    may load.
     """
 
-    starts: int
-    kicks: int
-    rng: np.random.Generator
-    proof_nodes: int
-    workers: int = 1
+    starts: int = STARTS
+    kicks: int = KICKS
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     memory: int = MEMORY
     gap: float = 0.0
     lower_bound: float = 0.0
-    first: bool = True
-    prune: bool = True
-    bound: bool = False
-    parallel: bool = False
+    proofs: bool = True
     start: Indices | None = None
     callback: Callback | None = None
 
@@ -86,8 +73,8 @@ def exchange_search(
     k: int | None = None,
     unit: Unit = None,
     aggregate: AggregateOption = "sum",
-    starts: int = 6,
-    kicks: int = 300,
+    starts: int = STARTS,
+    kicks: int = KICKS,
     time_limit: float | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
@@ -97,22 +84,19 @@ def exchange_search(
     labels: Sequence[Label] | None = None,
     memory: int = MEMORY,
 ) -> Search:
-    """Find a subset by swaps, kicks and, if there are few columns, exchanges of pairs; it is often the best of all.
+    """Find a subset by swaps and kicks; it is often the best of all.
 
     From several starts, single columns are swapped while the loss falls. The best subset is then kicked (a few columns
-    are replaced) and improved again. If there are few columns, a short exact search follows; if it proves the subset,
-    the search ends with status "optimal". Otherwise the columns that isometry pursuit keeps are searched, as in the
-    paper, and many more kicks follow on two threads (at many points only kicks, on one). Then, if there are few
-    columns, every pair is exchanged for the best other pair. A short exact search runs last, among the columns of the
-    best subsets, or among all columns if there are few.
+    are replaced) and improved again. If there are few columns, a short exact search follows the first kicks; if it
+    proves the subset, the search ends with status "optimal". For a source, swaps with all columns follow the search
+    among those that are loaded.
 
     Parameters
     ----------
     X, c, k, unit, aggregate, include, exclude, labels
         As in `greedy_search`.
     starts : int
-        The number of starting subsets: the greedy one, one of locally largest volume (the best of a few pivoted QRs,
-        then maxvol), then random ones.
+        The number of starting subsets: one of large volume (pivoted QR), then random ones.
     kicks : int
         How often the best subset is kicked and improved again. With 0 there is no proof either.
     time_limit : float, optional
@@ -129,8 +113,8 @@ def exchange_search(
     Returns
     -------
     Search
-        The lower bound is the one that short proofs reached, and at least the trivial one: no k columns have a loss
-        below k. For a source, a note says whether passes have shown that no single swap with any of its columns
+        The lower bound is that of a short proof or of the relaxation, and at least the trivial one: no k columns have a
+        loss below k. For a source, a note says whether passes have shown that no single swap with any of its columns
         improves the answer.
 
     Examples
@@ -146,23 +130,8 @@ def exchange_search(
     pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
     pool = pool.with_aggregate(as_aggregate(aggregate))
     rng = np.random.default_rng(0 if rng is None else rng)
-    effort = replace(default_effort(pool, kicks=kicks), starts=starts, rng=rng, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit, "exchange")) as report:
-        return exchange(pool, replace(effort, callback=report), clock)
-
-
-def default_effort(
-    pool: ArrayPool | SourcePool,
-    start: Indices | None = None,
-    callback: Callback | None = None,
-    kicks: int = EXACT_KICKS,
-) -> Effort:
-    """The default effort of `exchange_search`, from the subset `start`."""
-    kicks = kicks if isinstance(pool, ArrayPool) else kicks // 3  # a source has several rounds of them
-    nodes = short_proof_nodes(SHORT_PROOF_NODES, pool.k)
-    rng = np.random.default_rng(0)
-    workers = worker_count(None)
-    return Effort(EXACT_STARTS, kicks, rng, nodes, workers, bound=True, parallel=True, start=start, callback=callback)
+        return exchange(pool, Effort(starts, kicks, rng, memory, callback=report), clock)
 
 
 def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Search:
@@ -172,7 +141,8 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     report = in_callers_columns(pool, effort.callback)
     incumbent = Incumbent(pool.ideal, effort.gap, clock, report, lower_bound=effort.lower_bound)
     offer_start(pool, incumbent, effort.start)
-    run(search_stages(pool, effort), pool, incumbent, incumbent.reporting(clock))
+    with incumbent.ended_by_caller():
+        incumbent.stop = _search(pool, incumbent, effort, incumbent.reporting(clock))
     found = incumbent.found()
     if found.status in ("time", "nodes", "memory"):
         found = replace(found, status="heuristic")
@@ -182,6 +152,54 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
             note = "whether a swap with some column improves it was not settled: more time or memory would settle it."
         found = replace(found, notes=(*found.notes, note))
     return pool.answer(found, as_objective("isometry", pool.c, pool.aggregate), "exchange")
+
+
+def _search(pool: Pool, incumbent: Incumbent, effort: Effort, clock: Clock) -> StopReason | None:
+    """Few kicks, a short proof, many kicks, and one bound; a proof or a callback can end the search after each."""
+    proofs = effort.proofs and effort.kicks > 0
+    if pool.X is None:
+        # a source has several rounds of kicks
+        stop = improve(pool, incumbent, clock, replace(effort, kicks=effort.kicks // SOURCE_ROUNDS))
+    else:
+        few = min(effort.starts, QUICK_STARTS), min(effort.kicks, QUICK_KICKS)
+        stop = improve(pool, incumbent, clock, replace(effort, starts=few[0], kicks=few[1]))
+        if stop is None and proofs and not incumbent.closed:
+            stop = _short_proof(pool, incumbent, clock)
+        if stop is None and not incumbent.closed:
+            more = replace(effort, starts=effort.starts - few[0], kicks=effort.kicks - few[1])
+            stop = improve(pool, incumbent, clock, more)
+    bound = Prove(memory=effort.memory, root=True, short=True)
+    if stop is None and proofs and not incumbent.closed and not clock.expired and bound.applies(pool, incumbent):
+        stop = bound.run(pool, incumbent, clock)
+    return stop
+
+
+def improve(pool: Pool, incumbent: Incumbent, clock: Clock, effort: Effort) -> StopReason | None:
+    """Improve the incumbent by swaps and kicks, without a proof. Returns a reason if a callback ends the search.
+
+    The first start is the better one of a subset of large volume (in memory) and the greedy one (at one point).
+    """
+    if len(incumbent.subset) < pool.k:
+        if pool.X is not None and offer_large_volume(pool, incumbent, clock):
+            return StopReason.INTERRUPTED
+        if pool.points == 1 and pool.missing > 1 and not (clock.expired and len(incumbent.subset)):
+            subset, _ = greedy_subset(pool, pool.include, clock)
+            incumbent.offer(subset, pool.log_loss(subset), "greedy")
+    search = local_search if pool.X is not None else partial(source_search, memory=effort.memory)
+    return search(pool, incumbent, clock, effort.rng, starts=effort.starts, kicks=effort.kicks)
+
+
+def _short_proof(pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+    """One proof with few nodes, where they take less time than the kicks that follow."""
+    proof: Prove | JointTree = JointTree(JOINT_PROOF_NODES)
+    if pool.points == 1:
+        proof = Prove(short_proof_nodes(SHORT_PROOF_NODES, pool.k), worker_count(None), short=True)
+        if pool.count * pool.rows**2 > SHORT_PROOF_WORK:
+            return None
+    if not proof.applies(pool, incumbent):
+        return None
+    stop = proof.run(pool, incumbent, clock.part(PROOF_SHARE))
+    return stop if stop is StopReason.INTERRUPTED else None
 
 
 def in_callers_columns(pool: ArrayPool | SourcePool, callback: Callback | None) -> Callback | None:
@@ -199,56 +217,3 @@ def offer_start(pool: ArrayPool | SourcePool, incumbent: Incumbent, start: Indic
     log_loss = pool.log_loss(positions)
     if log_loss < np.inf:
         incumbent.offer(positions, log_loss, "start")
-
-
-def search_stages(pool: Pool, effort: Effort) -> list[Stage]:
-    """Descents and a short proof; if that fails, isometry pursuit, many kicks, and recombination with short proofs.
-
-    Without kicks there is no proof either. A stage that does not apply to the pool is skipped.
-    """
-    starts, kicks, rng = effort.starts, effort.kicks, effort.rng
-    root = [Prove(memory=effort.memory, root=True, short=True)] if kicks and effort.bound else []
-    share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
-    if pool.X is None:
-        # if one column is missing, the greedy pass tries all subsets and may take the time of all stages
-        greedy = GreedyPasses() if pool.missing > 1 else GreedyPasses(share=1.0)
-        volumes = VolumePasses(max(starts - 2, 0), rng, effort.memory)
-        more = [replace(volumes, starts=2 * starts, again=True)] if kicks else []
-        swaps = SwapPasses(starts, kicks, rng, effort.memory)
-        return [PairPasses(effort.memory), volumes, greedy, swaps, *more, *root]
-    if pool.points > 1:
-        first = min(starts, JOINT_STARTS), min(kicks, JOINT_KICKS)
-        begin: list[Stage] = [LocalSearch(*first, rng)]
-        if (starts, kicks) == first:
-            return begin
-        proof = [JointTree(JOINT_PROOF_NODES, share=FIRST_PROOF_SHARE)]
-        more = LocalSearch(starts - first[0], kicks - first[1], rng, resume=True)
-        return [*begin, *(proof if kicks and effort.bound else []), more]
-    if kicks == 0:
-        return [LocalSearch(starts, kicks, rng)]
-    quick, few = (min(starts, QUICK_STARTS), min(kicks, QUICK_KICKS)), _few(pool)
-    proof = [Prove(effort.proof_nodes, effort.workers, short=True)] if few and effort.proof_nodes else []
-    return [
-        *([FirstAnswers(), LocalSearch(*quick, rng, share=share)] if effort.first else []),
-        *(replace(one, share=FIRST_PROOF_SHARE) for one in proof),
-        *better_stages(pool, effort, proof),
-        *root,
-    ]
-
-
-def better_stages(pool: Pool, effort: Effort, proof: Sequence[Stage] = ()) -> list[Stage]:
-    """The stages after the first descents at one point in memory: isometry pursuit, many kicks, and recombination."""
-    share = SWAP_SHARE if pool.k <= MANY_COLUMNS else MANY_SHARE
-    starts, kicks = max(effort.starts - QUICK_STARTS, 0), max(effort.kicks - QUICK_KICKS, 0)
-    more: Stage = LocalSearch(starts, kicks, effort.rng, share=share, resume=True)
-    if effort.parallel:
-        more = ParallelSearch(starts, kicks, effort.rng, share=share)
-    return [
-        *([PursuitPruned(effort.kicks // 3)] if effort.prune else []),
-        more,
-    ]
-
-
-def _few(pool: Pool) -> bool:
-    """Whether there are so few columns that short proofs and exchanges of pairs are worthwhile."""
-    return pool.count * pool.rows**2 <= SHORT_PROOF_WORK

@@ -1,4 +1,8 @@
-"""The paper's greedy search: add the column with the lowest objective until there are k."""
+"""The paper's greedy search: add the column with the lowest objective until there are k.
+
+For the isometry loss of one matrix or source each pick takes one product of a vector with all columns
+(pass_tasks.py). Many points use the kernel of swaps, and other objectives evaluate every column.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,20 @@ import numpy as np
 
 from isopursuit._types import AggregateOption, Array, Indices, Label, Status, Unit
 from isopursuit.aggregate import as_aggregate
-from isopursuit.clock import Clock
-from isopursuit.errors import ParameterError
+from isopursuit.clock import EXPIRED, UNLIMITED, Clock
+from isopursuit.errors import ParameterError, RankError
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.progress import shown, stage_line
+from isopursuit.pursuit.settings import MEMORY
+from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome
 from isopursuit.search.inputs import Given, as_array_pool, as_pool
 from isopursuit.search.objective import Objective, as_objective, lowest
-from isopursuit.search.pool import ArrayPool
+from isopursuit.search.pass_tasks import BestAddition, BestColumn, Coordinates
+from isopursuit.search.pool import ArrayPool, Pool
 from isopursuit.search.source_pool import SourcePool
-from isopursuit.search.stages.source import greedy_passes
-from isopursuit.search.swaps import greedy_subset
+from isopursuit.search.swaps import swap_kernel
 from isopursuit.search.volume import large_volume
 from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread
@@ -94,48 +100,150 @@ def greedy_search(
     else:
         pool = as_array_pool(given.X, c, include, given.exclude, given.labels, k)
     together = as_aggregate(aggregate)
-    if isinstance(pool, SourcePool):
-        with shown(progress, None, _line(pool.k)) as report:
-            subset, seen, finished = greedy_passes(pool, clock, report)
-        found = SearchOutcome(subset, "heuristic" if finished else "time", seen)
-        return pool.answer(found, as_objective("isometry", c), "greedy")
-    return greedy(pool.with_aggregate(together), as_objective(objective, c, together), starts, clock)
+    objective_of = as_objective(objective, c, together)
+    with shown(progress and isinstance(pool, SourcePool), None, _line(pool.k)) as report:
+        return greedy(pool.with_aggregate(together), objective_of, starts, clock, report)
 
 
 def _line(k: int) -> Callable[[int], str]:
     return lambda done: stage_line("greedy", done, k)
 
 
-def greedy(pool: ArrayPool, objective: Objective, starts: int, clock: Clock) -> Search:
-    """`greedy_search` on columns in memory."""
-    pool = pool.reduced()
-    firsts, evaluations = [pool.include.tolist()], 0
-    if starts > 1 and pool.missing > 0:
+def greedy(
+    pool: ArrayPool | SourcePool,
+    objective: Objective,
+    starts: int,
+    clock: Clock,
+    report: Callable[[int], object] | None = None,
+) -> Search:
+    """`greedy_search` on a pool."""
+    if isinstance(pool, ArrayPool):
+        pool = pool.reduced()
+    firsts, evaluations, late = [pool.include], 0, False
+    if starts > 1 and pool.missing > 0 and isinstance(pool, ArrayPool):
         scores, free = _extension_scores(pool, objective, firsts[0], clock)
         evaluations += len(free)
-        firsts = [[*firsts[0], int(p)] for p in free[np.lexsort((free, scores))][:starts]]
-    columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
-    runs: list[list[int]] = []
-    late = False
-    for subset in firsts:
-        evaluations += sum(pool.count - size for size in range(len(subset), pool.k))
-        if objective.name == "isometry":
-            start = np.array(subset, dtype=np.intp)
-            subset = greedy_subset(columns, pool.c, start, pool.k, clock, pool.aggregate).tolist()
+        firsts = [np.append(pool.include, p) for p in free[np.lexsort((free, scores))][:starts]]
+    runs: list[Indices] = []
+    for first in firsts:
+        evaluations += sum(pool.count - size for size in range(len(first), pool.k))
+        if objective.name == "isometry" and pool.points == 1:
+            subset, finished = greedy_subset(pool, first, clock, report)
         else:
-            while len(subset) < pool.k and not clock.expired:
-                scores, free = _extension_scores(pool, objective, subset, clock)
-                subset = [*subset, int(free[lowest(scores)])]
-        late = late or len(subset) < pool.k
-        runs.append(large_volume(pool.X, subset, pool.k, clock).tolist() if len(subset) < pool.k else subset)
+            assert isinstance(pool, ArrayPool)
+            subset = _by_scores(pool, objective, first, clock)
+            finished = len(subset) == pool.k
+            subset = subset if finished else large_volume(pool.X, subset, pool.k, clock).astype(np.intp)
+        runs.append(subset)
+        late = late or not finished
         if late:
             break
-    picked = runs[lowest(objective.total(np.stack([pool.X[:, :, run] for run in runs])))]
+    picked = runs[lowest(objective.total(np.stack([pool.at_points(run) for run in runs])))]
     status: Status = "time" if late else "heuristic"
-    return pool.answer(SearchOutcome(np.array(picked), status, evaluations), objective, "greedy")
+    return pool.answer(SearchOutcome(picked, status, evaluations), objective, "greedy")
 
 
-def _extension_scores(pool: ArrayPool, objective: Objective, subset: list[int], clock: Clock) -> tuple[Array, Indices]:
+def greedy_subset(
+    pool: Pool, subset: Indices, clock: Clock, report: Callable[[int], object] | None = None
+) -> tuple[Indices, bool]:
+    """Add columns at one point to the subset until it has k, one pass for each; also whether there was time.
+
+    If time runs out, columns in memory of large volume complete the subset. Passes continue if those cannot.
+    """
+    source, finished, basis = pool.columns.source, True, np.zeros((0, pool.rows))
+    known: Coordinates | None = None
+    if hasattr(source, "read") or hasattr(source, "tensor"):  # passes are made in this process and can store rows
+        rows = min(pool.k, MEMORY // (pool.count * source.dtype.itemsize))
+        known = Coordinates(np.empty(pool.count), np.empty((rows, pool.count), source.dtype))
+    while len(subset) < pool.k:
+        here = pool.at_hand(subset)
+        basis = _extended(basis, here)
+        excluded = np.union1d(pool.excluded, subset)
+        task = BestAddition.to(here, basis, pool.c, pool.columns.transform, excluded, known)
+        best: BestColumn | None = pool.ask(task, clock)
+        if best is None:
+            finished, clock = False, UNLIMITED
+            quick = _completed(pool, subset)
+            if quick is not None:
+                return quick, finished
+            continue
+        if known is not None:
+            known = Coordinates(known.squares, known.rows, min(len(subset), len(known.rows)))
+        # if the loss overflows float64 with every column, take the one farthest from the span of the others
+        number = best.index if best.index >= 0 else _farthest(pool, subset)
+        if number < 0:
+            break
+        if best.values is not None and pool.X is None:
+            pool.load(np.array([number]), best.values[:, None])
+        subset = np.append(subset, number)
+        if report is not None:
+            report(len(subset))
+    rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
+    if rank < pool.k and pool.X is None:
+        raise RankError(
+            f"The columns that can be picked have rank {rank}, so any {pool.k} of them are dependent and have infinite "
+            f"loss. Pass k={rank} or less."
+        )
+    return subset, finished
+
+
+def _farthest(pool: Pool, subset: Indices) -> int:
+    """The column in memory whose direction is farthest from the span of the subset; −1 if all of a source are in it."""
+    positions, columns = pool.resident_positions, pool.resident_columns
+    if pool.X is not None:
+        positions, columns = np.arange(pool.count), pool.X[0]
+    unit, used = unit_columns(columns), np.isin(positions, np.union1d(subset, pool.include))
+    span = np.linalg.qr(unit_columns(pool.at_hand(subset)))[0]
+    for _ in range(2):
+        unit = unit - span @ (span.T @ unit)
+    off = np.where(used, -1.0, np.linalg.norm(unit, axis=0))
+    best = int(off.argmax()) if len(off) else -1
+    known = best >= 0 and off[best] > (pool.rows * np.finfo(np.float64).eps if pool.X is None else -1.0)
+    return int(positions[best]) if known else -1
+
+
+def _extended(basis: Array, columns: Array) -> Array:
+    """An orthonormal basis (m, rows) of the span of these columns (rows, m), given one of the first of them."""
+    for x in columns.T[len(basis) :]:
+        for _ in range(2):  # twice, so that it is orthogonal to the others up to rounding
+            x = x - basis.T @ (basis @ x)
+            x = x / max(float(np.linalg.norm(x)), np.finfo(np.float64).tiny)
+        basis = np.vstack([basis, x])
+    return basis
+
+
+def _completed(pool: Pool, subset: Indices) -> Indices | None:
+    """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
+    if pool.X is not None:
+        return large_volume(pool.X, subset, pool.k, EXPIRED).astype(np.intp)
+    if len(pool.resident_positions) < pool.k:
+        return None
+    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k, EXPIRED)
+    rank = numerical_rank(spectrum(unit_columns(pool.resident_columns[:, some])), pool.k)
+    return pool.resident_positions[some] if rank == pool.k else None
+
+
+def _by_scores(pool: ArrayPool, objective: Objective, subset: Indices, clock: Clock) -> Indices:
+    """Add columns at many points, or by another objective; fewer than k if time runs out."""
+    kernel = None
+    if objective.name == "isometry":
+        columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
+        kernel = swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k)
+    while len(subset) < pool.k and not clock.expired:
+        if kernel is None:
+            scores, free = _extension_scores(pool, objective, subset, clock)
+            number = int(free[lowest(scores)])
+        else:
+            number, _ = kernel.add(subset.astype(np.int32), np.inf)
+            if kernel.late:  # not all columns were tried
+                break
+            if number < 0:  # every other column is dependent on these: take any
+                number = int(np.setdiff1d(np.arange(pool.count), subset)[0])
+        subset = np.append(subset, number)
+    return subset
+
+
+def _extension_scores(pool: ArrayPool, objective: Objective, subset: Indices, clock: Clock) -> tuple[Array, Indices]:
     """Scores of subset + p for every candidate p outside it (infinite after the deadline), and those p."""
     X = pool.X
     free = np.setdiff1d(np.arange(X.shape[2]), subset)

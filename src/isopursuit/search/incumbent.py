@@ -1,13 +1,14 @@
-"""The incumbent: the best subset known, the proved lower bound, and why the search stopped. Every stage reports here.
+"""The incumbent: the best subset known, the proved lower bound, and why the search stopped. Every search reports here.
 
-`Incumbent.report` calls the caller's callback. If that returns True, the stage returns StopReason.INTERRUPTED, the
-driver stores it in `stop`, and the status becomes "interrupted".
+`Incumbent.report` calls the caller's callback. If that returns True, the search returns StopReason.INTERRUPTED, which
+is stored in `stop`, and the status becomes "interrupted".
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,8 +98,6 @@ class Incumbent:
     least : float
         The least possible loss of an evaluated subset, given rounding. If it is below the loss to prove, float64 cannot
         decide.
-    seen : tuple of int
-        Positions of the columns of all subsets at which descents ended, best subsets first.
     swap_optimal : bool
         Whether passes have shown that no single swap with any column of a source improves the subset.
     """
@@ -113,7 +112,6 @@ class Incumbent:
     least: float = np.inf
     evaluations: int = 0
     nodes: int = 0
-    seen: tuple[int, ...] = ()
     found_by: str = ""
     swap_optimal: bool = False
     notes: tuple[str, ...] = ()
@@ -156,6 +154,18 @@ class Incumbent:
             return self.stop.value
         return "heuristic" if self.decides(self.loss) else "precision"
 
+    @contextmanager
+    def ended_by_caller(self) -> Generator[None]:
+        """The callback or Ctrl-C ends the search inside and keeps the best subset so far, if there is one."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if len(self.subset) == 0:
+                raise
+            self.stop = StopReason.INTERRUPTED
+        if self.asked:
+            self.stop = StopReason.INTERRUPTED
+
     def offer(self, subset: NDArray[np.integer], log_loss: float, found_by: str) -> bool:
         """Replace the subset if this one is better; returns whether it is."""
         if len(self.subset) and not log_loss < self.log_loss:
@@ -192,10 +202,6 @@ class Incumbent:
     def reporting(self, clock: Clock, nodes: Callable[[], int] = int) -> Clock:
         """The clock for stages: loops that look at it call the callback, if there is one, with so many more nodes."""
         return clock if self.report_to is None else clock.reporting(lambda: self.report(nodes()))
-
-    def inside(self, ideal: float, gap: float = 0.0) -> Incumbent:
-        """An incumbent for a smaller search inside a stage, which reports to this one."""
-        return Incumbent(ideal, gap, self.clock, lambda _: self.report())
 
     def found(self) -> SearchOutcome:
         """The answer so far."""

@@ -1,46 +1,33 @@
 """Tasks for one pass over all columns: find the best column to add, those that may improve a subset, and equal ones.
 
-Let O be the columns that stay and M_O = Σ x xᵀ over them, with eigenvalues e_1 = 0 and e_2 ≤ e_3 ≤ …, those that are
-not zero. When a column x is added, the eigenvalues μ of M_O + x xᵀ interlace, e_a ≤ μ_a ≤ e_(a+1). If y is the distance
-of x from span O,
+Both searches use the lower bounds of bounds.py. Greedy search evaluates the columns that the bounds do not exclude in
+the process that reads the block; those that may improve a subset by a swap are loaded and tried.
 
-    μ_1 ≤ β = y² / (1 + ‖O⁺x‖²),        μ_max ≥ max(‖x‖², e_max)
-
-(Rayleigh quotients of the inverse Gram matrix and of the Gram matrix). So the loss with x is below a limit only if β is
-above one threshold and ‖x‖² below another, and both are known before the pass. Let B = X_S⁺, b = Bx, g = B Bᵀ, and let
-ρ be the distance of x from span S. Then one product (2k × rows) is enough for all k swaps: if column i leaves,
-
-    y_i² = b_i²/g_ii + ρ²,        ‖O_i⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
-
-With as many columns as rows, ρ = 0. With fewer, most columns are nearly as far from span O as they are long, and β
-excludes few of them, but `SwapBounds` excludes many (swap_bounds.py).
-
-Columns that pass both tests are evaluated by the kernels: in the process that reads the block (greedy), or after they
-are loaded (swaps). Everything is computed in float64, so only the rounding of float64 must be considered, whatever the
-precision of the columns.
+**One product for each pick.** Let Q be an orthonormal basis of span S, in the order of the picks. The bounds need ‖x‖²,
+‖Qᵀx‖² and ‖S⁺x‖² = ‖R⁻¹Qᵀx‖², S = QR. A pick adds one column to Q, so only one row of QᵀX is new. `Coordinates` has
+the rows that are known, for as many picks as memory allows; the others are computed again in each pass.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isopursuit._types import Array, Indices
 from isopursuit.backend import namespace, on_host
-from isopursuit.loss.penalty import LARGEST_LOG, eigenvalue_of_loss, log_penalty, loss_above, loss_below, to_loss
-from isopursuit.rank import spectrum
+from isopursuit.loss.penalty import to_loss
 from isopursuit.search._swap import SwapKernel
+from isopursuit.search.bounds import AdditionBounds, SwapBounds
 from isopursuit.search.passes import DeadlineTask, OutOfTimeError, on_same_device, pieces, usable
 from isopursuit.search.settings import TIE
-from isopursuit.search.swap_bounds import ROUNDING, SwapBounds
 from isopursuit.sources.tasks import Screen, Transform
 from isopursuit.sources.topk import TopK
 
-TINY = 1e-300  # a threshold of β that every column passes (derived: the smallest normal float64 is 2e-308)
-MANY_POSITIONS = 64  # for more picked columns one threshold holds for all positions: one for each takes k⁴ (guess)
-SLACK = 1e-9  # relative slack of thresholds for rounding (chosen: far above the rounding of float64)
+FIRST_BATCH = 16  # columns evaluated first, those of the least bounds (derived: as many as one kernel call is worth)
+GROWTH = 4  # factor by which later batches grow: all columns take few calls, and little is evaluated in vain (chosen)
 
 
 @dataclass(frozen=True)
@@ -78,7 +65,7 @@ class FirstEqual:
 
 @dataclass(frozen=True)
 class Lengths(Screen):
-    """The first pass: a screen by ‖z‖ alone, without products rows × rows."""
+    """The first pass if fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
 
     def measured(self, block: Any) -> Any:
         """‖z‖² of every column, three times: what the screen computes for K = I."""
@@ -92,100 +79,137 @@ class Lengths(Screen):
 
 @dataclass(frozen=True)
 class BestColumn:
-    """The best column to add: its number, its entries (D,) and the log-loss with it; number −1 if there is none."""
+    """The best column to add: the log-loss with it, its number and its entries (D,); number −1 if there is none."""
 
     log_loss: float = np.inf
     index: int = -1
     values: Array | None = None
-    columns: int = 0
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What is known about all columns: ‖x‖², (P,), and the first `known` rows of QᵀX, in an array (most, P)."""
+
+    squares: Array
+    rows: NDArray[Any]
+    known: int = -1  # if the squares are not known either
 
 
 @dataclass(frozen=True)
 class BestAddition(DeadlineTask):
-    """The column with the least log-loss when added to the `others` (k, D). Ties go to the lowest number.
+    """The column with the least log-loss when added to the `others` (rows, m). Ties go to the lowest number.
 
-    Only log-losses below `limit` count. Past the deadline it raises `OutOfTimeError`.
+    Only log-losses below `limit` count. Past the deadline it raises `OutOfTimeError`. `basis` is Qᵀ (m, rows),
+    `inverse` is R⁻¹ (m, m), `smallest` the smallest singular value of the others.
     """
 
     others: Array
-    c: float
+    basis: Array
+    inverse: Array
+    smallest: float
+    additions: AdditionBounds
     transform: Transform
     excluded: Indices
     limit: float = np.inf
+    coordinates: Coordinates | None = field(default=None, repr=False)
+
+    @classmethod
+    def to(
+        cls, others: Array, basis: Array, c: float, transform: Transform, excluded: Indices, known: Coordinates | None
+    ) -> BestAddition:
+        """The task for these others, with an orthonormal basis (m, rows) of their span."""
+        inside = basis @ others
+        U, s, Vt = np.linalg.svd(inside)
+        s = np.maximum(s, 1e-150)
+        additions = AdditionBounds.of(np.sort(s**2)[None], c)
+        smallest = float(s.min(initial=np.inf))
+        return cls(others, basis, (Vt.T / s) @ U.T, smallest, additions, transform, excluded, coordinates=known)
+
+    @property
+    def work(self) -> int:
+        """Multiplications for one column."""
+        m, rows = self.basis.shape
+        return 2 * rows + m * (m + rows if self.coordinates is None else m)
 
     def __call__(self, block: Any, first: int) -> BestColumn:
         """The best of one block."""
-        best = BestColumn(columns=block.shape[1])
-        asked = self
-        for start, z in pieces(block, self.transform):
-            found = asked.among(z, first + start)
+        best, asked = BestColumn(), self
+        for start, z in pieces(block, self.transform, exact=False):
+            found = asked.among(block, z, first, start)
             best = self.merge(best, found)
             asked = asked.after(best)
         return best
 
-    def among(self, z: Any, first: int) -> BestColumn:
-        """Apply the thresholds, then the kernel to the columns that pass."""
-        least, shares, most = self.thresholds
-        xp = namespace(z)
-        squares = on_host(xp.einsum("dp,dp->p", z, z))
-        can = usable(squares, first, self.excluded) & (squares <= most)
-        if least > 0:
-            inside, leak = (xp.einsum("dp,dp->p", v, v) for v in (on_same_device(F, z) @ z for F in shares))
-            off = squares - on_host(inside)
-            can &= off >= least * (1 + on_host(leak)) * (1 - SLACK) - 1e-14 * squares.max(initial=0.0)
-        where = np.flatnonzero(can)
-        k = len(self.others)
-        if len(where) == 0:
-            return BestColumn()
-        if k == 0:
-            found, value = self.alone(squares[where])
-            if not value < self.limit:
-                return BestColumn()
-            column = z[:, int(where[found])]
-            return BestColumn(value, first + int(where[found]), np.asarray(on_host(column), dtype=np.float64).copy())
-        few = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, on_same_device(where, z)]).T
-        columns = np.ascontiguousarray(np.concatenate([self.others, few]))
-        chosen = np.arange(k, dtype=np.int32)
-        swaps = SwapKernel(columns, self.c, self.deadline, k + 1)
-        found, value = swaps.add(chosen, self.limit, -1)
-        if swaps.late:
+    def among(self, block: Any, z: Any, first: int, start: int) -> BestColumn:
+        """Bound all columns of a piece, and evaluate those that the bounds do not exclude."""
+        squares, inside = self.measured(z, first + start)
+        m, rows = self.basis.shape
+        # rounding of a coordinate, relative to ‖x‖: a sum of `rows` products, and of m in R⁻¹Qᵀx
+        rounding = (rows + m) * float(np.finfo(inside.dtype).eps)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            off = np.clip(squares - np.einsum("mp,mp->p", inside, inside, dtype=np.float64), 0.0, None)
+            solved = self.inverse.astype(inside.dtype) @ inside
+            leak = np.sqrt(np.einsum("mp,mp->p", solved, solved, dtype=np.float64))
+            leak = np.clip(leak - rounding * np.sqrt(m * squares) / self.smallest, 0.0, None)
+            inverse = (1 + leak**2) / (off + 4 * rounding * np.sqrt(m) * squares)
+            low = self.additions(squares, inverse[None])[0]
+        low = np.where(np.isnan(low), -np.inf, low)  # it overflowed, and excludes nothing
+        can = usable(squares, first + start, self.excluded)
+        which = np.flatnonzero(can & (low < to_loss(self.limit)))
+        which = which[np.argsort(low[which], kind="stable")]
+        best, task, batch, done = BestColumn(), self, FIRST_BATCH, 0
+        while done < len(which) and low[which[done]] < to_loss(task.limit):
+            some = np.sort(which[done : done + batch])
+            best = self.merge(best, task.evaluated(self.exactly(block, start + some), first + start + some))
+            task = task.after(best)
+            done, batch = done + batch, GROWTH * batch
+        return best
+
+    def measured(self, z: Any, first: int) -> tuple[Array, NDArray[Any]]:
+        """‖x‖² and Qᵀx of the columns z (rows, p) from number `first` on; what is new is stored if there is room."""
+        known = self.coordinates
+        columns, have = slice(first, first + z.shape[1]), 0 if known is None else known.known
+        new = on_host(on_same_device(self.basis[max(have, 0) :].astype(on_host(z[:0]).dtype), z) @ z)
+        if known is None or have < 0:
+            wide: Any = np.asarray(z, dtype=np.float64) if isinstance(z, np.ndarray) else z
+            squares = on_host(namespace(z).einsum("dp,dp->p", wide, wide))
+        else:
+            squares = known.squares[columns]
+        if known is None:
+            return squares, new
+        if have < 0:
+            known.squares[columns], have = squares, 0
+        room = len(known.rows) - have
+        known.rows[have : have + len(new), columns] = new[:room]
+        return squares, np.concatenate([known.rows[:have, columns], new], dtype=known.rows.dtype)
+
+    def exactly(self, block: Any, which: Indices) -> Array:
+        """These columns of a block in float64, (rows, p)."""
+        values = block.rows(which) if hasattr(block, "rows") else block[:, which].T
+        return self.transform.apply(values.T.astype(np.float64))
+
+    def evaluated(self, x: Array, numbers: Indices) -> BestColumn:
+        """The best of the columns x (rows, p) with these ascending numbers."""
+        m = len(self.basis)
+        # the loss depends only on the coordinates of x in span S and on the length of its residual
+        rest, inside = x, np.zeros((m, x.shape[1]))
+        for _ in range(2):  # twice, so that the residual is orthogonal to the basis up to rounding
+            part = self.basis @ rest
+            inside, rest = inside + part, rest - self.basis.T @ part
+        few = np.vstack([inside, np.linalg.norm(rest, axis=0)])
+        columns = np.concatenate([np.vstack([self.basis @ self.others, np.zeros(m)]), few], axis=1)
+        kernel = SwapKernel(np.ascontiguousarray(columns.T), self.additions.c, self.deadline, m + 1)
+        found, value = kernel.add(np.arange(m, dtype=np.int32), self.limit)
+        if kernel.late:
             raise OutOfTimeError
-        return BestColumn() if found < 0 else BestColumn(value, first + int(where[found - k]), columns[found].copy())
-
-    def alone(self, squares: Array) -> tuple[int, float]:
-        """The best single column, from the lengths alone."""
-        values = log_penalty(np.sqrt(squares), self.c)
-        least = float(values.min())
-        return int(np.argmax(values <= least + TIE * max(abs(least), 1.0))), least
-
-    @property
-    def thresholds(self) -> tuple[float, tuple[Array, Array], float]:
-        """The least β, the matrices that map x to its coordinates in span O and to O⁺x, and the largest ‖x‖²."""
-        k, D = self.others.shape
-        nothing = np.zeros((0, D))
-        if self.limit > LARGEST_LOG:
-            return 0.0, (nothing, nothing), np.inf
-        if k == 0:
-            return (
-                0.0,
-                (nothing, nothing),
-                eigenvalue_of_loss(float(np.exp(self.limit)) * (1 + SLACK), self.c) * (1 + SLACK),
-            )
-        u, s, vt = np.linalg.svd(self.others, full_matrices=False)
-        excess = float(np.exp(self.limit)) * (1 + SLACK) - (k + 1)
-        middle = middle_excess(s[::-1] ** 2, self.c)
-        least = 1 / eigenvalue_of_loss(1 + max(excess - middle, 0.0), self.c)
-        most = eigenvalue_of_loss(1 + max(excess, 0.0), self.c) * (1 + SLACK)
-        return least, (vt, (u / np.maximum(s, 1e-150)) @ vt), most
+        return BestColumn() if found < 0 else BestColumn(value, int(numbers[found - m]), x[:, found - m].copy())
 
     def merge(self, one: BestColumn, other: BestColumn) -> BestColumn:
         """The better one. Ties go to the lower number."""
         if other.index < 0 or one.index < 0:
-            found = one if other.index < 0 else other
-        else:
-            tie = abs(one.log_loss - other.log_loss) <= TIE * max(abs(min(one.log_loss, other.log_loss)), 1.0)
-            found = min(one, other, key=lambda best: best.index if tie else best.log_loss)
-        return replace(found, columns=one.columns + other.columns)
+            return one if other.index < 0 else other
+        tie = abs(one.log_loss - other.log_loss) <= TIE * max(abs(min(one.log_loss, other.log_loss)), 1.0)
+        return min(one, other, key=lambda best: best.index if tie else best.log_loss)
 
     def after(self, answer: BestColumn) -> BestAddition:
         """The task with the best loss so far, up to a tie, as its limit."""
@@ -199,111 +223,41 @@ def limit_with_ties(log_loss: float) -> float:
     return log_loss + 2 * TIE * max(abs(log_loss), 1.0)
 
 
-def middle_excess(e: Array, c: float) -> float:
-    """The least excess loss, Σ (h − 1), of the eigenvalues between the first and the last after a column is added.
-
-    e has the k eigenvalues of the columns before, ascending: e_2, …, e_(k+1) in the interlacing above.
-    """
-    above = loss_above(e[:-1], c).sum()
-    return float(above + loss_below(e[1:], c).sum() + (loss_above(e[-1:], c).sum()))
-
-
 # ------------------------------------------------------------------------------------------------------------- one swap
 
 
 @dataclass(frozen=True)
 class SwapCandidates:
-    """The columns that may improve a subset if they replace one of its columns.
+    """The columns that may improve a subset if they replace one of its columns, at a position `free`.
 
-    `basis` (k, rows) is an orthonormal basis of span S. `products` (2k, k) maps coordinates in it to b and g b.
-    `diagonals` (2, k) are those of g and g². `least` (k,) has the threshold of β for each position, infinite if no
-    column can improve the subset there. A column's key is its largest β/least; with `bounds`, it is 1 plus the relative
-    distance of its least bound below `loss`. Columns with keys above 1 may improve; at most `room` of them are loaded.
+    A column's key is minus the least bound of its swaps. Columns with keys above minus the loss of the subset may
+    improve it. Of those with keys above `bar`, at most `room` of them are loaded.
     """
 
-    basis: Array
-    products: Array
-    diagonals: Array
-    least: Array
-    most: float
+    bounds: SwapBounds
+    free: range
     transform: Transform
     excluded: Indices
     room: int
-    loss: float = np.inf
-    bounds: SwapBounds | None = None
-    bar: float = 1 - SLACK
-
-    @classmethod
-    def into(
-        cls, subset: Array, free: range, c: float, log_loss: float, transform: Transform, excluded: Indices, room: int
-    ) -> SwapCandidates:
-        """The task for the columns `subset` (rows, k) with this log-loss; those at positions `free` may be replaced."""
-        rows, k = subset.shape
-        U, s, Wt = np.linalg.svd(subset, full_matrices=False)
-        s = np.maximum(s, 1e-150)
-        B, g = Wt.T / s, (Wt.T / s**2) @ Wt
-        least = np.full(k, np.inf)
-        most = np.inf
-        if log_loss > LARGEST_LOG:
-            least[free] = TINY
-        else:
-            excess = float(np.exp(log_loss)) - k
-            most = eigenvalue_of_loss(1 + excess, c) * (1 + SLACK)
-            # eigenvalues without a column interlace those with it, which gives one lower threshold for all positions
-            e = s[::-1] ** 2
-            lowest = float(loss_above(e[:-1], c).sum() + loss_below(e[2:], c).sum())
-            few = k <= MANY_POSITIONS
-            for i in free:
-                middle = middle_excess(spectrum(np.delete(subset, i, axis=1))[::-1] ** 2, c) if few else lowest
-                if (left := excess - middle) > 0:
-                    least[i] = 1 / eigenvalue_of_loss(1 + left, c)
-        diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
-        bounds = SwapBounds.of(subset, c, log_loss) if k < rows else None
-        products = np.concatenate([B, g @ B])
-        return cls(U.T, products, diagonals, least, most, transform, excluded, room, to_loss(log_loss), bounds)
+    bar: float
 
     @property
     def work(self) -> int:
         """Multiplications for one column: coordinates, and two sets of products with them."""
-        k, rows = self.basis.shape
-        return rows**3 if k == rows else 2 * k * (rows + 3 * k)
+        k, rows = self.bounds.basis.shape
+        return 2 * k * (rows + 3 * k)
 
     def __call__(self, block: Any, first: int) -> TopK:
         """Those of one block."""
         keys = np.concatenate([self.keys(z, first + start) for start, z in pieces(block, self.transform)])
-        which = np.flatnonzero(keys > 1 - SLACK)
-        return TopK.pick(block, first, which, keys[which], self.room, self.bar)
+        return TopK.pick(block, first, None, keys, self.room, self.bar)
 
     def keys(self, z: Any, first: int) -> Array:
-        """The key of every column; 0 for columns that are too long or excluded."""
+        """The key of every column; minus infinity for columns that are excluded."""
         xp = namespace(z)
         squares = on_host(xp.einsum("dp,dp->p", z, z))
-        if self.bounds is not None:
-            places = np.flatnonzero(np.isfinite(self.least))
-            low = self.bounds(z)[on_same_device(places, z)]
-            key = 1 + (self.loss - on_host(xp.amin(low, 0))) / self.loss if len(places) else np.zeros(len(squares))
-        else:
-            key = self.ratios(z)
-        return np.where(usable(squares, first, self.excluded) & (squares <= self.most), key, 0.0)
-
-    def ratios(self, z: Any) -> Array:
-        """The largest β/least of every column."""
-        xp = namespace(z)
-        k = len(self.basis)
-        q = on_same_device(self.basis, z) @ z
-        both = on_same_device(self.products, z) @ q
-        b, gb = both[:k], both[k:]
-        diagonal, square = (on_same_device(row, z)[:, None] for row in self.diagonals)
-        total = xp.einsum("dp,dp->p", b, b)
-        share = b / diagonal
-        reach = share * share * square
-        leak = 1 + xp.clip(total * (1 - SLACK) - 2 * share * gb + reach * (1 - SLACK), 0.0, None)
-        off = b * share
-        if k < len(z):
-            squares = xp.einsum("dp,dp->p", z, z)
-            off = off + xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None) + ROUNDING * squares
-        with np.errstate(over="ignore"):  # infinity is larger than 1, as it should be
-            return on_host(xp.amax(off / (leak * on_same_device(self.least, z)[:, None]), 0))
+        low = on_host(xp.amin(self.bounds(z)[self.free.start : self.free.stop], 0))
+        return np.where(usable(squares, first, self.excluded), -low, -np.inf)
 
     def merge(self, one: TopK, other: TopK) -> TopK:
         """The best of both."""

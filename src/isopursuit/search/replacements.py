@@ -20,9 +20,9 @@ from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.backend import on_host
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.rank import EPS, LOOSE, spectrum
+from isopursuit.search.bounds import SwapBounds
 from isopursuit.search.passes import DeadlineTask, pieces, usable
 from isopursuit.search.settings import TIE
-from isopursuit.search.swap_bounds import SwapBounds
 from isopursuit.search.swaps import swap_kernel
 from isopursuit.sources.tasks import Transform
 
@@ -104,14 +104,13 @@ class Replacements(DeadlineTask):
     def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> ReplacementLists:
         """The best of the columns `others` (n, D, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
         _, rows, k = self.picked.shape
-        bounds = SwapBounds.of(self.picked[0], self.c, self.log_loss) if len(self.picked) == 1 and k < rows else None
-        if bounds is not None:
-            return self._among_by_bounds(bounds(others[0]), others, numbers, rounding)
+        if len(self.picked) == 1 and k < rows:
+            bounds = SwapBounds.of(self.picked[0], self.c)(others[0])
+            return self._among_by_bounds(bounds, others, numbers, rounding)
         subset = np.arange(k, dtype=np.int32)
         both = np.concatenate([self.picked, others], axis=2)
         swaps = swap_kernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.aggregate, self.deadline, k)
-        kernel_loss = swaps.loss(subset)
-        swaps.linearize(subset, kernel_loss)
+        swaps.prepare(subset)
         found: list[tuple[Replacement, ...] | None] = []
         for position in range(k):
             if time.perf_counter() > self.deadline:
@@ -122,7 +121,7 @@ class Replacements(DeadlineTask):
                 some = self._promising(position, others)
                 scores = np.sort(self._log_losses(position, others[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
-            which, values = swaps.below(subset, position, kernel_loss, self._above(cutoff))
+            which, values = swaps.below(subset, position, self._above(cutoff))
             if swaps.late:
                 found.append(None)
                 continue

@@ -1,4 +1,4 @@
-"""Greedy addition of columns, and descent by single swaps."""
+"""The kernel for single swaps, and descent by them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array
 from isopursuit.aggregate import SUM, Aggregate
-from isopursuit.clock import Clock
+from isopursuit.clock import UNLIMITED, Clock
 from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.settings import MIN_DECREASE
 
 Subset: TypeAlias = NDArray[np.int32]  # positions as the kernels read them; the included ones first
-
-UNLIMITED = Clock.of(None)
 
 
 def swap_kernel(
@@ -42,17 +40,17 @@ def swap_descent(
     """Replace the columns at these positions in turn, each by the best one, until none improves; with the log-loss."""
     current = subset.copy()
     loss = kernel.loss(current)
-    kernel.linearize(current, loss)
     free = list(places)
     unchanged = turn = 0
     while unchanged < len(free) and not clock.expired:
+        if unchanged == 0:
+            kernel.prepare(current)
         place = free[turn % len(free)]
-        found, value = kernel.replace(current, place, loss, lower_than(loss))
+        found, value = kernel.replace(current, place, lower_than(loss))
         turn += 1
         unchanged += 1
         if found >= 0:
             current[place], loss, unchanged = found, value, 0
-            kernel.linearize(current, loss)
     return current, loss
 
 
@@ -64,19 +62,3 @@ def lower_than(log_loss: float) -> float:
 def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> Subset:
     """The subset with the included columns first; `swap_descent` then changes only the later positions."""
     return np.concatenate([include, np.setdiff1d(subset, include)]).astype(np.int32)
-
-
-def greedy_subset(
-    columns: Array, c: float, include: Indices, k: int, clock: Clock = UNLIMITED, aggregate: Aggregate = SUM
-) -> Subset:
-    """The paper's greedy search for k of `columns` (n, P, D); fewer if time runs out."""
-    subset = include.astype(np.int32)
-    kernel = swap_kernel(columns, c, aggregate, clock.deadline, k)
-    while len(subset) < k and not clock.expired:
-        found, _ = kernel.add(subset, np.inf, -1)
-        if kernel.late:  # not all columns were tried
-            break
-        if found < 0:  # every other column is dependent on these: take any
-            found = int(np.setdiff1d(np.arange(columns.shape[1]), subset)[0])
-        subset = np.append(subset, np.int32(found))
-    return subset

@@ -79,7 +79,7 @@ class _Search:
         start, _ = swap_descent(self.kernels[0], include_first(include, incumbent.subset), free, clock)
         self.take(start)
         for kernel in self.kernels:
-            kernel.linearize(incumbent.subset.astype(np.int32), incumbent.log_loss)
+            kernel.prepare(incumbent.subset.astype(np.int32))
         self.searches = [CliqueSearch(kernel, include, pool.missing) for kernel in self.kernels]
         self.threads = ThreadPoolExecutor(workers)
 
