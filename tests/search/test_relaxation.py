@@ -10,7 +10,6 @@ from isopursuit.loss.majorant import spread
 from isopursuit.loss.penalty import (
     curvature,
     eigenvalue_loss,
-    eigenvalue_of_loss,
     eigenvalue_slope,
 )
 from isopursuit.loss.subsets import isometry_loss
