@@ -398,7 +398,7 @@ def test_no_subset_is_better_than_the_bound_of_two_of_its_columns(seed, aggregat
     X = spoiled(seed, 9, 4, 10)
     include = np.array([4] if seed % 2 else [], np.int32)
     kernel = joint_kernel(np.ascontiguousarray(X.transpose(2, 0, 1)), 1.0, as_aggregate(aggregate))
-    kernel.linearize(np.arange(4, dtype=np.int32), 0.0)
+    kernel.prepare(np.arange(4, dtype=np.int32))
     search = CliqueSearch(kernel, include, 4 - len(include))
     others = [p for p in range(10) if p not in include]
     for first, second in itertools.permutations(others, 2):

@@ -46,7 +46,7 @@ def local_search(
     kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), pool.c, pool.aggregate, clock.deadline, pool.k)
     current, lowest, fruitless = incumbent.log_loss, incumbent.log_loss, 0
     for turn in range(starts + (kicks if X.shape[2] > pool.k else 0)):
-        if clock.expired:
+        if clock.expired or incumbent.closed:
             break
         places, trial, again = free, best, fruitless == PATIENCE
         if turn >= starts and not again:
