@@ -181,7 +181,8 @@ cdef class SwapKernel:
     cdef const double[:, ::1] X
     cdef double[::1] memory
     cdef double[:, ::1] inverse  # (P, k), 1/beta of each column at each position of the prepared subset
-    cdef double[::1] pulled      # (P, 2k), B x and g B x, in packed rows
+    cdef double[::1] pulled      # (chunk, 2k), B x and g B x of some columns, in packed rows
+    cdef int chunk               # columns between two checks of the clock
     cdef double[::1] alone       # (P), h(|x|^2) - d/|x|^2
     cdef double d
     cdef bint prepared
@@ -196,7 +197,8 @@ cdef class SwapKernel:
         self.memory = np.empty(P * (k + D + 2) + k + D * (2 * k + 1) + k * (2 * k + 3) + 1)
         self.numbers = np.empty(P + k + 1, np.intc)
         self.blocked = np.zeros(P, np.int8)
-        self.inverse, self.pulled, self.alone = np.empty((P, k)), np.empty(2 * P * k), np.empty(P)
+        self.chunk = min(P, CLOCK_WORK // (2 * k * k) + 1)
+        self.inverse, self.pulled, self.alone = np.empty((P, k)), np.empty(2 * self.chunk * k), np.empty(P)
         self.d = c * c / 4 if c >= FULL_EXPONENT else 0.0
         self.at.listed = &self.numbers[0]
         self.at.matrix = &self.memory[0]
@@ -249,7 +251,6 @@ cdef class SwapKernel:
             for a in range(size):
                 pull[j * size + a] = y[a] / e[a]
                 pull[(size + j) * size + a] = y[a] / (e[a] * e[a])
-        products(self.at.Y, self.at.P, pull, 2 * size, size, &self.pulled[0])
         for j in range(size):
             y, diagonal, square = self.at.Y + <size_t> subset[j] * size, 0.0, 0.0
             for a in range(size):
@@ -257,7 +258,11 @@ cdef class SwapKernel:
                 square += y[a] * y[a] / (e[a] * e[a] * e[a])
             self.at.scratch[j], self.at.scratch[size + j] = diagonal, square
         for p in range(self.at.P):
-            y, b = self.at.Y + <size_t> p * size, &self.pulled[0] + <size_t> p * 2 * size
+            y, b = self.at.Y + <size_t> p * size, &self.pulled[0] + <size_t> (p % self.chunk) * 2 * size
+            if p % self.chunk == 0:
+                if expired(&self.at):
+                    return False
+                products(y, min(self.chunk, self.at.P - p), pull, 2 * size, size, &self.pulled[0])
             total, rest = 1.0, self.at.squares[p] * (1 + REST_ERROR)
             for a in range(size):
                 rest -= y[a] * y[a]
