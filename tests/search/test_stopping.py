@@ -10,12 +10,9 @@ import pytest
 from fuzz.families import short_and_long
 
 import isopursuit as ip
-from isopursuit.clock import Clock
 from isopursuit.pursuit import _sweep
 from isopursuit.search._joint import JointKernel
-from isopursuit.search._swap import SwapKernel, best_column
-from isopursuit.search.inputs import as_array_pool
-from isopursuit.search.proof import joint
+from isopursuit.search._swap import SwapKernel
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, tree_kernel
@@ -28,9 +25,9 @@ PAST = 0.0  # as a time of perf_counter
 # Entries that do one piece of work whose size the caller chooses: one subset, one block of columns or of problems.
 PIECES = {
     "search/_swap.log_loss_of", "search/_swap.SwapKernel.loss",
-    "search/_joint.JointKernel.loss", "search/_joint.JointKernel.linearize", "search/_joint.JointKernel.set_floors",
-    "search/_joint.JointKernel.bounds", "search/proof/_cliques.JointProblem.among",
-    "search/proof/_cliques.JointProblem.set_pairs", "sources/_screen.measure", "pursuit/_products.moments",
+    "search/_joint.JointKernel.loss", "search/_joint.JointKernel.prepare", "search/_joint.JointKernel.total_limit",
+    "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
+    "sources/_screen.measure", "pursuit/_products.moments",
     "pursuit/_products.forms", "pursuit/_program.start", "pursuit/_program.evaluate", "pursuit/_program.measure",
     "pursuit/_program.column_keys", "pursuit/_program.certify", "pursuit/_program.judge_many",
     "pursuit/_program.largest_slope", "pursuit/_sweep.solve_many", "pursuit/_sweep.steps_within",
@@ -60,20 +57,20 @@ def numbers(count):
 
 def swaps(method):
     kernel = SwapKernel(gaussian(100_000, 24), 1.0, PAST)
-    kernel.linearize(numbers(24), 9.0)
+    kernel.prepare(numbers(24))
     assert kernel.late
-    if method == "linearize":
-        return lambda: kernel.linearize(numbers(24), 9.0)
+    if method == "prepare":
+        return lambda: kernel.prepare(numbers(24))
     if method == "add":
-        return lambda: kernel.add(numbers(23), np.inf, -1)
-    return lambda: getattr(kernel, method)(numbers(24), 0, 9.0, 9.0)
+        return lambda: kernel.add(numbers(23), np.inf)
+    return lambda: getattr(kernel, method)(numbers(24), 0, 9.0)
 
 
 def points(method):
-    kernel = JointKernel(gaussian(200, 3000, 6), 1.0, False, 0, False, PAST)
+    kernel = JointKernel(gaussian(3000, 200, 6), 1.0, False, 0, False, PAST)
     if method == "add":
-        return lambda: kernel.add(numbers(5), np.inf, -1)
-    return lambda: getattr(kernel, method)(numbers(6), 0, np.inf, np.inf)
+        return lambda: kernel.add(numbers(5), np.inf)
+    return lambda: getattr(kernel, method)(numbers(6), 0, np.inf)
 
 
 def node(method):
@@ -86,23 +83,17 @@ def node(method):
 
 
 def cliques(method):
-    pool = as_array_pool(gaussian(400, 4, 300), 1.0)
-    incumbent = ip.search.incumbent.Incumbent(pool.ideal)
-    incumbent.offer(np.arange(4), 20.0, "")
-    search = joint._Search(pool, incumbent, Clock.of(None), 1)
-    search.shares = joint.Shares.of(pool.aggregate, np.full(400, 14.0))
-    problem = search._problem(np.arange(400))
     pairs = np.ascontiguousarray(np.argwhere(np.tri(300, k=-1)), dtype=np.int32)
     ranks = np.full((300, 300), np.iinfo(np.int32).max, np.int32)
     ranks[pairs[:, 0], pairs[:, 1]] = ranks[pairs[:, 1], pairs[:, 0]] = np.arange(len(pairs))
-    problem.set_pairs(pairs, ranks, np.zeros((len(pairs), 400), np.float32))
-    problem.stop = True
-    if method == "pair_totals":
-        return lambda: [problem.pair_totals(a, np.inf) for a in range(300)]
-    if method == "fill":
-        return lambda: problem.fill(0, len(pairs))
-    run = CliqueSearch(problem, search.kernel(), numbers(0), numbers(300), numbers(400), 300, PAST)
-    return lambda: run.run(0, len(pairs), 20.0)
+    kernel = JointKernel(gaussian(300, 400, 4), 1.0, False, 0, False)
+    kernel.prepare(numbers(4))
+    search = CliqueSearch(kernel, numbers(0), 4)
+    search.set_pairs(numbers(300), pairs, ranks, 300, 0.0)
+    search.stop = True
+    if method == "totals":
+        return lambda: [search.totals(numbers(1) + a, numbers(300), np.inf) for a in range(300)]
+    return lambda: search.run(0, len(pairs), 20.0)
 
 
 def pursuit():
@@ -110,20 +101,13 @@ def pursuit():
     return lambda: on_one_blas_thread(_sweep.solve)(x, None, 0.0, np.ones(3000), 1e-12, 300, lambda _: True)
 
 
-def addition():
-    columns = gaussian(100_000, 24)
-    return lambda: best_column(columns, numbers(23), 1.0, deadline=PAST)
-
-
-SWAPS = ("linearize", "replace", "below", "add")
+SWAPS = ("prepare", "replace", "below", "add")
 CALLS = {
     **{f"search/_swap.SwapKernel.{name}": lambda name=name: swaps(name) for name in SWAPS},
-    "search/_swap.best_column": addition,
     **{f"search/_joint.JointKernel.{name}": lambda name=name: points(name) for name in ("replace", "below", "add")},
     "search/proof/_tree.TreeKernel.explore": lambda: node("explore"),
     "search/proof/_tree.TreeKernel.relax": lambda: node("relax"),
-    "search/proof/_cliques.JointProblem.pair_totals": lambda: cliques("pair_totals"),
-    "search/proof/_cliques.JointProblem.fill": lambda: cliques("fill"),
+    "search/proof/_cliques.CliqueSearch.totals": lambda: cliques("totals"),
     "search/proof/_cliques.CliqueSearch.run": lambda: cliques("run"),
     "pursuit/_sweep.solve": pursuit,
 }
