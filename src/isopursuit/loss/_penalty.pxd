@@ -133,12 +133,6 @@ cdef inline double log_h(double eigenvalue, double c) noexcept nogil:
     return log_add(power, 1 / power) - LOG_TWO_E if power > 0 else INFINITY
 
 
-cdef inline double log_excess(double eigenvalue, double c) noexcept nogil:
-    # log(h - 1)
-    cdef double share = log_h(eigenvalue, c)
-    return share if share > 30 else log(fmax(exp(share) - 1, 0.0))
-
-
 # ------------------------------------------------------------------------------------------------- the loss of columns
 
 cdef inline double least_penalty(double sigma, double error, double c) noexcept nogil:

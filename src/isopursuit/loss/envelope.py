@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from isopursuit._types import Array
-from isopursuit.backend import namespace
 from isopursuit.loss.penalty import (
     CONVEX_EXPONENT,
     curvature,
@@ -28,7 +26,6 @@ from isopursuit.loss.penalty import (
     eigenvalue_of_loss,
     eigenvalue_slope,
     find_root,
-    loss_above,
 )
 
 # κ of the log-det split, relative to the largest κ for which h + κ log is convex (measured by the ladder of benchmarks:
@@ -64,16 +61,6 @@ class Relaxation:
             return value + slope * (eigenvalue - left), slope
         slope = _slope(inside, self.c, kappa)
         return _value(inside, self.c, kappa) + slope * (eigenvalue - inside), slope
-
-    def convex_loss_above(self, eigenvalues: Any) -> Any:
-        """The convex envelope of ``h₊``, in any array namespace: ``q_0 − 1`` above one, constant beyond `high`."""
-        xp = namespace(eigenvalues)
-        _, left, right, value, slope = self.rows[0].tolist()
-        inside = xp.clip(eigenvalues, 1.0, self.high)
-        above = loss_above(inside, self.c)
-        if left <= right:
-            above = xp.where((inside >= left) & (inside <= right), value - 1 + slope * (inside - left), above)
-        return xp.clip(above, 0.0, None)
 
 
 def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxation:

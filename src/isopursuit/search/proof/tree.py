@@ -131,8 +131,6 @@ def branch_and_bound(
         search.run()
     except KeyboardInterrupt:
         search.end(StopReason.INTERRUPTED)
-    finally:
-        search.close()
     return search.proof()
 
 
@@ -227,9 +225,9 @@ class _Search:
                 try:
                     while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
                         self._watch()
-                finally:
-                    if self.over:
-                        self.kernel.stop()
+                except KeyboardInterrupt:
+                    self.kernel.stop()  # the tasks return soon; their nodes stay in `in_process`
+                    raise
                 for future in running:
                     self._record(future.result())
                 self.in_process.clear()
@@ -248,10 +246,6 @@ class _Search:
             spare -= given
             running.append(threads.submit(explore, node, budgets, doubted, given, work, nodes))
         return running
-
-    def close(self) -> None:
-        """Stop the kernel; subset and bound stay valid."""
-        self.kernel.stop()
 
     def proof(self) -> Proof:
         """The result, after the threads have returned."""
