@@ -371,7 +371,7 @@ def _exchanged(
     if found.status == "heuristic" and clock.expired:
         found = replace(found, status="time")
     note = f"the answer is from exchange search: {reason}."
-    if first is not None:
+    if first is not None and found.status != "interrupted":
         note += " method='exact' looks for a proof until the time limit."
     return Outcome(found, method="exchange", notes=(note,), reason=reason)
 

@@ -278,7 +278,7 @@ def test_ctrl_c_reaches_a_long_solve():
     code = (
         "import os, signal, threading, numpy as np, isopursuit as ip\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "X = np.random.default_rng(0).normal(size=(300, 4000)) / 17\n"
+        "X = np.random.default_rng(0).normal(size=(400, 8000)) / 20\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n    ip.basis_pursuit(X); print('finished')\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"

@@ -94,10 +94,11 @@ class TreeKernel:
         budgets: NDArray[np.int64],
         doubted: NDArray[np.int8],
         spare: int,
+        ceiling: float,
         work: int,
         most_nodes: int,
     ) -> Explored:
-        """Explore the subtree of a node, which is used up, until the work or the nodes are done; at least one node.
+        """Explore the subtree of a node, which is used up, lowest bounds first, until the work is done; at least one node.
 
         Parameters
         ----------
@@ -106,6 +107,8 @@ class TreeKernel:
             For each number of missing columns: the most tests of an enumeration, and whether it is doubted.
         spare : int
             Most tests of doubted enumerations.
+        ceiling : float
+            Nodes whose bound is not below this are left open, but for the first one.
         work, most_nodes : int
             Multiplications and nodes after which no other node is started.
         """
