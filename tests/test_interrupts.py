@@ -20,9 +20,9 @@ LONG = 60  # seconds, far more than any of this takes; what is interrupted here 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """24 × 400: its exact search takes hours."""
+    """24 × 3,000: its exact search takes hours, its exchange search many seconds."""
     path = tmp_path_factory.mktemp("data") / "t.npy"
-    np.save(path, np.random.default_rng(0).normal(size=(400, 24)) / np.sqrt(24))
+    np.save(path, np.random.default_rng(0).normal(size=(3000, 24)) / np.sqrt(24))
     return path
 
 

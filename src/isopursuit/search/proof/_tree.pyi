@@ -98,7 +98,9 @@ class TreeKernel:
         work: int,
         most_nodes: int,
     ) -> Explored:
-        """Explore the subtree of a node, which is used up, lowest bounds first, until the work is done; at least one node.
+        """Explore the subtree of a node, lowest bounds first, until the work is done; at least one node.
+
+        The node is used up.
 
         Parameters
         ----------
