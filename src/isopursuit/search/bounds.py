@@ -43,6 +43,7 @@ from isopursuit.search.swaps import Subset, lower_than
 
 FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
 BATCH = 16  # swaps evaluated at once, those of the least bounds first (derived: a stack of small SVDs takes about 1 ms)
+MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)
 SLACK = 1e-9  # relative slack of bounds for rounding (chosen: far above the rounding of float64)
 ROUNDING = 1e-13  # rounding of a squared length, relative to it (derived: k eps, for k up to some hundreds)
 
@@ -62,16 +63,16 @@ class AdditionBounds:
     usable: bool = True
 
     @classmethod
-    def of(cls, eigenvalues: Array, c: float) -> AdditionBounds:
-        """The bounds for others with these eigenvalues (sets, m), ascending and known up to rounding."""
-        sets, m = eigenvalues.shape
+    def of(cls, low: Array, high: Array, c: float) -> AdditionBounds:
+        """The bounds for others whose ascending eigenvalues are between these (sets, m), known up to rounding."""
+        sets, m = low.shape
         nothing = np.zeros((sets, 1))
         if m == 0:
             return cls(c, nothing, nothing + 1, nothing)
-        error = 4 * m * np.finfo(np.float64).eps * eigenvalues[:, -1:]  # of the Gram matrix and of LAPACK
+        error = 4 * m * np.finfo(np.float64).eps * high[:, -1:]  # of the Gram matrix and of LAPACK
         with np.errstate(over="ignore"):
-            below = loss_below(eigenvalues + error, c)
-            above = loss_above(eigenvalues - error, c)
+            below = loss_below(high + error, c)
+            above = loss_above(low - error, c)
         inner = m + 1 + above[:, :-1].sum(axis=1, keepdims=True) + below[:, 1:].sum(axis=1, keepdims=True)
         loss = m + (above + below).sum(axis=1, keepdims=True)
         return cls(c, loss, inner, above[:, -1:], bool(np.log(loss).max() < LARGEST_LOG))
@@ -114,9 +115,11 @@ class SwapBounds:
         s = np.maximum(s, 1e-150)
         W, G = Wt.T, (Wt.T * s**2) @ Wt
         g = (W / s**2) @ Wt
-        stays = np.nonzero(~np.eye(k, dtype=bool))[1].reshape(k, k - 1)
-        others = G[stays[:, :, None], stays[:, None, :]]  # the Gram matrix without each column in turn
-        additions = AdditionBounds.of(np.linalg.eigvalsh(others) if k > 1 else np.zeros((1, 0)), c)
+        low, high = s[None, :0:-1] ** 2, s[None, -2::-1] ** 2  # without a column, eigenvalues interlace those with it
+        if 1 < k <= MANY_POSITIONS:
+            stays = np.nonzero(~np.eye(k, dtype=bool))[1].reshape(k, k - 1)
+            low = high = np.linalg.eigvalsh(G[stays[:, :, None], stays[:, None, :]])  # without each column in turn
+        additions = AdditionBounds.of(low, high, c)
         diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
         return cls(np.ascontiguousarray(U.T), np.concatenate([W / s, W / s**3]), diagonals, additions)
 

@@ -121,7 +121,8 @@ class BestAddition(DeadlineTask):
         inside = basis @ others
         U, s, Vt = np.linalg.svd(inside)
         s = np.maximum(s, 1e-150)
-        additions = AdditionBounds.of(np.sort(s**2)[None], c)
+        e = np.sort(s**2)[None]
+        additions = AdditionBounds.of(e, e, c)
         smallest = float(s.min(initial=np.inf))
         return cls(others, basis, (Vt.T / s) @ U.T, smallest, additions, transform, excluded, coordinates=known)
 
