@@ -1,5 +1,7 @@
 """What the searches claim on structured, tied and badly conditioned data, against brute force in extended precision."""
 
+import time
+
 import numpy as np
 import pytest
 from fuzz import search as fuzz_search
@@ -10,6 +12,7 @@ import isopursuit as ip
 from isopursuit.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG
+from isopursuit.loss.subsets import log_isometry_loss
 from isopursuit.search import exact
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
@@ -290,3 +293,26 @@ def test_a_greedy_pass_proves_nothing_where_float64_cannot_compare_losses():
 def test_fuzzed_problems_hold(seed):
     outcome = fuzz_search.run(seed)
     assert outcome.failures == (), outcome.script
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", [np.asarray, ip.as_source])
+def test_losses_that_overflow_are_compared_by_their_logarithms(kind, seed):
+    """Columns that nearly span a plane: the loss of any three is above e^900, that of two of them is small."""
+    X = np.random.default_rng(seed).standard_normal((3, 40))
+    X[2] *= 1.1e-3
+    first = [0, 1]
+    best = min(log_isometry_loss(X[:, [*first, p]]) for p in range(2, 40))
+    assert ip.greedy_search(kind(X), include=first).log_loss == pytest.approx(best, rel=1e-9)
+    assert ip.exchange_search(kind(X), include=first).log_loss == pytest.approx(best, rel=1e-9)
+    picked = ip.audit(np.vstack([X, np.zeros(40)]), [0, 1, 5])
+    swaps = [log_isometry_loss(X[:, [*{0, 1, 5} - {i}, p]]) for i in (0, 1, 5) for p in range(40) if p not in (0, 1, 5)]
+    assert picked.swap.log_loss == pytest.approx(min(swaps), rel=1e-9)
+
+
+def test_columns_that_a_late_kernel_did_not_reach_are_not_excluded(monkeypatch):
+    """The kernels read another clock than Python; if theirs is ahead, the proof at many points says "time"."""
+    make = joint.joint_kernel
+    monkeypatch.setattr(joint, "joint_kernel", lambda *given: make(*given[:3], time.perf_counter() - 1))
+    X = np.random.default_rng(0).standard_normal((4, 4, 40)) / 2
+    assert ip.exact_search(list(X)).status == "time"

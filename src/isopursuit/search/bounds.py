@@ -45,6 +45,7 @@ FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (comput
 BATCH = 16  # swaps evaluated at once, those of the least bounds first (derived: a stack of small SVDs takes about 1 ms)
 MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)
 SLACK = 1e-9  # relative slack of bounds for rounding (chosen: far above the rounding of float64)
+LARGEST = float(np.exp(LARGEST_LOG))  # larger bounds are replaced by this (derived: a limit above it excludes nothing)
 ROUNDING = 1e-13  # rounding of a squared length, relative to it (derived: k eps, for k up to some hundreds)
 
 
@@ -91,6 +92,8 @@ class AdditionBounds:
                 if self.c >= FULL_EXPONENT:
                     blocks = blocks + self.c**2 / 4 * xp.clip(inverse - 1 / squares, 0.0, None)
                 bound = xp.maximum(bound, blocks)
+            # where a bound overflows, so may all losses: the cap lets their logarithms decide
+            bound = xp.where(xp.isnan(bound), -np.inf, xp.clip(bound, None, LARGEST))
         return bound * (1 - SLACK)
 
 

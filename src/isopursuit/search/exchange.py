@@ -149,7 +149,8 @@ def exchange(pool: ArrayPool | SourcePool, effort: Effort, clock: Clock) -> Sear
     if isinstance(pool, SourcePool):
         note = "no single swap with any column improves it: proved."
         if not (incumbent.swap_optimal or incumbent.proved):
-            note = "whether a swap with some column improves it was not settled: more time or memory would settle it."
+            note = "whether a swap with some column improves it was not settled"
+            note += "." if found.status == "interrupted" else ": more time or memory would settle it."
         found = replace(found, notes=(*found.notes, note))
     return pool.answer(found, as_objective("isometry", pool.c, pool.aggregate), "exchange")
 

@@ -25,7 +25,7 @@ from isopursuit.search.volume import large_volume
 
 PATIENCE = 100  # kicks without success before another start (measured: without it unit-length 10 × 200 is 0.8 % worse)
 DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured: without it 20 × 5000 is 0.2 % worse)
-MOST_KICKED = 6  # a kick removes between two and this many columns (guess)
+MOST_KICKED = 6  # a kick removes between two and this many columns, if so many can change (guess)
 
 
 def local_search(

@@ -143,7 +143,7 @@ class BestAddition(DeadlineTask):
 
     def among(self, block: Any, z: Any, first: int, start: int) -> BestColumn:
         """Bound all columns of a piece, and evaluate those that the bounds do not exclude."""
-        squares, inside = self.measured(z, first + start)
+        squares, inside = self.measured(block, z, first, start)
         m, rows = self.basis.shape
         # rounding of a coordinate, relative to ‖x‖: a sum of `rows` products, and of m in R⁻¹Qᵀx
         rounding = (rows + m) * float(np.finfo(inside.dtype).eps)
@@ -154,7 +154,6 @@ class BestAddition(DeadlineTask):
             leak = np.clip(leak - rounding * np.sqrt(m * squares) / self.smallest, 0.0, None)
             inverse = (1 + leak**2) / (off + 4 * rounding * np.sqrt(m) * squares)
             low = self.additions(squares, inverse[None])[0]
-        low = np.where(np.isnan(low), -np.inf, low)  # it overflowed, and excludes nothing
         can = usable(squares, first + start, self.excluded)
         which = np.flatnonzero(can & (low < to_loss(self.limit)))
         which = which[np.argsort(low[which], kind="stable")]
@@ -166,13 +165,16 @@ class BestAddition(DeadlineTask):
             done, batch = done + batch, GROWTH * batch
         return best
 
-    def measured(self, z: Any, first: int) -> tuple[Array, NDArray[Any]]:
-        """‖x‖² and Qᵀx of the columns z (rows, p) from number `first` on; what is new is stored if there is room."""
+    def measured(self, block: Any, z: Any, first: int, start: int) -> tuple[Array, NDArray[Any]]:
+        """‖x‖² and Qᵀx of the columns z (rows, p), those of a block from `start` on; stored if there is room."""
         known = self.coordinates
-        columns, have = slice(first, first + z.shape[1]), 0 if known is None else known.known
+        columns = slice(first + start, first + start + z.shape[1])
+        have = 0 if known is None else known.known
         new = on_host(on_same_device(self.basis[max(have, 0) :].astype(on_host(z[:0]).dtype), z) @ z)
         if known is None or have < 0:
-            wide: Any = np.asarray(z, dtype=np.float64) if isinstance(z, np.ndarray) else z
+            wide = z
+            if isinstance(z, np.ndarray) and z.dtype != np.float64:  # a bound by ‖x‖² has no room for the rounding of z
+                wide = self.transform.apply(np.asarray(block[:, start : start + z.shape[1]], dtype=np.float64))
             squares = on_host(namespace(z).einsum("dp,dp->p", wide, wide))
         else:
             squares = known.squares[columns]

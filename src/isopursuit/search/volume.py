@@ -23,18 +23,17 @@ def large_volume(
     include: Sequence[int] | Indices,
     k: int,
     clock: Clock = UNLIMITED,
-    rng: np.random.Generator | None = None,
 ) -> Subset:
-    """Find k columns of X (n, D, P) of large volume: add the column of largest residual (pivoted QR), or one drawn with
-    probability proportional to the squared residual.
+    """Find k columns of X (n, D, P) of large volume: add the column of largest residual (pivoted QR).
 
-    Once time is over, columns are picked from a few that are evenly spaced. If those span fewer than k dimensions, the
-    columns farthest from the span of the picked ones replace them.
+    Where that takes many products, a Cholesky factor of some thousand columns replaces it. Once time is over, columns
+    are picked from a few that are evenly spaced. If those span fewer than k dimensions, the columns farthest from the
+    span of the picked ones replace them.
     """
     n, D, P = X.shape
     few = FEW_COLUMNS * k
     included = np.array(include, dtype=np.intp)
-    if n == 1 and rng is None and D * k * P > MANY_PRODUCTS:
+    if n == 1 and D * k * P > MANY_PRODUCTS:
         # the squared residuals are pivots of a Cholesky factor of XᵀX, which LAPACK computes faster
         found = clock.waiting(lambda: _pivoted_cholesky(X[0], included, k))
         if found is not None:
@@ -56,12 +55,7 @@ def large_volume(
             numbers = np.union1d(np.argpartition(-squares, few - 1)[:few], included)
             residuals, squares = residuals[:, :, numbers], squares[numbers]
             squares[np.isin(numbers, subset)] = 0
-        if step < len(included):
-            place = int(np.searchsorted(numbers, included[step]))
-        elif rng is None:
-            place = int(squares.argmax())
-        else:
-            place = int(rng.choice(len(numbers), p=squares / squares.sum()))
+        place = int(np.searchsorted(numbers, included[step])) if step < len(included) else int(squares.argmax())
         subset.append(int(numbers[place]))
         direction = residuals[:, :, place, None]
         size = np.linalg.norm(direction, axis=1, keepdims=True)

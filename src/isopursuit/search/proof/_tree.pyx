@@ -397,6 +397,8 @@ cdef class TreeKernel:
         cdef Task task
         cdef Status status = STOPPED
         cdef int n
+        if start.at.k >= self.problem.size:
+            return None
         begin(&task, &self.problem)
         if not allocate(&task, start.at.n):
             finish(&task)

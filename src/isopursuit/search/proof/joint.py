@@ -45,7 +45,6 @@ class JointTree:
 
     nodes: int | None = None
     workers: int = 1
-    share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there are many points, and the loss is not too large for bounds."""
@@ -99,6 +98,11 @@ class _Search:
         """The cutoff in log-loss for better subsets, raised slightly because logarithms round."""
         return math.log(self.incumbent.loss * (1 - CLOSED)) + CLOSED / 10
 
+    @property
+    def late(self) -> bool:
+        """Whether time is over. The kernels have their own clock: what they did not compute looks like excluded."""
+        return self.clock.expired or any(kernel.late for kernel in self.kernels)
+
     def all_of(self, tasks: Iterable[Callable[[CliqueSearch], T]]) -> list[T] | None:
         """Run these tasks on all threads; returns results in their order, or None if a callback stops the search."""
         idle: SimpleQueue[CliqueSearch] = SimpleQueue()
@@ -131,7 +135,7 @@ class _Search:
             incumbent.raise_bound(min(self.kernels[0].least_loss(least), incumbent.least))
             if done >= end or (incumbent.gap > 0 and incumbent.closed):
                 return None
-            if self.clock.expired:
+            if self.late:
                 return StopReason.TIME
             if nodes is not None and done >= nodes:
                 return StopReason.NODES
@@ -150,7 +154,7 @@ class _Search:
         limit = self.kernels[0].total_limit(self.log_limit)
         free = np.setdiff1d(np.arange(self.pool.count), self.pool.include).astype(np.int32)
         parts = self.all_of(_totals(free[:0], some, limit) for some in np.array_split(free, 1 + len(free) // 1024))
-        if parts is None or self.clock.expired:
+        if parts is None or self.late:
             return StopReason.INTERRUPTED if parts is None else StopReason.TIME
         alone = np.concatenate(parts)
         order = np.argsort(alone, kind="stable")[: np.count_nonzero(alone < limit)]
@@ -183,7 +187,7 @@ class _Search:
             some = range(first, min(first + TASKS, len(free)))
             ends = [min(j, int(np.searchsorted(added, limit - alone[j]))) for j in some]
             rows = self.all_of(_totals(free[j : j + 1], free[:end], limit) for j, end in zip(some, ends, strict=True))
-            if rows is None or self.clock.expired:
+            if rows is None or self.late:
                 return StopReason.INTERRUPTED if rows is None else StopReason.TIME
             for j, row in zip(some, rows, strict=True):
                 (kept,) = np.nonzero(row < limit)

@@ -55,7 +55,6 @@ class Prove:
     memory: int = 0
     short: bool = False
     root: bool = False
-    share: float = 1.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there is one point, and the loss can be bounded."""
@@ -106,6 +105,9 @@ class Prover:
         pool, incumbent = self.pool, self.incumbent
         if self.report():
             return StopReason.INTERRUPTED
+        if pool.missing == 0:  # the included columns are the only subset
+            incumbent.raise_bound(incumbent.loss)
+            return None
         if (self.limits.root or pool.X is None) and not incumbent.closed:
             stop = self._raise_bound()
             if stop is not None:
