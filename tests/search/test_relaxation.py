@@ -11,8 +11,10 @@ from isopursuit.loss.penalty import (
     curvature,
     eigenvalue_loss,
     eigenvalue_slope,
+    log_spectral_loss,
 )
 from isopursuit.loss.subsets import isometry_loss
+from isopursuit.rank import spectrum
 from isopursuit.search.brute import brute_search
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, Limits, branch_and_bound, tree_kernel
@@ -198,3 +200,18 @@ def test_a_tree_from_a_bad_start_finds_the_best_of_ill_conditioned_columns() -> 
         start = np.random.default_rng(seed).choice(40, 5, replace=False)
         proof = branch_and_bound(X, 1.0, start, Limits())
         assert (proof.stop, proof.loss) == (None, pytest.approx(best.loss, rel=1e-9))
+
+
+@pytest.mark.parametrize(("k", "D", "P"), [(5, 5, 18), (4, 6, 16)])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_tree_from_a_bad_start_finds_what_is_just_below_a_high_loss(seed: int, k: int, D: int, P: int) -> None:
+    # seen: the exponential of the determinant test overflowed at losses of some hundred, and excluded the best subset
+    rng = np.random.default_rng(seed)
+    subsets = np.array(list(combinations(range(P), k)))
+    for _ in range(20):
+        X = rng.normal(size=(D, P)) * np.exp(rng.uniform(-4, 0, (D, 1)))
+        losses = np.exp(np.minimum(log_spectral_loss(spectrum(np.moveaxis(X[:, subsets], 1, 0)), 1.0), 600.0))
+        best = float(losses.min())
+        for factor in (1 + 1e-6, 1.001, 1.1):
+            proof = branch_and_bound(X, 1.0, subsets[losses.argmax()], Limits(), below=best * factor)
+            assert (proof.stop, proof.loss) == (None, pytest.approx(best, rel=1e-9))

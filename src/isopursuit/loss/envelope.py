@@ -115,7 +115,7 @@ def _kappas(c: float, flattest: float) -> list[float]:
     There the best κ depends on the eigenvalues of a node: with one κ, a proof for c = 0.4 takes twice as long.
     """
     scale = SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c)
-    return [0.0, *scale * (np.ones(1) if c >= CONVEX_EXPONENT else np.geomspace(1 / 8, 8, 7))]
+    return [0.0, *(scale * (np.ones(1) if c >= CONVEX_EXPONENT else np.geomspace(1 / 8, 8, 7))).tolist()]
 
 
 def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tuple[float, float, float, float, float]:

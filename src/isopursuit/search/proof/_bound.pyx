@@ -2,7 +2,7 @@
 """The lower bound of one node: the convex relaxation F(w) = tr q(M(w)) - kappa log det G_S' - kappa log det N(w), and the
 tangents that bound it (`relax`). The best tangent removes candidates that no better subset contains (`filter_candidates`).
 
-For fewer columns than rows tr q and log det are those of the least majorants (_node_data.pxd).
+For fewer columns than rows tr q and log det are those of the least majorants (_node.pxd).
 """
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
@@ -268,6 +268,8 @@ cdef void add_curvature(const Node* node, const double* Y, int width, const int*
     cdef const double* y
     cdef double* feature = features
     for p in range(count):
+        if node.problem.stop[0]:
+            return
         y = Y + <size_t> working[p] * width
         r = 0
         for a in range(rest, width):
@@ -333,6 +335,8 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
     node.work += <long long> count * count * (D * D + width * width) // 2
     curvature_roots(node, roots)
     add_curvature(node, at.Y, D, working, count, at.top, roots, features, H)
+    if node.problem.stop[0]:
+        return
     if kappa > 0 and node.problem.size < D:
         residual_roots(node, roots)
         add_curvature(node, at.N, width, working, count, at.residual_top, roots, features, square)

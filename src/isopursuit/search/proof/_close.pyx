@@ -43,7 +43,7 @@ cdef struct Level:            # candidates for the columns that are still missin
     int* place                # (n) index in the table of pairs
     double* cut               # (n)
     double* cost              # (n) cost in the pair bound, with the pairs with the columns chosen so far
-    double* factor            # (n) exp(split/kappa)
+    double* factor            # (n) exp((split + its share of split_base - cutoff)/kappa)
     double* own_gamma         # (n) diagonal of Gamma
     double* own_K             # (n) diagonal of K
     double* gamma             # (n, n) above the diagonal, or one row
@@ -215,7 +215,7 @@ cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
     cdef bint done = True
     if n < m or (relaxed and open.base + smallest(open.cut, n, m, node.small).sum >= cutoff(node.problem)):
         return True
-    if n == m:
+    if n == m or m == 0:
         memcpy(node.subset + node.k, open.index, m * sizeof(int))
         try_leaf(node)
         node.tests += LEAF_TESTS
@@ -248,7 +248,8 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
     cdef Node* node = all.node
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, n = 0, i
-    cdef double kappa = node.problem.loss.table[5 * node.row] if all.relaxed else 0.0, needed = 0.0
+    cdef double kappa = node.problem.loss.table[5 * node.row] if all.relaxed else 0.0
+    cdef double share = (open.split_base - cutoff(node.problem)) / node.m
     cdef double base = open.base if all.relaxed else -INFINITY
     cdef const double* x
     cdef int* order = all.integers
@@ -273,15 +274,14 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
         x = open.X + <size_t> order[i] * D
         first.place[i], first.cut[i] = i, open.cut[order[i]] if all.relaxed else 0.0
         first.cost[i] = pair_cost(node, x)
-        first.factor[i] = exp(open.split[order[i]] / kappa) if kappa > 0 else 0.0
+        # det K >= exp((split_base + sum of split - cutoff) / kappa), with an equal share of the base for each column.
+        # The cap keeps a product of 12 factors finite; a smaller factor excludes less.
+        first.factor[i] = exp(fmin((open.split[order[i]] + share) / kappa, 50.0)) if kappa > 0 else 0.0
         first.own_gamma[i] = all.diagonal[order[i]] * (1 + PIVOT_ERROR)
         first.own_K[i] = dot(x + k, x + k, D - k) + all.error
         if all.whole:
             make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
-    if kappa > 0:
-        needed = exp((open.split_base - cutoff(node.problem)) / kappa) * (1 - 1e-9)
-        needed = needed if needed > 1e-280 else 0.0  # a number near the underflow threshold has too few digits
-    return complete(all, &first, base, chosen_cost(node), needed, node.m)
+    return complete(all, &first, base, chosen_cost(node), 1 - 1e-9 if kappa > 0 else 0.0, node.m)
 
 
 cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pairs) noexcept nogil:

@@ -6,7 +6,7 @@ subsets with one of its candidates and those without. The nodes that are still o
 queue (tree.py).
 """
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -23,12 +23,14 @@ cdef extern from *:
     #define NODE_TOLERANCE 0.2
     #define TEST_WORK 4
     #define PAIRED_TESTS 100000
+    #define NEWTON_DOUBLES 33554432
     """
     const int NODE_STEPS         # most Newton steps at a node (measured: 5 is 4 % slower on six problems)
     const double NODE_TOLERANCE  # Newton steps end at this share of the bound's distance to the incumbent (measured: 0.05 is
                                  # 4 % slower on six problems, 0.4 is 12 % slower on breast cancer 15 x 569)
     const int TEST_WORK          # multiplications of a relaxation that take as long as a test of an enumeration (measured)
     const long PAIRED_TESTS      # tests of pairs before the first relaxation (derived: they take as long as it does)
+    const long NEWTON_DOUBLES    # most numbers for the Newton steps of a task (derived: 268 MB)
 
 
 cdef struct Open:             # an open node; the arrays follow in the same piece of memory
@@ -86,8 +88,11 @@ cdef void lay_out(Point* point, double* memory, int n, int D, int k) noexcept no
 
 
 cdef inline int capacity_of(int n, int D) noexcept nogil:
-    # Most columns of the working set: the D(D + 1)/2 of a vertex of the relaxation, and some more
-    cdef int most = D * (D + 1) // 2 + 2 * D + 32
+    # Most columns of the working set: the D(D + 1)/2 of a vertex of the relaxation and some more, if there is memory.
+    # With fewer, Newton steps move fewer weights, and the bound is valid all the same.
+    cdef int features = D * (D + 1) // 2, most = features + 2 * D + 32
+    cdef double room = (sqrt(<double> features * features + 8.0 * NEWTON_DOUBLES) - features) / 4
+    most = most if most < room else <int> room
     return n if n < most else most
 
 
@@ -159,13 +164,12 @@ cdef bint enumerated(Task* task, bint relaxed) noexcept nogil:
     cdef Counts* counts = &task.counts[node.m]
     cdef long long budget = task.budgets[node.m], before = node.tests
     cdef bint done
-    if node.open.n > node.m and task.doubted[node.m]:
-        if budget > task.spare:
-            return False
-        task.spare -= budget
-    if budget == 0 or (node.k == 0 and node.m > 1 and node.open.n > node.m):
+    if node.open.n == node.m:
+        return close_node(node, relaxed, budget)
+    if budget == 0 or (node.k == 0 and node.m > 1) or (task.doubted[node.m] and budget > task.spare):
         return False
     done = close_node(node, relaxed, budget)
+    task.spare -= node.tests - before if task.doubted[node.m] else 0
     counts.tried += 1
     counts.finished += done
     counts.tests += node.tests - before
@@ -248,13 +252,13 @@ cdef bint grow(Task* task, int depth) noexcept nogil:
 
 
 cdef void explore(Task* task, double ceiling, long long work, long long most_nodes) noexcept nogil:
-    # Process the node of the lowest bound, the last one of several, until the work is done or no bound is below the
-    # ceiling; at least one
+    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least one, unless
+    # the search is stopped
     cdef Node* node = &task.node
     cdef Status status
     cdef Open* at
     cdef int i, best
-    while task.depth > 0:
+    while task.depth > 0 and not task.problem.stop[0]:
         best = 0
         for i in range(1, task.depth):
             if task.stack[i].bound <= task.stack[best].bound:

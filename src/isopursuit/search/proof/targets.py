@@ -125,14 +125,14 @@ class Targets:
         return PairCosts(own, base, stiffness(self.pool.c, excess))
 
     def _decide(self, target: float) -> TargetStatus | StopReason:
-        """Search for a subset below the target: by pairs, then by dives and the tree."""
+        """Search for a subset below the target: by pairs, then by the tree."""
         pool, missing = self.pool, self.pool.missing
         some = np.flatnonzero(self.bounds < target)
         if len(some) < missing:
             return TargetStatus.DECIDED
         values, count = self.values[:, some], len(some)
         X, positions = self._with_incumbent(self.positions[some], values)
-        if count <= FEW_COLUMNS or missing <= FEW_MISSING:  # the tree closes its root at once
+        if count <= FEW_COLUMNS or missing <= FEW_MISSING:  # pairs exclude little more than the tree does
             return self._grow(X, positions, None, target)
         costs = self._costs(values, max(target - pool.k, 0.0))
         graph = compatible(values, costs, (target - pool.k) / costs.stiffness, missing, self.clock)

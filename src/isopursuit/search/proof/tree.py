@@ -132,6 +132,8 @@ def branch_and_bound(
         search.run()
     except KeyboardInterrupt:
         search.end(StopReason.INTERRUPTED)
+    except MemoryError:
+        search.end(StopReason.MEMORY)
     return search.proof()
 
 
@@ -222,12 +224,12 @@ class _Search:
         """Explore nodes in rounds until the search is over."""
         with ThreadPoolExecutor(self.limits.workers) as threads:
             while taken := self._take():
-                running = self._submit(threads, taken)
                 try:
+                    running = self._submit(threads, taken)
                     while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
                         self._watch()
-                except KeyboardInterrupt:
-                    self.kernel.stop()  # the tasks return soon; their nodes stay in `in_process`
+                except BaseException:  # Ctrl-C, or an error of the callback
+                    self.kernel.stop()  # the tasks return soon; their bounds stay in `in_process`
                     raise
                 for future in running:
                     self._record(future.result())
