@@ -428,7 +428,7 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
 @pytest.fixture
 def unproved(monkeypatch):
     """Unit columns for which `auto` soon gives up on a proof."""
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 50)
+    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 800)
     X = np.random.default_rng(0).normal(size=(12, 120))
     return X / np.linalg.norm(X, axis=0)
 
