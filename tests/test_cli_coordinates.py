@@ -164,7 +164,6 @@ def test_the_time_limit_includes_the_report(file, tmp_path):
     done = run(file, *options, "--report", tmp_path / "r.html")
     assert done.returncode == 0
     assert time.perf_counter() - began < 35
-    assert "more were not reached" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_a_few_frames_are_refused_with_the_number_that_is_needed(tmp_path):
