@@ -6,7 +6,7 @@
 
 # ------------------------------------------------------------------------------------------------ how much is tried
 STARTS, KICKS = 6, 1000  # of an exchange search (measured on bc30, five seeds: 300 kicks are a third worse)
-EXACT_KICKS = 30  # before the proof of an exact search (measured: 23 problems, from 4 × 150 to 15 × 569, are proved as before)
+EXACT_KICKS = 30  # before the proof of an exact search (measured: 23 problems up to 15 × 569 are proved as before)
 QUICK_STARTS, QUICK_KICKS = 3, 10  # before the first attempt at a proof in an exchange search (as SLOW)
 SLOW_STARTS, SLOW_KICKS = 3, 10  # before the proof over a source or at many points, where a descent takes long (guess)
 SOURCE_ROUNDS = 4  # local searches among resident columns, each followed by passes (guess; most end after two)
