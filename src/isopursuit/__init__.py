@@ -13,11 +13,8 @@ from isopursuit.pursuit.path import lasso_path
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
 from isopursuit.pursuit.progress import PursuitProgress
 from isopursuit.results import Certificate, Effort, Pursuit, Search
-from isopursuit.search.brute import brute_search
-from isopursuit.search.exact import exact_search
-from isopursuit.search.exchange import exchange_search
-from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import SearchProgress
+from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
 from isopursuit.select import select
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import as_source
