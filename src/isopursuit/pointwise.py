@@ -18,7 +18,6 @@ from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.matrix import Matrix, as_points, in_unit
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
-from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.brute import brute_search
 from isopursuit.search.exact import exact_search
@@ -151,7 +150,6 @@ class PointwiseSelection:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
-@renamed_keywords(jobs="workers")
 @on_one_blas_thread
 def select_pointwise(
     X: Any,
