@@ -528,9 +528,6 @@ def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path)
     again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report")
     assert again.stdout == text
     assert again.stderr == ""
-    old = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report", "--jobs", "1")
-    assert old.stdout == text
-    assert "--jobs is now called --workers" in old.stderr
 
 
 def test_reproduce_refuses_a_trajectory_that_is_not_ethanol(tmp_path):
