@@ -393,15 +393,6 @@ def test_progress_names_the_callers_columns(as_given, method):
     assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices]))
 
 
-def test_the_old_name_of_an_argument_works_and_warns():
-    X = np.random.default_rng(1).normal(size=(4, 2, 6))
-    with pytest.warns(FutureWarning, match="jobs is now called workers"):
-        old = ip.select_pointwise(X, jobs=2)
-    assert old.subsets == ip.select_pointwise(X, workers=2).subsets
-    with pytest.raises(TypeError, match="both workers and its former name jobs"):
-        ip.select_pointwise(X, workers=2, jobs=2)
-
-
 def test_over_a_source_a_column_off_a_hardly_determined_leading_space_is_no_replacement():
     """σ_1 and σ_2 differ by 0.2 %: what rounding leaves of columns 3 and 6 in the leading direction is not a length."""
     X = np.array([[0.0, 0.2, 0.2, -0.1, 0.02, 0.2, -0.1], [-0.2, -0.1, 0.0, -0.2, -0.01, -0.1, -0.2]])

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.audit import Audit, Swap, audit
-from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError, did_you_mean
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
@@ -28,8 +27,6 @@ __all__ = [
     "Audit",
     "Certificate",
     "Choice",
-    "Compared",
-    "Comparison",
     "Coordinates",
     "Effort",
     "IsoPursuitError",
@@ -44,7 +41,6 @@ __all__ = [
     "audit",
     "basis_pursuit",
     "brute_search",
-    "compare",
     "exact_search",
     "exchange_search",
     "find_coordinates",

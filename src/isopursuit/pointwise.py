@@ -18,7 +18,6 @@ from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.matrix import Matrix, as_points, in_unit
 from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
-from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.limits import Limits
 from isopursuit.search.problem import Problem
@@ -149,7 +148,6 @@ class PointwiseSelection:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
-@renamed_keywords(jobs="workers")
 @on_one_blas_thread
 def select_pointwise(
     X: Any,

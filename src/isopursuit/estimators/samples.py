@@ -27,7 +27,6 @@ from isopursuit.loss.lengths import table_notes
 from isopursuit.matrix import Matrix, as_indices
 from isopursuit.parameters import is_whole
 from isopursuit.rank import centring_rounding
-from isopursuit.renamed import renamed_keywords
 
 MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (guess)
 BLOCK = 4096  # samples whose distances to all representatives are in memory (guess)
@@ -137,7 +136,6 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         )
         self.relevance = relevance
 
-    @renamed_keywords(relevance="scores")
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
         """Pick samples.
 
