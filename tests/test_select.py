@@ -9,7 +9,7 @@ from fuzz.explain import run
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.problems import MatrixProblem, SourceProblem
+from isopursuit.search.problem import Problem
 
 
 def problem(seed, D, P):
@@ -139,7 +139,7 @@ def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
 
 
 def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypatch):
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_SECONDS", 0.2)
     X, seen = hard(), []
     picked = ip.select(X, callback=lambda now: seen.append(now))
     assert picked.method == "two-stage"
@@ -155,8 +155,8 @@ def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypa
 @pytest.fixture
 def _first_proof_given_up(monkeypatch):
     """The first proof of "auto" ends after its first round of nodes, however fast the machine is."""
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 1)
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "CLOSED_SHARE", 1.0)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 1)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "CLOSED_SHARE", 1.0)
     for module in ("proof.tree", "incumbent"):
         monkeypatch.setattr(f"isopursuit.search.{module}.REPORT_SECONDS", 0.0)
 
@@ -183,7 +183,7 @@ def test_auto_is_exchange_search_where_the_pursuit_prunes_the_best_subset_known(
 
 
 def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "PROOF_WORK", 100)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "PROOF_WORK", 100)
     X = problem(3, 4, 30)
     picked = ip.select(X)
     assert picked.method == "exchange"
@@ -419,7 +419,7 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
 @pytest.fixture
 def unproved(monkeypatch):
     """Unit columns for which `auto` soon gives up on a proof."""
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 800)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 800)
     X = np.random.default_rng(0).normal(size=(12, 120))
     return X / np.linalg.norm(X, axis=0)
 
@@ -452,7 +452,7 @@ def test_auto_ends_when_the_gap_is_reached(unproved):
 
 @pytest.mark.parametrize("step", ["pursue", "replacements"])
 def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unproved, step):
-    plain = getattr(MatrixProblem, step)
+    plain = getattr(Problem, step)
     calls = []
 
     def interrupted(*arguments):
@@ -461,7 +461,7 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
             raise KeyboardInterrupt
         return plain(*arguments)
 
-    monkeypatch.setattr(MatrixProblem, step, interrupted)
+    monkeypatch.setattr(Problem, step, interrupted)
     picked = ip.select(unproved)
     assert calls
     assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
@@ -470,14 +470,14 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
 
 
 def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch):
-    plain = SourceProblem.pursue
+    plain = Problem.pursue
 
     def without_time_to_list_the_tied_columns(*arguments):
         found = plain(*arguments)
         return replace(found, tied=np.arange(len(found.weights)))
 
-    monkeypatch.setattr("isopursuit.problems.MOST_TIED", 10)
-    monkeypatch.setattr(SourceProblem, "pursue", without_time_to_list_the_tied_columns)
+    monkeypatch.setattr("isopursuit.search.problem.MOST_TIED", 10)
+    monkeypatch.setattr(Problem, "pursue", without_time_to_list_the_tied_columns)
     picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
     assert len(picked.pursuit.support) < 10
     assert picked.search.status == "memory"

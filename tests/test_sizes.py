@@ -105,7 +105,7 @@ def at_each_size(monkeypatch):
     def answers(call):
         found = []
         for entries in (2**40, 1):
-            monkeypatch.setattr("isopursuit.search.inputs.SOURCE_ENTRIES", entries)
+            monkeypatch.setattr("isopursuit.search.problem.SOURCE_ENTRIES", entries)
             monkeypatch.setattr("isopursuit.pursuit.from_source.SOURCE_ENTRIES", entries)
             try:
                 found.append(call())

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, get_args
 
@@ -16,7 +16,6 @@ from isopursuit._types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.matrix import Matrix, as_points, in_unit
-from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.limits import Limits
@@ -27,7 +26,7 @@ from isopursuit.threads import on_one_blas_thread
 SHOWN = 5  # most subsets in the text (guess: a short list)
 ROUND = 16  # points per worker between two calls of the callback (guess)
 _Picked = tuple[Search, Certificate | None, int]  # with the pursuit's certificate and the size of its support
-_Picker = Callable[[Matrix, float | None], _Picked]
+_Picker = Callable[[Matrix], _Picked]
 
 
 @dataclass(frozen=True)

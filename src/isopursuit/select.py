@@ -72,11 +72,12 @@ def select(
     unit : number, "median", "each" or None
         The length that counts as 1. None (the default) keeps lengths as they are, as in the paper. A number divides
         all lengths by it. "median" divides them by the median length of the columns that may be picked: one number for
-        all points, so lengths at different points remain comparable. "each" scales every column to length 1 at every point, so only angles matter. Zero
-        columns remain zero.
-    aggregate : {"sum", "trimmed"} or number
+        all points, so lengths at different points remain comparable. "each" scales every column to length 1 at every
+        point, so only angles matter. Zero columns remain zero.
+    aggregate : {"sum", "geometric", "trimmed"} or number
         How the losses at many points are combined into the number to minimize. "sum" (the default) is the paper's
-        choice; a single point whose columns are nearly dependent can dominate it. "trimmed" is the mean over the 90 % of the points with the lowest losses; a number sets another share. A
+        choice; a single point whose columns are nearly dependent can dominate it. "geometric" is the geometric mean.
+        "trimmed" is the mean over the 90 % of the points with the lowest losses; a number sets another share. A
         column that is zero at any point cannot be picked. The k columns must be independent at every point, except at
         points that the trimmed mean ignores.
     include, exclude : iterables of column numbers or labels
@@ -91,7 +92,8 @@ def select(
         Stop as soon as the subset is proved to be within this relative distance of the best. Default: 0, which asks
         for a full proof; 0.01 accepts a subset whose loss is within 1 % of the lower bound.
     callback : callable, optional
-        Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with the best subset so far.
+        Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
+        the best subset so far.
     progress : bool
         Whether to show the state of the search on the error stream: method, seconds, loss, bound and gap. In a
         terminal and in a notebook one line is updated in place; otherwise, for instance in a log file, a new line

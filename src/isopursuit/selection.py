@@ -11,7 +11,7 @@ from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.aggregate import Aggregate
 from isopursuit.errors import printable
-from isopursuit.results import LARGE, LogLoss, Pursuit, Search, loss_text, plain, power_text
+from isopursuit.results import LogLoss, Pursuit, Search, loss_text, plain, power_text
 from isopursuit.scale import UnitLength
 
 IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")

@@ -166,15 +166,15 @@ def planted(rng: np.random.Generator) -> Problem:
     return Problem("planted", X[None], 1.0, mode, False, limits=limits, optimum=float(np.log(D)))
 
 
-def worst_start(pool: Any, incumbent: Any, clock: Any, effort: Any) -> Any:
+def worst_start(pool: Any, incumbent: Any, clock: Any, *effort: Any) -> Any:
     """In place of the local search before a proof: the tree must find what the local search would."""
     if pool.X is None or pool.points > 1:
-        return improve(pool, incumbent, clock, effort)
+        return improve(pool, incumbent, clock, *effort)
     rng, free = np.random.default_rng(0), np.setdiff1d(np.arange(pool.count), pool.include)
     subsets = [np.sort(np.append(pool.include, rng.choice(free, pool.missing, replace=False))) for _ in range(20)]
     finite = [one for one in subsets if pool.log_loss(one) < LARGEST_LOG]
     if not finite:
-        return improve(pool, incumbent, clock, effort)
+        return improve(pool, incumbent, clock, *effort)
     worst = max(finite, key=pool.log_loss)
     incumbent.offer(worst, pool.log_loss(worst), "start")
     return None

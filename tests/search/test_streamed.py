@@ -14,7 +14,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
-from isopursuit.search import local, passes, source_pool, source_search
+from isopursuit.search import local, passes, pool, source_search
 from isopursuit.search.proof import cuts as column_cuts
 from isopursuit.search.proof import pairs, prover, targets
 
@@ -44,7 +44,7 @@ SOURCES = {
 @pytest.fixture
 def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
-    monkeypatch.setattr(source_pool, "RESIDENT", 12)
+    monkeypatch.setattr(pool, "RESIDENT", 12)
     monkeypatch.setattr(source_search, "RESIDENT", 12)
     monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)

@@ -57,7 +57,7 @@ def greedy_search(
         How many columns to pick. Default: D. The loss is that of the D × k matrix of the columns as they are.
     unit : number, "median", "each" or None
         The length that counts as 1, as in `select`.
-    aggregate : {"sum", "trimmed"} or number
+    aggregate : {"sum", "geometric", "trimmed"} or number
         How the losses of several matrices are combined, as in `select`. Objectives other than "isometry" are summed.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
@@ -294,7 +294,13 @@ def exchange_search(
 
 
 def _search(
-    method: SearchMethod, limits: Limits, callback: Callback | None, progress: bool, X: Any, k: int | None, c: float,
+    method: SearchMethod,
+    limits: Limits,
+    callback: Callback | None,
+    progress: bool,
+    X: Any,
+    k: int | None,
+    c: float,
     **options: Any,
 ) -> Search:
     """The answer of one method; with `progress`, its state is shown on the error stream."""  # fmt: skip
