@@ -302,14 +302,6 @@ def test_a_column_that_vanishes_at_one_point_is_out_at_all_of_them(method):
     assert any("zero at some of the 2 points" in note for note in picked.notes)
 
 
-def test_a_column_outside_the_leading_space_is_zero_there():
-    X = np.array([[3.0, 0.0, 2.5, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1e-3]])
-    for method in ("two-stage", "exact", "greedy"):
-        picked = ip.select(X, k=2, method=method, space="leading")
-        assert 3 not in [*picked.indices, *(other.index for other in picked.alternatives)]
-        assert any("zero in the leading 2 dimensions" in note for note in picked.notes)
-
-
 def test_where_the_pursuit_leaves_no_subset_that_is_independent_at_every_point_all_are_searched():
     X = np.random.default_rng(1638).integers(-1, 2, (3, 2, 6)).astype(float)
     picked, best = ip.select(X, method="two-stage"), ip.select(X, method="exact")
@@ -343,7 +335,7 @@ def test_a_source_is_explained_as_the_array_is(method, seed):
     """Against all of its columns: for seeds 4, 9 and 20 one swap with a column that the pursuit pruned is better."""
     rng, lengths = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
     X = rng.normal(size=(5, 30)) / np.sqrt(5) * np.exp(0.5 * lengths.uniform(-1, 1, 30))
-    for options in ({}, {"k": 3}, {"k": 3, "space": "leading"}):
+    for options in ({}, {"k": 3}):
         array, source = ip.select(X, method=method, **options), ip.select(ip.as_source(X), method=method, **options)
         assert source.indices.tolist() == array.indices.tolist()
         for one, other in zip(source.choices, array.choices, strict=True):
@@ -391,14 +383,6 @@ def test_progress_names_the_callers_columns(as_given, method):
     for progress in seen:
         assert progress.incumbent == pytest.approx(ip.isometry_loss(X[:, progress.indices]))
     assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices]))
-
-
-def test_over_a_source_a_column_off_a_hardly_determined_leading_space_is_no_replacement():
-    """σ_1 and σ_2 differ by 0.2 %: what rounding leaves of columns 3 and 6 in the leading direction is not a length."""
-    X = np.array([[0.0, 0.2, 0.2, -0.1, 0.02, 0.2, -0.1], [-0.2, -0.1, 0.0, -0.2, -0.01, -0.1, -0.2]])
-    for given in (X, ip.as_source(X)):
-        picked = ip.select(given, k=1, method="greedy", space="leading")
-        assert not {3, 6} & {choice.index for choice in picked.alternatives}
 
 
 @pytest.mark.parametrize("aggregate", ["sum", "geometric", "trimmed"])

@@ -43,7 +43,7 @@ class SearchProgress:
         it has no nodes yet, the stage that found the subset.
         """
         begin = [word for word in (self.method or method, seconds_text(self.seconds, time_limit)) if word]
-        if not np.isfinite(self.incumbent) and self.open_nodes:  # greedy search has no subset before its end
+        if self.method == "greedy":
             picked = len(self.indices)
             return f"{', '.join(begin)}: {picked} of {picked + self.open_nodes} columns"
         parts = [f"{', '.join(begin)}: loss {loss_text(self.incumbent)}"]

@@ -128,7 +128,7 @@ class Problem:
         check_count(k, points[0].values.shape)
         points = points if many else [points[0].with_time_for_rank(clock)]
         rows = len(points[0].values)
-        k = as_size(k, rows, min(one.rank for one in points))
+        k = as_size(k, rows, points[0].values.shape[1] if many else points[0].rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
         points = in_unit(points, unit, excluded)
         return cls(
