@@ -101,7 +101,9 @@ def combinations(D, P):
 
 def low_rank(D, P, seed=0):
     rng = np.random.default_rng(seed)
-    return unit_length(rng.normal(size=(D, 40)) @ rng.normal(size=(40, P)) / np.sqrt(40) + 0.3 * rng.normal(size=(D, P)))
+    return unit_length(
+        rng.normal(size=(D, 40)) @ rng.normal(size=(40, P)) / np.sqrt(40) + 0.3 * rng.normal(size=(D, P))
+    )
 
 
 def points(D, P=60, n=100, noise=0.3):

@@ -201,7 +201,7 @@ def select_pointwise(
     def pick(matrix: Matrix) -> _Picked:
         found = solve(Problem.of(matrix, c=c), method, Limits(clock))
         pursuit = found.pursuit
-        return found.search, *((None, 0) if pursuit is None else (pursuit.certificate, len(pursuit.support)))
+        return (found.search, None, 0) if pursuit is None else (found.search, pursuit.certificate, len(pursuit.support))
 
     picked = _picked(points, pick, clock, workers, callback)
     unreached = len(points) - len(picked)

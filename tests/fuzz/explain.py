@@ -164,12 +164,11 @@ class Table:
 
     def twins(self, p: int) -> list[int]:
         """Columns with lower numbers that are the same as p up to sign, and could be picked."""
-        same = [
+        return [
             q
             for q in self.possible
             if q < p and all(np.array_equal(x[:, p], x[:, q]) or np.array_equal(x[:, p], -x[:, q]) for x in self.X)
         ]
-        return same
 
     def mistakes(self, picked: Any, source: bool) -> list[str]:
         """What is wrong with the answer."""

@@ -260,7 +260,7 @@ def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
     The exact search refuses by the best loss that its start found. Over a source that start is short, and a limit of a
     few milliseconds may end it before it has a subset that is independent at all of several points.
     """
-    X = points(problem)
+    X = np.stack(problem.X)
     allowed = [p for p in range(X.shape[2]) if p not in problem.exclude and all(x[:, p].any() for x in X)]
     if len(allowed) < size_of(problem) or not set(problem.include) <= set(allowed):
         return ()

@@ -1,8 +1,8 @@
 """What holds for every search, kind of input, restriction and limit.
 
 Each fact is checked for greedy, brute, exchange and exact search and for every method of `select`; on an array, on a
-source and on many points; with and without columns to include and to exclude; for k < D; and when a search is stopped by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force
-in extended precision, which shares no code with the library.
+source and on many points; with and without columns to include and to exclude; for k < D; and when a search is stopped
+by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force in extended precision, which shares no code with the library.
 """
 
 import itertools

@@ -275,7 +275,7 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
         ip.exact_search(source, include=[1], exclude=[1])
     with pytest.raises(ParameterError, match="only 3 are picked"):
         ip.exact_search(source, include=[1, 2, 3, 4])
-    with pytest.raises(ShapeError, match="Fewer than 3"):
+    with pytest.raises(ShapeError, match="Only 2 of 500"):
         ip.greedy_search(source, exclude=range(498))
     flat = X.copy()
     flat[2] = flat[0] + flat[1]

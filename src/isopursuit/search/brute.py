@@ -23,7 +23,7 @@ ENTRIES = 2**20  # most entries of all matrices evaluated at once (derived: 8 MB
 
 def brute(pool: Pool, limits: Limits) -> Search:
     """`brute_search` on a pool."""
-    pool, objective, clock, report = pool.reduced(), pool.objective, limits.clock, limits.callback_for(pool)
+    pool, objective, clock, report = pool.reduced(), pool.objective, limits.clock, pool.translated(limits.callback)
     X = pool.X
     assert X is not None
     free = np.setdiff1d(np.arange(pool.count), pool.include).tolist()

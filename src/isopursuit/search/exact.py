@@ -38,7 +38,9 @@ def exact(pool: Pool, limits: Limits) -> Search:
         few = replace(limits, callback=_without_nodes(limits.callback))
         return replace(brute(pool, few), method="exact")
     pool = pool.distinct()
-    incumbent = Incumbent(pool.ideal, limits.gap, clock, limits.callback_for(pool), lower_bound=limits.lower_bound)
+    incumbent = Incumbent(
+        pool.ideal, limits.gap, clock, pool.translated(limits.callback), lower_bound=limits.lower_bound
+    )
     offer_start(pool, incumbent, limits.start)
     start = clock.part(START_SHARE)
     with incumbent.ended_by_caller():

@@ -40,7 +40,9 @@ from isopursuit.threads import worker_count
 def exchange(pool: Pool, limits: Limits) -> Search:
     """`exchange_search` on a pool."""
     pool, clock = pool.distinct(), limits.clock
-    incumbent = Incumbent(pool.ideal, limits.gap, clock, limits.callback_for(pool), lower_bound=limits.lower_bound)
+    incumbent = Incumbent(
+        pool.ideal, limits.gap, clock, pool.translated(limits.callback), lower_bound=limits.lower_bound
+    )
     offer_start(pool, incumbent, limits.start)
     with incumbent.ended_by_caller():
         incumbent.stop = _search(pool, incumbent, limits, incumbent.reporting(clock))

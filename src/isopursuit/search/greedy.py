@@ -29,7 +29,7 @@ BATCH = 4096  # submatrices evaluated at once (derived: stacks of a few megabyte
 def greedy(pool: Pool, limits: Limits) -> Search:
     """`greedy_search` on a pool; `limits.starts` is the number of runs, from the best first columns."""
     pool, clock, starts = pool.reduced(), limits.clock, limits.starts or 1
-    callback, stopped = limits.callback_for(pool), False
+    callback, stopped = pool.translated(limits.callback), False
 
     def report(subset: Indices) -> bool:
         nonlocal stopped

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,9 +11,6 @@ from isopursuit.clock import Clock
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.settings import KICKS
-
-if TYPE_CHECKING:
-    from isopursuit.search.pool import Pool
 
 BUDGET = 2_000_000  # subsets that brute force tries at most (chosen: about a minute)
 
@@ -68,10 +64,3 @@ class Limits:
     def generator(self) -> np.random.Generator:
         """The source of randomness."""
         return np.random.default_rng(self.seed)
-
-    def callback_for(self, pool: Pool) -> Callback | None:
-        """The callback for a search that reports positions in the pool."""
-        report = self.callback
-        if report is None:
-            return None
-        return lambda now: report(replace(now, indices=pool.to_caller(now.indices)))

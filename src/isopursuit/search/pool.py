@@ -27,7 +27,7 @@ from isopursuit.matrix import length_notes, name_columns
 from isopursuit.rank import direction_rank, rotated, side_by_side, spectrum, unit_columns
 from isopursuit.results import Search
 from isopursuit.scale import AS_GIVEN, UnitLength
-from isopursuit.search.incumbent import SearchOutcome
+from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.objective import Objective
 from isopursuit.search.pass_tasks import FirstEqual, Lengths
 from isopursuit.search.passes import OutOfTimeError, fold_until, usable
@@ -297,6 +297,12 @@ class Pool:
     def to_caller(self, positions: Indices) -> Indices:
         """The caller's numbers of these columns, sorted."""
         return np.sort(positions if self.caller is None else self.caller[positions])
+
+    def translated(self, callback: Callback | None) -> Callback | None:
+        """A callback that receives positions, and passes the caller's numbers on."""
+        if callback is None:
+            return None
+        return lambda now: callback(replace(now, indices=self.to_caller(now.indices)))
 
     def positions_of(self, numbers: Indices) -> Indices | None:
         """The positions of columns with these caller's numbers, which become resident; None if one is missing."""
