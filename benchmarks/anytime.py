@@ -22,9 +22,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from threadpoolctl import threadpool_limits
 
 import isopursuit as ip
+from benchmarks import pivots
 from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
-from isopursuit import peers
 from isopursuit.datasets import load_wine
 from isopursuit.plots.axes import maybe_log
 from isopursuit.rank import unit_columns
@@ -32,7 +32,7 @@ from isopursuit.results import loss_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "anytime.md"
 PICTURE = PAGE.parent / "pictures" / "anytime.svg"
-PEERS = {"pivoted QR": peers.pivoted_qr, "greedy DPP": peers.greedy_dpp, "maxvol": peers.maxvol}
+PEERS = {"pivoted QR": pivots.pivoted_qr, "greedy DPP": pivots.greedy_dpp, "maxvol": pivots.maxvol}
 PEER_COLOURS = ORANGE, GREEN, GREY
 RUNS = 5  # whose best time counts: other work on the machine makes the others longer
 TIMES, LEAST = 10, 0.05  # ours must be as good within so many times a peer's time, or within so many seconds

@@ -5,11 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from isopursuit.aggregate import as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.search import local
 from isopursuit.search.incumbent import Incumbent, SearchProgress
-from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.problem import Problem
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.proof.tree import Limits, branch_and_bound
@@ -21,7 +20,7 @@ def clock_of(time_limit):
 
 def local_search(X, c=1.0, *, starts=1, kicks=0, rng=None, include=()):
     """The incumbent after one local search."""
-    pool = as_array_pool(X, c, include)
+    pool = Problem.of(X, c=c, include=include).pool(clock_of(None))
     incumbent = Incumbent(float(pool.k * pool.points))
     rng = np.random.default_rng(0) if rng is None else rng
     local.local_search(pool, incumbent, clock_of(None), rng, starts=starts, kicks=kicks)
@@ -46,7 +45,7 @@ def tree(X, c, start, *, include=(), gap=0.0, time_limit=None, workers=2, callba
 
 def prove(X, c, start, *, include=(), gap=0.0, joint=False, aggregate="sum"):
     """What a proof makes of a start."""
-    pool = as_array_pool(X, c, include).with_aggregate(as_aggregate(aggregate))
+    pool = Problem.of(X, c=c, include=include, aggregate=aggregate).pool(clock_of(None))
     log_loss = pool.log_loss(np.asarray(start))
     incumbent = Incumbent(pool.ideal, gap=gap, subset=np.sort(start), log_loss=log_loss)
     for proof in [JointTree()] if joint else [Prove(workers=1)]:

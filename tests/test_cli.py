@@ -50,7 +50,7 @@ def assert_one_line_error(result, *words):
         assert word in result.stderr
 
 
-@pytest.mark.parametrize("command", ["select", "compare", "audit"])
+@pytest.mark.parametrize("command", ["select", "audit"])
 @pytest.mark.parametrize("limit", ["-1", "0", "nan", "inf"])
 def test_a_time_limit_that_is_none_is_refused_before_the_file_is_read(tmp_path, command, limit):
     judged = ["--columns", "a"] if command == "audit" else []
@@ -79,17 +79,6 @@ def test_the_table_is_for_people_and_notes_go_to_stderr(wine):
     assert "unit: median length 3.41" in result.stdout
     assert result.stderr.splitlines() == ["note: left out, not numeric: class."]
     assert "\x1b" not in result.stdout + result.stderr  # no colours and no progress line when piped
-
-
-def test_compare_puts_our_methods_beside_others(wine):
-    answer = json.loads(run("compare", wine, "--standardize", "-k", "5", "--json").stdout)
-    rows = {row["method"]: row for row in answer["rows"]}
-    assert list(rows)[:5] == ["greedy", "two-stage", "exchange", "exact", "pivoted QR"]
-    assert {"DPP, greedy", "maxvol", "correlation filter", "random, best of 100"} <= set(rows)
-    assert rows["exact"]["status"] == "optimal"
-    assert rows["exact"]["loss"] <= min(row["loss"] for row in rows.values()) + 1e-9
-    assert (answer["k"], answer["picks"]) == (5, "samples")
-    assert "two-stage" in run("compare", wine, "--standardize", "-k", "5").stdout
 
 
 def test_audit_judges_rows_and_columns_by_label_or_number(wine):
@@ -278,7 +267,6 @@ def test_names_that_are_not_there(wine):
     assert_one_line_error(run("select", wine, "-k", "99"), "-k 99", "1 to 13")
     assert run("select", wine, "--method", "magic").returncode == 2
     assert_one_line_error(run("select", wine, "-k", "2", "-o", wine.with_suffix(".txt")), "wine.json")
-    assert_one_line_error(run("compare", wine), "--standardize")
 
 
 def test_a_hostile_label_is_only_text(tmp_path):
@@ -457,7 +445,6 @@ def test_refusals_speak_of_rows_where_rows_are_picked(wine):
         (run(*options, "--must-exclude", "178"), ["no such row"]),
         (run(*options, *many), ["3 rows", "only 2"]),
         (run(*options, "--must-include", "5", "--must-exclude", "row 5"), ["both", "row 5"]),
-        (run("compare", wine), ["table's rows"]),
     ):
         assert_one_line_error(done, *words)
         assert "column" not in done.stderr or "columns of X are the table's rows" in done.stderr
@@ -491,7 +478,6 @@ def test_no_label_commands_the_terminal(tmp_path):
     for options in (
         ("select", file, "--label", "who", "--report", tmp_path / f"{evil}.html"),
         ("pursue", file, "--label", "who"),
-        ("compare", file, "--label", "who"),
         ("select", file, "--label", "whom"),
         ("select", file, "--label", "who", "--must-include", evil),
         ("select", file, "--columns", evil),
@@ -542,9 +528,6 @@ def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path)
     again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report")
     assert again.stdout == text
     assert again.stderr == ""
-    old = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report", "--jobs", "1")
-    assert old.stdout == text
-    assert "--jobs is now called --workers" in old.stderr
 
 
 def test_reproduce_refuses_a_trajectory_that_is_not_ethanol(tmp_path):

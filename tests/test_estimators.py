@@ -53,23 +53,17 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.parametrize("method", ["two-stage", "exact", "greedy"])
 @pytest.mark.parametrize(("n", "k"), [(60, 3), (60, 8), (5, 3)])
-@pytest.mark.parametrize("space", ["vectors", "leading"])
-def test_features_are_what_select_picks_among_columns_of_root_mean_square_length(method, n, k, space):
+def test_features_are_what_select_picks_among_columns_of_root_mean_square_length(method, n, k):
     X = table(0, n)
-    # U_kᵀ X by plain SVD: an orthogonal change of the rows, with what lies outside the leading space cut off
+    # Uᵀ X by plain SVD: an orthogonal change of the rows
     _, s, v = np.linalg.svd(X / np.sqrt(n), full_matrices=False)
-    m = k if space == "leading" else len(s)
-    answer = ip.select(s[:m, None] * v[:m], k, method=method)
-    selector = IsometryFeatureSelector(k, method=method, unit=None, space=space).fit(X)
-    assert selector.selection_.space == ("leading" if m < len(s) else "vectors")
+    answer = ip.select(s[:, None] * v, k, method=method)
+    selector = IsometryFeatureSelector(k, method=method, unit=None).fit(X)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
     assert selector.lower_bound_ == pytest.approx(answer.search.lower_bound)
     assert selector.optimal_ == answer.search.optimal
     assert (selector.certificate_ is None) == (answer.pursuit is None)
-    if selector.selection_.space == "leading":
-        of_vectors = ip.log_isometry_loss(X[:, picked(selector)] / np.sqrt(n))
-        assert selector.selection_.log_loss_of_vectors == pytest.approx(of_vectors)
 
 
 @pytest.mark.parametrize("unit", [None, "median", "each", 2.5])
@@ -184,7 +178,6 @@ def test_a_constant_feature_is_noted_and_takes_no_part(estimator):
         IsometryFeatureSelector(4, unit="median"),
         IsometrySampleSelector(),
         IsometrySampleSelector(4, unit="each"),
-        IsometrySampleSelector(4, space="leading"),
     ],
 )
 def test_with_the_median_or_each_as_unit_the_scale_of_the_table_does_not_matter(estimator):
@@ -206,18 +199,18 @@ def test_a_unit_is_the_length_that_counts_as_one():
 
 @pytest.mark.parametrize("method", ["two-stage", "exact", "greedy"])
 @pytest.mark.parametrize("seed", range(3))
-def test_excluded_candidates_do_not_define_the_leading_space(method, seed):
+def test_excluded_candidates_do_not_define_the_unit(method, seed):
     X = table(seed, n=12, p=6)
     X[0] *= 30
     X[:, 1] *= 30
     for selector, direct in (
         (
-            IsometrySampleSelector(3, method=method, exclude=[0], space="leading"),
-            ip.select(X.T, 3, method=method, exclude=[0], unit="median", space="leading"),
+            IsometrySampleSelector(3, method=method, exclude=[0]),
+            ip.select(X.T, 3, method=method, exclude=[0], unit="median"),
         ),
         (
-            IsometryFeatureSelector(3, method=method, exclude=[1], unit=None, space="leading"),
-            ip.select(X / np.sqrt(12), 3, method=method, exclude=[1], space="leading"),
+            IsometryFeatureSelector(3, method=method, exclude=[1], unit=None),
+            ip.select(X / np.sqrt(12), 3, method=method, exclude=[1]),
         ),
     ):
         selector.fit(X)

@@ -15,7 +15,7 @@ from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelecto
 from isopursuit.files import read_table
 from isopursuit.identifiers import identifier_columns, identifier_note
 from isopursuit.plots import compared_columns
-from isopursuit.rank import leading_directions, singular_values
+from isopursuit.rank import leading_directions, row_space, singular_values
 
 rng = np.random.default_rng(0)
 TALL = rng.normal(size=(30_000, 6))  # a matrix of rows × rows would take 7.2 GB
@@ -99,7 +99,7 @@ def test_a_tall_source_is_loaded_and_picked_from_as_its_array_is(tmp_path):
     used, columns = peak(ip.as_source, str(tmp_path / "x.npy"), leading=3)
     assert used < 10 * TALL.nbytes
     assert columns.shape == (3, 6)
-    one, other = ip.select(columns, method="exact"), ip.select(TALL / 200, 3, space="leading", method="exact")
+    one, other = ip.select(columns, method="exact"), ip.select(row_space(TALL / 200, 3), method="exact")
     assert one.indices.tolist() == other.indices.tolist()
     assert one.loss == pytest.approx(other.loss)
     used, one = peak(ip.select, str(tmp_path / "x.npy"), 3, method="exact")
@@ -272,9 +272,8 @@ X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
         (lambda: ip.select(X, method="two_stage"), "'two-stage'"),
         (lambda: ip.select(X, method="Exchange"), "'exchange'"),
         (lambda: ip.select(X, unit="mean"), "'median'"),
-        (lambda: ip.select(X, 1, space="leadng"), "'leading'"),
         (lambda: ip.select([X, X], aggregate="geometrical"), "'geometric'"),
-        (lambda: ip.select(X, method="two-stage", normalization="symetric"), "'symmetric'"),
+        (lambda: ip.isometry_pursuit(X, normalization="symetric"), "'symmetric'"),
         (lambda: ip.select_pointwise([X, X], method="greedi"), "'greedy'"),
         (lambda: ip.brute_search(X, objective="isometrie"), "'isometry'"),
         (lambda: ip.isometry_pursuit(X, solution="vertices"), "'vertex'"),
@@ -288,8 +287,8 @@ def test_a_misspelled_option_or_label_is_answered_with_the_one_that_was_meant(ca
 
 
 def test_a_word_that_resembles_none_is_answered_with_all_of_them():
-    with pytest.raises(ParameterError, match=r"space='zzz' is not recognized. Use 'vectors' or 'leading'\.$"):
-        ip.select(X, 1, space="zzz")
+    with pytest.raises(ParameterError, match=r"vectors='zzz' is not recognized. Use 'columns' or 'rows'\.$"):
+        ip.as_source(X, vectors="zzz")
     with pytest.raises(ParameterError, match=r"method=3 is not recognized. Use 'auto', "):
         ip.select(X, method=3)
 

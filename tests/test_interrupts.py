@@ -61,14 +61,13 @@ def commands(table, folder):
         "exact": ("select", table, "--method", "exact", "--time-limit", "600"),
         "exchange": ("select", table, "--method", "exchange", "--time-limit", "600", "--json"),
         "report": ("select", table, "--time-limit", "600", "--report", folder / "r.html", "--plot", folder / "p.png"),
-        "compare": ("compare", table, "--time-limit", "600"),
         "pursue": ("pursue", table, "-c", "1"),
         "reproduce": ("reproduce", "all", "--out", folder, "--workers", "1"),
     }
 
 
 @pytest.mark.parametrize("seconds", [0, 0.6, 2])
-@pytest.mark.parametrize("name", ["exact", "exchange", "report", "compare", "reproduce"])
+@pytest.mark.parametrize("name", ["exact", "exchange", "report", "reproduce"])
 def test_ctrl_c_ends_a_command_whatever_it_is_doing(table, tmp_path, name, seconds):
     process = start(COMMAND, *commands(table, tmp_path)[name])
     wait_until(lambda: handles_termination(process))
@@ -80,7 +79,7 @@ def test_ctrl_c_ends_a_command_whatever_it_is_doing(table, tmp_path, name, secon
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]  # no drafts
 
 
-@pytest.mark.parametrize("name", ["exact", "compare", "reproduce", "pursue"])
+@pytest.mark.parametrize("name", ["exact", "reproduce", "pursue"])
 def test_a_second_ctrl_c_ends_it_as_well(table, tmp_path, name):
     process = start(COMMAND, *commands(table, tmp_path)[name])
     wait_until(lambda: handles_termination(process))
@@ -103,34 +102,6 @@ def test_an_interrupted_search_prints_its_best_and_the_bound(table, tmp_path):
     assert answer["status"] == "interrupted"
     assert f"loss {answer['loss']:.6g}" in out + err
     assert all(label in out + err for label in answer["labels"])
-
-
-WHILE_COMPARING = """
-import sys
-import isopursuit as ip
-from isopursuit import cli
-
-real = ip.select
-
-def select(*arguments, method, **options):
-    if method == "two-stage":
-        print("ready", file=sys.stderr, flush=True)
-    return real(*arguments, method=method, **options)
-
-ip.select = select
-cli.main()
-"""
-
-
-def test_an_interrupted_comparison_shows_what_it_has_and_does_not_go_on(table):
-    process = start(sys.executable, "-c", WHILE_COMPARING, "compare", table, "--time-limit", "600")
-    assert process.stderr.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    status, out, err = ended(process)
-    assert status == 130
-    assert "greedy" in out + err
-    assert "two-stage" in out + err
-    assert "exchange" not in out + err
 
 
 def test_ctrl_c_while_a_report_is_written_leaves_the_answer(table, tmp_path):
@@ -195,7 +166,7 @@ def test_a_worker_ends_with_its_parent_even_before_it_has_loaded_what_it_needs(t
 
 @pytest.mark.parametrize("pause", [0.02, 0.06, 0.12])
 def test_a_second_ctrl_c_while_the_process_ends_changes_nothing(table, tmp_path, pause):
-    process = start(COMMAND, "compare", table, "--time-limit", "600")
+    process = start(COMMAND, "select", table, "--method", "exact", "--time-limit", "600")
     wait_until(lambda: handles_termination(process))
     time.sleep(1)
     process.send_signal(signal.SIGINT)

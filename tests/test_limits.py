@@ -10,7 +10,7 @@ import isopursuit as ip
 from isopursuit.batched import batched_pursuit
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError
-from isopursuit.search.inputs import as_array_pool
+from isopursuit.search.problem import Problem
 from isopursuit.search.volume import large_volume
 
 SMALL = np.random.default_rng(0).normal(size=(3, 12)) / np.sqrt(3)
@@ -169,12 +169,12 @@ def test_distinct_columns_are_the_first_of_equal_ones_in_lexicographic_order():
     X = rng.integers(-1, 3, (5, 400)) / 2.0
     X[:, :5] = np.eye(5)
     X[:, 390] = -X[:, 3]
-    pool = as_array_pool(X)
+    pool = Problem.of(X).pool(Clock.of(None))
     signed = {}
     for p in pool.caller.tolist():
         column = X[:, p] * np.sign(X[np.flatnonzero(X[:, p])[0], p])
         signed.setdefault(tuple(column.tolist()), p)
-    distinct = pool.distinct(Clock.of(None))
+    distinct = pool.distinct()
     assert distinct.caller.tolist() == [signed[column] for column in sorted(signed)]
     assert [tuple(column) for column in (distinct.X[0].T + 0.0).tolist()] == sorted(signed)
 

@@ -99,14 +99,13 @@ def printed_call(page):
 
 CALLS = [
     {},
-    {"k": 3, "space": "leading"},
-    {"k": 3, "space": "leading", "unit": "median", "exclude": [0, 1, 2]},
+    {"k": 3, "unit": "median", "exclude": [0, 1, 2]},
     {"k": 3, "unit": 2.0 / 3, "c": 1 / 3, "method": "exact"},
     {"k": 3, "unit": "each", "include": [17], "exclude": iter([1, 4, 9])},
     {"k": 3, "exclude": np.arange(24) % 3 == 0, "include": np.array([1])},
     {"labels": [f"a 'b' {i}" for i in range(24)], "include": ["a 'b' 3"], "exclude": {"a 'b' 7", 8}},
     {"labels": range(100, 124), "include": [np.int64(103)], "exclude": 107},
-    {"method": "two-stage", "normalization": "logarithmic", "time_limit": None},
+    {"method": "two-stage", "time_limit": None},
     {"method": "exact", "gap": 0.3},
 ]
 
@@ -250,23 +249,10 @@ def test_a_column_that_nothing_can_replace():
     assert "No other column can take the place" in text
 
 
-def test_excluded_columns_are_left_out_of_the_space_in_which_columns_are_shown():
-    X = np.random.default_rng(0).normal(size=(5, 30))
-    X[:, 7] *= 100.0  # would be the leading direction
-    for k in range(1, 6):
-        picked = ip.select(X, k=k, exclude=[7, 3], space="leading")
-        U = np.linalg.svd(np.delete(X, [3, 7], axis=1))[0][:, :k]
-        shown = compared_columns(X, picked)
-        np.testing.assert_allclose(shown.T @ shown, X.T @ U @ U.T @ X, atol=1e-9)
-        assert picked.labels[0] not in (3, 7)
-        assert "<svg" in report_html(picked, X)
-
-
-@pytest.mark.parametrize("space", ["vectors", "leading"])
 @pytest.mark.parametrize("unit", [None, 2.5, "median", "each"])
-def test_columns_are_shown_in_the_unit_in_which_they_were_compared(unit, space):
+def test_columns_are_shown_in_the_unit_in_which_they_were_compared(unit):
     X = 3 * np.random.default_rng(1).normal(size=(4, 12))
-    picked = ip.select(X, k=2, unit=unit, space=space, exclude=[1], method="greedy")
+    picked = ip.select(X, k=2, unit=unit, exclude=[1], method="greedy")
     np.testing.assert_allclose(compared_columns(X, picked)[:, picked.indices], picked.matrix, atol=1e-9)
     assert picked.unit in words(report_html(picked, X))
 

@@ -9,7 +9,7 @@ from fuzz.explain import run
 import isopursuit as ip
 from isopursuit.datasets import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.problems import MatrixProblem, SourceProblem
+from isopursuit.search.problem import Problem
 
 
 def problem(seed, D, P):
@@ -139,7 +139,7 @@ def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
 
 
 def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypatch):
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_SECONDS", 0.2)
     X, seen = hard(), []
     picked = ip.select(X, callback=lambda now: seen.append(now))
     assert picked.method == "two-stage"
@@ -155,8 +155,8 @@ def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypa
 @pytest.fixture
 def _first_proof_given_up(monkeypatch):
     """The first proof of "auto" ends after its first round of nodes, however fast the machine is."""
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 1)
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "CLOSED_SHARE", 1.0)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 1)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "CLOSED_SHARE", 1.0)
     for module in ("proof.tree", "incumbent"):
         monkeypatch.setattr(f"isopursuit.search.{module}.REPORT_SECONDS", 0.0)
 
@@ -183,7 +183,7 @@ def test_auto_is_exchange_search_where_the_pursuit_prunes_the_best_subset_known(
 
 
 def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "PROOF_WORK", 100)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "PROOF_WORK", 100)
     X = problem(3, 4, 30)
     picked = ip.select(X)
     assert picked.method == "exchange"
@@ -302,14 +302,6 @@ def test_a_column_that_vanishes_at_one_point_is_out_at_all_of_them(method):
     assert any("zero at some of the 2 points" in note for note in picked.notes)
 
 
-def test_a_column_outside_the_leading_space_is_zero_there():
-    X = np.array([[3.0, 0.0, 2.5, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1e-3]])
-    for method in ("two-stage", "exact", "greedy"):
-        picked = ip.select(X, k=2, method=method, space="leading")
-        assert 3 not in [*picked.indices, *(other.index for other in picked.alternatives)]
-        assert any("zero in the leading 2 dimensions" in note for note in picked.notes)
-
-
 def test_where_the_pursuit_leaves_no_subset_that_is_independent_at_every_point_all_are_searched():
     X = np.random.default_rng(1638).integers(-1, 2, (3, 2, 6)).astype(float)
     picked, best = ip.select(X, method="two-stage"), ip.select(X, method="exact")
@@ -343,7 +335,7 @@ def test_a_source_is_explained_as_the_array_is(method, seed):
     """Against all of its columns: for seeds 4, 9 and 20 one swap with a column that the pursuit pruned is better."""
     rng, lengths = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
     X = rng.normal(size=(5, 30)) / np.sqrt(5) * np.exp(0.5 * lengths.uniform(-1, 1, 30))
-    for options in ({}, {"k": 3}, {"k": 3, "space": "leading"}):
+    for options in ({}, {"k": 3}):
         array, source = ip.select(X, method=method, **options), ip.select(ip.as_source(X), method=method, **options)
         assert source.indices.tolist() == array.indices.tolist()
         for one, other in zip(source.choices, array.choices, strict=True):
@@ -393,23 +385,6 @@ def test_progress_names_the_callers_columns(as_given, method):
     assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices]))
 
 
-def test_the_old_name_of_an_argument_works_and_warns():
-    X = np.random.default_rng(1).normal(size=(4, 2, 6))
-    with pytest.warns(FutureWarning, match="jobs is now called workers"):
-        old = ip.select_pointwise(X, jobs=2)
-    assert old.subsets == ip.select_pointwise(X, workers=2).subsets
-    with pytest.raises(TypeError, match="both workers and its former name jobs"):
-        ip.select_pointwise(X, workers=2, jobs=2)
-
-
-def test_over_a_source_a_column_off_a_hardly_determined_leading_space_is_no_replacement():
-    """σ_1 and σ_2 differ by 0.2 %: what rounding leaves of columns 3 and 6 in the leading direction is not a length."""
-    X = np.array([[0.0, 0.2, 0.2, -0.1, 0.02, 0.2, -0.1], [-0.2, -0.1, 0.0, -0.2, -0.01, -0.1, -0.2]])
-    for given in (X, ip.as_source(X)):
-        picked = ip.select(given, k=1, method="greedy", space="leading")
-        assert not {3, 6} & {choice.index for choice in picked.alternatives}
-
-
 @pytest.mark.parametrize("aggregate", ["sum", "geometric", "trimmed"])
 def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
     X = np.random.default_rng(3).normal(size=(7, 2, 9))
@@ -428,7 +403,7 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
 @pytest.fixture
 def unproved(monkeypatch):
     """Unit columns for which `auto` soon gives up on a proof."""
-    monkeypatch.setattr(sys.modules["isopursuit.select"], "FIRST_NODES", 800)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 800)
     X = np.random.default_rng(0).normal(size=(12, 120))
     return X / np.linalg.norm(X, axis=0)
 
@@ -461,7 +436,7 @@ def test_auto_ends_when_the_gap_is_reached(unproved):
 
 @pytest.mark.parametrize("step", ["pursue", "replacements"])
 def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unproved, step):
-    plain = getattr(MatrixProblem, step)
+    plain = getattr(Problem, step)
     calls = []
 
     def interrupted(*arguments):
@@ -470,7 +445,7 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
             raise KeyboardInterrupt
         return plain(*arguments)
 
-    monkeypatch.setattr(MatrixProblem, step, interrupted)
+    monkeypatch.setattr(Problem, step, interrupted)
     picked = ip.select(unproved)
     assert calls
     assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
@@ -479,14 +454,14 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
 
 
 def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch):
-    plain = SourceProblem.pursue
+    plain = Problem.pursue
 
     def without_time_to_list_the_tied_columns(*arguments):
         found = plain(*arguments)
         return replace(found, tied=np.arange(len(found.weights)))
 
-    monkeypatch.setattr("isopursuit.problems.MOST_TIED", 10)
-    monkeypatch.setattr(SourceProblem, "pursue", without_time_to_list_the_tied_columns)
+    monkeypatch.setattr("isopursuit.search.problem.MOST_TIED", 10)
+    monkeypatch.setattr(Problem, "pursue", without_time_to_list_the_tied_columns)
     picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
     assert len(picked.pursuit.support) < 10
     assert picked.search.status == "memory"

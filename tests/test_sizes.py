@@ -49,9 +49,6 @@ OPTIONS = {
     "unit=median": {"unit": "median", "exclude": BEST},
     "unit=each": {"unit": "each", "exclude": BEST},
     "unit=2": {"unit": 2.0},
-    "leading": {"space": "leading", "exclude": BEST},
-    "leading, median": {"space": "leading", "unit": "median", "exclude": BEST},
-    "logarithmic": {"normalization": "logarithmic", "exclude": BEST},
     "aggregate": {"aggregate": "geometric"},
     "no limit": {"time_limit": None},
     "all rows": {"k": D, "include": [3, 7], "exclude": BEST},
@@ -86,7 +83,6 @@ REFUSED = {
     "k=2.5": {"k": 2.5},
     "too few labels": {"labels": ["a"]},
     "unknown unit": {"unit": "mean"},
-    "unknown space": {"space": "row"},
     "negative gap": {"gap": -1.0},
     "c=-1": {"c": -1.0},
     "NaN": {"X": np.where(np.arange(P) == 60, np.nan, X)},
@@ -105,7 +101,7 @@ def at_each_size(monkeypatch):
     def answers(call):
         found = []
         for entries in (2**40, 1):
-            monkeypatch.setattr("isopursuit.search.inputs.SOURCE_ENTRIES", entries)
+            monkeypatch.setattr("isopursuit.search.problem.SOURCE_ENTRIES", entries)
             monkeypatch.setattr("isopursuit.pursuit.from_source.SOURCE_ENTRIES", entries)
             try:
                 found.append(call())
@@ -192,7 +188,6 @@ PURSUITS = {
     "labels": {"labels": LABELS},
     "k": {"k": K},
     "c": {"c": 2.0},
-    "logarithmic": {"normalization": "logarithmic"},
     "penalty": {"penalty": 0.1},
     "vertex": {"solution": "vertex"},
     "weights": {"weights": np.arange(P)},

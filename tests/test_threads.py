@@ -39,8 +39,8 @@ CALLS = {
     "greedy_search": lambda watch: ip.greedy_search(X, objective=watch),
     "brute_search": lambda watch: ip.brute_search(X[:, :6], objective=watch),
     "exact_search": lambda watch: ip.exact_search(X, callback=watch),
-    "select": lambda watch: ip.select(X, normalization=watch, method="two-stage"),
-    "select_pointwise": lambda watch: ip.select_pointwise(X[None], normalization=watch),
+    "select": lambda watch: ip.select(X, callback=watch),
+    "select_pointwise": lambda watch: ip.select_pointwise(X[None], callback=watch),
 }
 
 

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.audit import Audit, Swap, audit
-from isopursuit.compare import Compared, Comparison, compare
 from isopursuit.errors import IsoPursuitError, did_you_mean
 from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.normalize import symmetric_normalize
@@ -13,11 +12,8 @@ from isopursuit.pursuit.path import lasso_path
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
 from isopursuit.pursuit.progress import PursuitProgress
 from isopursuit.results import Certificate, Effort, Pursuit, Search
-from isopursuit.search.brute import brute_search
-from isopursuit.search.exact import exact_search
-from isopursuit.search.exchange import exchange_search
-from isopursuit.search.greedy import greedy_search
 from isopursuit.search.incumbent import SearchProgress
+from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
 from isopursuit.select import select
 from isopursuit.selection import Alternative, Choice, Selection
 from isopursuit.sources.columns import as_source
@@ -31,8 +27,6 @@ __all__ = [
     "Audit",
     "Certificate",
     "Choice",
-    "Compared",
-    "Comparison",
     "Coordinates",
     "Effort",
     "IsoPursuitError",
@@ -47,7 +41,6 @@ __all__ = [
     "audit",
     "basis_pursuit",
     "brute_search",
-    "compare",
     "exact_search",
     "exchange_search",
     "find_coordinates",

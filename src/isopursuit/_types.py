@@ -19,7 +19,6 @@ Unit: TypeAlias = float | Literal["median", "each"] | None  # length that counts
 AggregateName: TypeAlias = Literal["sum", "geometric", "trimmed"]
 # how losses at many points are combined; a number is the share of a trimmed mean
 AggregateOption: TypeAlias = AggregateName | float
-Space: TypeAlias = Literal["vectors", "leading"]  # where columns are compared if k < D
 
 # how a search ended; `results.Search` says what each means
 Status: TypeAlias = Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]

@@ -10,27 +10,21 @@ import numpy as np
 
 from isopursuit import views
 from isopursuit._types import AggregateOption, Array, Indices, Label, Labels, Unit
-from isopursuit.aggregate import SUM, as_aggregate
 from isopursuit.clock import Clock
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
-from isopursuit.explain import Outcome, explain
-from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_spectral_loss, to_loss
-from isopursuit.matrix import name_columns
+from isopursuit.explain import explain
+from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.parameters import as_exponent, as_repeatable
-from isopursuit.problems import MatrixProblem, SourceProblem
 from isopursuit.progress import shown
 from isopursuit.rank import direction_rank, spectrum, unit_columns
 from isopursuit.results import Search, loss_text, name_of, plain
-from isopursuit.search.exact import ExactSettings, exact
-from isopursuit.search.exchange import Effort, exchange
 from isopursuit.search.incumbent import Callback
-from isopursuit.search.inputs import as_pool
+from isopursuit.search.limits import Limits
+from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import ReplacementLists
+from isopursuit.search.solve import Outcome, bounds_are_known, solve
 from isopursuit.selection import IMPROVES, Selection
-from isopursuit.sources.columns import is_source
 from isopursuit.threads import on_one_blas_thread, worker_count
-
-Problem = MatrixProblem | SourceProblem
 
 SWAP_SHARE = 0.3  # largest share of the time for single swaps, which are tried before the search (guess)
 INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (guess)
@@ -271,10 +265,10 @@ def audit(
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
     call = views.call_text(audit, locals())
-    problem, indices = _problem(X, columns, include, exclude, labels, unit)
+    problem, indices = _problem(X, columns, include, c, unit, aggregate, exclude, labels)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
-    together = as_aggregate(aggregate) if len(values) > 1 else SUM
+    together = problem.aggregate
     point_losses = log_spectral_loss(spectrum(values), c)
     log_loss = float(together.log_total(point_losses))
     if not log_loss < np.inf:
@@ -282,40 +276,40 @@ def audit(
     ideal = together.ideal(problem.k, len(values))
     started = Search(indices, to_loss(log_loss), log_loss, ideal, 1, "heuristic", "given", labels=problem.labels)
     started = replace(started, aggregate=together, point_log_losses=point_losses if len(values) > 1 else None)
-    found = problem.replacements(started, c, clock.within(SWAP_SHARE * clock.remaining))[1]
+    found = problem.replacements(started, clock.within(SWAP_SHARE * clock.remaining))[1]
     swap = _best_swap(problem, indices, found)
     with shown(progress, callback, lambda now: now.line(time_limit, "audit")) as report:
-        best = _best_known(_search(problem, started, c, report, clock), started, swap)
+        best = _best_known(_search(problem, started, report, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
     status = "optimal" if proved else "heuristic" if best.optimal else best.status
     started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
-    given = explain(values, problem.labels, c, "given", Outcome(started, notes=problem.notes), problem.include, found)
+    given = explain(values, problem, "given", Outcome(started), found)
     # notes about swaps are left out, since `swap` reports the best one
-    given = replace(given, notes=best.notes + problem.notes)
-    excluded = tuple(map(int, problem.exclude))
-    values = values if problem.many else values[0]
-    return Audit(replace(given, matrix=values, excluded=excluded, call=call), best, swap)
+    return Audit(replace(given, notes=best.notes, call=call), best, swap)
 
 
 def _problem(
     X: Any,
     columns: Iterable[Any],
     include: Iterable[Any] | None,
+    c: float,
+    unit: Unit,
+    aggregate: AggregateOption,
     exclude: Iterable[Any] | None,
     labels: Sequence[Label] | None,
-    unit: Unit,
 ) -> tuple[Problem, Indices]:
     """The problem of picking as many columns as are given, and the sorted numbers of the given columns."""
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
         raise ParameterError("columns is empty. Name at least one column.")
-    problem = (SourceProblem if is_source(X) else MatrixProblem).of(X, 1, "vectors", include, exclude, labels, unit)
-    problem, indices = replace(problem, k=len(names)), problem.numbers_of(names, "columns")
+    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
+    indices = problem.numbers_of(names, "columns")
+    problem = replace(problem, k=len(names), include=problem.numbers_of(include, "include"))
     if len(indices) < len(names):
         numbers = [int(problem.numbers_of([name], "columns")[0]) for name in names]
         repeated = np.array([i for i in indices.tolist() if numbers.count(i) > 1])
-        raise ParameterError(f"columns contains these more than once: {_named(problem, repeated)}. Name each once.")
+        raise ParameterError(f"columns contains these more than once: {problem.names(repeated)}. Name each once.")
     if len(indices) > problem.rows:
         raise RankError(
             f"The loss is infinite: {len(indices)} columns of {problem.rows} entries are dependent. Name at most "
@@ -323,10 +317,10 @@ def _problem(
         )
     outside = np.setdiff1d(problem.include, indices)
     if len(outside):
-        raise ParameterError(f"include names columns that are not given: {_named(problem, outside)}.")
+        raise ParameterError(f"include names columns that are not given: {problem.names(outside)}.")
     left_out = np.intersect1d(problem.exclude, indices)
     if len(left_out):
-        raise ParameterError(f"exclude names columns that are given: {_named(problem, left_out)}.")
+        raise ParameterError(f"exclude names columns that are given: {problem.names(left_out)}.")
     return problem, indices
 
 
@@ -336,28 +330,26 @@ def _refuse_dependent(problem: Problem, values: Array, rounding: list[Array | No
         where = f" at point {i}" if len(values) > 1 else ""
         zero = np.flatnonzero(~point.any(axis=0))
         if len(zero):
-            raise RankError(f"The loss is infinite{where}: these columns are zero: {_named(problem, indices[zero])}.")
+            raise RankError(f"The loss is infinite{where}: these columns are zero: {problem.names(indices[zero])}.")
         if direction_rank(point, error) < len(indices):
             null = np.linalg.svd(unit_columns(point))[2][-1]
             some = indices[np.abs(null) > INVOLVED * np.abs(null).max()]
             raise RankError(
-                f"The loss is infinite{where}: these columns are linearly dependent: {_named(problem, some)}. Leave "
+                f"The loss is infinite{where}: these columns are linearly dependent: {problem.names(some)}. Leave "
                 "out one of them."
             )
 
 
-def _search(problem: Problem, given: Search, c: float, callback: Callback | None, clock: Clock) -> Search:
+def _search(problem: Problem, given: Search, callback: Callback | None, clock: Clock) -> Search:
     """The best subset found, which is not worse than the given one, with a bound if one can be computed."""
-    pool = as_pool(problem.searched, c, problem.include, problem.exclude, None, clock, problem.k)
-    pool, start = pool.with_aggregate(given.aggregate), given.indices
-    why = f"no lower bounds are known for c={c:g}"
-    if SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT:
+    limits = Limits(clock, workers=worker_count(None), callback=callback, start=given.indices)
+    why = f"no lower bounds are known for c={problem.c:g}"
+    if bounds_are_known(problem.c):
         try:
-            settings = ExactSettings(workers=worker_count(None), callback=callback, start=start)
-            return exact(pool, settings, clock)
+            return solve(problem, "exact", limits).search
         except RangeError:
             why = "the losses are too large for lower bounds"
-    found = exchange(pool, Effort(start=start, callback=callback), clock)
+    found = solve(problem, "exchange", limits).search
     return replace(found, notes=(*found.notes, f"{why}, so exchange search looked for a better subset."))
 
 
@@ -385,10 +377,6 @@ def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
     if not log_loss < best.log_loss - IMPROVES:
         return best
     return replace(best, indices=indices, log_loss=log_loss, loss=to_loss(log_loss))
-
-
-def _named(problem: Problem, indices: Indices) -> str:
-    return name_columns(indices.tolist(), problem.labels)
 
 
 def _counted(k: int) -> str:

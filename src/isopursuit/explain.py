@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Labels, SearchMethod
+from isopursuit._types import Array, Labels
 from isopursuit.clock import Clock
 from isopursuit.loss.penalty import to_loss
-from isopursuit.matrix import Matrix
 from isopursuit.normalize import LARGEST_LOG
-from isopursuit.results import Pursuit, Search, loss_text, name_of
-from isopursuit.search.passes import OutOfTimeError, fold_until
-from isopursuit.search.replacements import Replacement, ReplacementLists, Replacements, is_lower, ranked, rounding_after
+from isopursuit.results import Search, loss_text, name_of
+from isopursuit.search.problem import Problem
+from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
+from isopursuit.search.solve import Outcome
 from isopursuit.selection import Alternative, Choice, Selection
-from isopursuit.sources.columns import Columns
 
 EXPLAINING_SHARE = 0.25  # largest share of the remaining time to reserve for prices (guess)
 EXPLAINING_START = 0.1  # seconds reserved for prices even of a small matrix (guess)
 PRODUCT_SPEED = 2e9  # multiplications per second in products with all columns, a low estimate (guess)
 SPEED = 2e8  # multiplications per second in the kernel, a low estimate; the price of a column needs k³ (guess)
 LOSS_SPEED, LOSS_SHARE = 1e9, 0.5  # rows × k² per second for k singular values, a low estimate, and a share (guess)
-COPYING = 1e9  # bytes per second when columns are copied, a low estimate (guess)
-COPIES = 4  # copies of all columns that prices in memory need: two here, two in `Replacements.among` (counted)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The results of the stages of a selection, with notes; for method="auto" also the method that ran, and why."""
-
-    search: Search
-    pursuit: Pursuit | None = None
-    notes: tuple[str, ...] = ()
-    method: SearchMethod | None = None
-    reason: str = ""
 
 
 def before_explaining(clock: Clock, n: int, k: int, P: int, rows: int) -> Clock:
@@ -51,69 +36,15 @@ def before_explaining(clock: Clock, n: int, k: int, P: int, rows: int) -> Clock:
     return clock.reserve(min(LOSS_SHARE * clock.remaining, loss) + min(EXPLAINING_SHARE * clock.remaining, needed))
 
 
-def replacements_in_memory(
-    points: list[Matrix], search: Search, c: float, exclude: Sequence[int], clock: Clock
-) -> ReplacementLists:
-    """Replacements for each picked column, among columns that are not picked, not excluded, and nowhere zero."""
-    if COPIES * len(points) * points[0].values.nbytes / COPYING > clock.remaining:
-        return (None,) * len(search.indices)
-    possible = np.all([one.nonzero for one in points], axis=0)
-    possible[[*search.indices, *exclude]] = False
-    others = np.flatnonzero(possible)
-    picked, offered = (np.stack([one.values[:, some] for one in points]) for some in (search.indices, others))
-    known = [one.rounding for one in points if one.rounding is not None]
-    rounding = np.stack(known) if len(known) == len(points) else None
-    of_picked, of_others = (None if rounding is None else rounding[:, some] for some in (search.indices, others))
-    task = Replacements(
-        picked,
-        search.log_loss,
-        c,
-        search.indices,
-        of_picked,
-        aggregate=search.aggregate,
-        deadline=clock.deadline,
-    )
-    return task.among(offered, others, of_others)
-
-
-def replacements_in_source(
-    columns: Columns, search: Search, c: float, exclude: Indices, clock: Clock
-) -> tuple[Array, ReplacementLists]:
-    """The picked columns (1, rows, k), and replacements for each of them, by one pass over all columns."""
-    values, rounding = load(columns, search.indices)
-    rounding = None if rounding is None else rounding[None]
-    outside = np.union1d(search.indices, exclude)
-    task = Replacements(values[None], search.log_loss, c, outside, rounding, columns.transform, deadline=clock.deadline)
-    try:
-        return values[None], fold_until(columns.source, task, clock)
-    except OutOfTimeError:
-        return values[None], (None,) * len(search.indices)
-
-
-def load(columns: Columns, numbers: Indices) -> tuple[Array, Array | None]:
-    """These columns of a source as they are compared, (k, m), and the rounding of each, as in `Matrix`."""
-    taken = columns.take(numbers)
-    rounding = rounding_after(columns.transform, replace(columns.transform, A=None).apply(taken))
-    return columns.transform.apply(taken), rounding
-
-
-def explain(
-    values: Array,
-    labels: Labels | None,
-    c: float,
-    method: str,
-    outcome: Outcome,
-    include: Sequence[int] | Indices,
-    found: ReplacementLists,
-) -> Selection:
+def explain(values: Array, problem: Problem, method: str, outcome: Outcome, found: ReplacementLists) -> Selection:
     """The selection of the columns `values` (n, rows, k). `found` lists replacements for each column, or None if there
     was no time to compute them.
     """
-    search = outcome.search
+    search, labels = outcome.search, problem.labels
     choices = _choices(values, labels, search, found)
     rivals: dict[int, tuple[Replacement, int]] = {}
     for index, swaps in zip(search.indices.tolist(), found, strict=True):
-        for one in swaps or () if index not in include else ():
+        for one in swaps or () if index not in problem.include else ():
             if one.index not in rivals or is_lower(one.log_loss, rivals[one.index][0].log_loss):
                 rivals[one.index] = (one, index)
     notes = search.notes + outcome.notes
@@ -124,7 +55,7 @@ def explain(
         log_loss=search.log_loss,
         pursuit=outcome.pursuit,
         search=search,
-        matrix=values,
+        matrix=values if problem.many else values[0],
         choices=choices,
         alternatives=tuple(
             Alternative(
@@ -138,8 +69,9 @@ def explain(
             for one in ranked(one for one, _ in rivals.values())
         ),
         method=method,
-        c=c,
+        c=problem.c,
         notes=notes,
+        excluded=tuple(map(int, problem.exclude)),
     )
     return replace(selection, notes=notes + _improving_note(selection))
 

@@ -151,11 +151,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         )
     if values.ndim != 2:
         raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
-    if labels is not None and not isinstance(labels, Iterable):
-        raise LabelError(f"labels={labels!r} is not a list. Pass one label for each column.")
-    labels = names if labels is None else tuple(labels)
-    if labels is not None:
-        _check_labels(labels, values.shape[1])
+    labels = as_labels(names if labels is None else labels, values.shape[1])
     found = _checked(values, labels, wide)
     D, P = values.shape
     notes = found.notes
@@ -413,7 +409,13 @@ def _refuse_entries(values: Array, largest: float) -> None:
     )
 
 
-def _check_labels(labels: Labels, P: int) -> None:
+def as_labels(labels: Sequence[Label] | None, P: int) -> Labels | None:
+    """Labels for P columns, checked."""
+    if labels is None:
+        return None
+    if not isinstance(labels, Iterable):
+        raise LabelError(f"labels={labels!r} is not a list. Pass one label for each column.")
+    labels = tuple(labels)
     if not all(isinstance(label, Hashable) for label in labels):
         raise LabelError("Labels must be text, numbers or other hashable values, one for each column.")
     if len(labels) != P:
@@ -423,3 +425,4 @@ def _check_labels(labels: Labels, P: int) -> None:
         repeated = [label for label in labels if label in seen or seen.add(label)]
         some = ", ".join(repr(label) for label in dict.fromkeys(repeated[:SHOWN]))
         raise LabelError(f"Labels must be unique, but these appear more than once: {some}. Rename or drop them.")
+    return labels

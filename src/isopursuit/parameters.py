@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit._types import Indices, Space
-from isopursuit.errors import ParameterError, RankError, unknown_option
+from isopursuit._types import Indices
+from isopursuit.errors import ParameterError, RankError
 
 MAX_SETTING = 1e30  # limit for integers and floats: far beyond any sensible option, and within float32
 
@@ -62,13 +62,6 @@ def as_size(k: int | None, D: int, rank: int) -> int:
 def as_repeatable(columns: Any) -> Any:
     """The same columns; those of an iterator as a list, so that they can be read more than once."""
     return list(columns) if isinstance(columns, Iterator) else columns  # pyright: ignore[reportUnknownVariableType]
-
-
-def as_space(space: Space) -> Space:
-    """The space in which columns are compared."""
-    if space not in get_args(Space):
-        raise unknown_option("space", space, get_args(Space))
-    return space
 
 
 def as_numbers(numbers: ArrayLike, n: int, what: str, *, from_end: bool = False) -> Indices:

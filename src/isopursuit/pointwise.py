@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, get_args
 
@@ -16,21 +16,17 @@ from isopursuit._types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.matrix import Matrix, as_points, in_unit
-from isopursuit.normalize import Normalization
 from isopursuit.parameters import as_count, as_exponent
-from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Certificate, Search, name_of
-from isopursuit.search.brute import brute_search
-from isopursuit.search.exact import exact_search
-from isopursuit.search.exchange import exchange_search
-from isopursuit.search.greedy import greedy_search
-from isopursuit.select import two_stage
+from isopursuit.search.limits import Limits
+from isopursuit.search.problem import Problem
+from isopursuit.search.solve import solve
 from isopursuit.threads import on_one_blas_thread
 
 SHOWN = 5  # most subsets in the text (guess: a short list)
 ROUND = 16  # points per worker between two calls of the callback (guess)
 _Picked = tuple[Search, Certificate | None, int]  # with the pursuit's certificate and the size of its support
-_Picker = Callable[[Matrix, float | None], _Picked]
+_Picker = Callable[[Matrix], _Picked]
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,6 @@ class PointwiseSelection:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
 
-@renamed_keywords(jobs="workers")
 @on_one_blas_thread
 def select_pointwise(
     X: Any,
@@ -160,7 +155,6 @@ def select_pointwise(
     method: SearchMethod = "two-stage",
     unit: Unit = None,
     labels: Sequence[Label] | None = None,
-    normalization: Normalization = "symmetric",
     workers: int = 1,
     time_limit: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
@@ -171,7 +165,7 @@ def select_pointwise(
     ----------
     X : array_like (n, D, P), or a list of matrices (D, P)
         For example the differentials of P functions at n points of a manifold.
-    c, unit, labels, normalization
+    c, unit, labels
         As in `select`; "median" is one number for all points. No prices are computed, so thousands of points take
         seconds.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
@@ -201,7 +195,15 @@ def select_pointwise(
     """
     points = in_unit(as_points(X, labels)[0], unit)
     c, workers, clock = as_exponent(c), as_count(workers, 1, "workers"), Clock.of(time_limit)
-    picked = _picked(points, _picker(method, c, normalization), clock, workers, callback)
+    if method not in get_args(SearchMethod):
+        raise unknown_option("method", method, get_args(SearchMethod))
+
+    def pick(matrix: Matrix) -> _Picked:
+        found = solve(Problem.of(matrix, c=c), method, Limits(clock))
+        pursuit = found.pursuit
+        return (found.search, None, 0) if pursuit is None else (found.search, pursuit.certificate, len(pursuit.support))
+
+    picked = _picked(points, pick, clock, workers, callback)
     unreached = len(points) - len(picked)
     stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if unreached else ()
     return PointwiseSelection(
@@ -227,7 +229,7 @@ def _picked(
         if number and clock.expired:
             return None
         try:
-            return pick(matrix, clock.remaining_limit)
+            return pick(matrix)
         except InputError as error:
             raise type(error)(f"At point {number}: {error}") from None
 
@@ -246,19 +248,3 @@ def _picked(
             if not picked:
                 raise
     return picked
-
-
-def _picker(method: str, c: float, normalization: Normalization) -> _Picker:
-    """The function that picks columns at one point within a time limit."""
-    exact = partial(exact_search, workers=1)
-
-    def pursued(matrix: Matrix, limit: float | None) -> _Picked:
-        pursuit, search = two_stage([matrix], c, exact, normalization, time_limit=limit)
-        return search, pursuit.certificate, len(pursuit.support)
-
-    if method == "two-stage":
-        return pursued
-    searches = {"exact": exact, "exchange": exchange_search, "greedy": greedy_search, "brute": brute_search}
-    if method not in searches:
-        raise unknown_option("method", method, get_args(SearchMethod))
-    return lambda matrix, limit: (searches[method](matrix, c, time_limit=limit), None, 0)

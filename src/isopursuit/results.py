@@ -14,7 +14,6 @@ from isopursuit._types import Array, Indices, Label, Labels, PursuitStatus, Stat
 from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.errors import printable
 from isopursuit.parameters import is_whole
-from isopursuit.renamed import warn_renamed
 from isopursuit.scale import AS_GIVEN, UnitLength
 
 FEASIBLE = 1e-6  # largest relative residual of a solution (guess)
@@ -158,12 +157,6 @@ class Pursuit:
     def support(self) -> Indices:
         """The columns with weight, ascending."""
         return np.flatnonzero(self.weights)
-
-    @property
-    def ridge(self) -> float:
-        """The former name of `penalty`."""
-        warn_renamed("Pursuit", "ridge", "penalty")
-        return self.penalty
 
     @property
     def coefficients(self) -> Array:

@@ -11,7 +11,7 @@ from isopursuit import views
 from isopursuit._types import Array, Indices, Label, Labels
 from isopursuit.aggregate import Aggregate
 from isopursuit.errors import printable
-from isopursuit.results import LARGE, LogLoss, Pursuit, Search, loss_text, plain, power_text
+from isopursuit.results import LogLoss, Pursuit, Search, loss_text, plain, power_text
 from isopursuit.scale import UnitLength
 
 IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
@@ -82,10 +82,6 @@ class Selection:
     loss : float
         Their loss l_c. At many points it is the aggregate of the points' losses: their sum (the ideal is k for each
         point), or their geometric or trimmed mean (the ideal is k). `loss_per_point` has the same scale for all three.
-    space : {"vectors", "leading"}
-        Whether the columns were compared as they are, or in the leading k-dimensional row space.
-    log_loss_of_vectors : float or None
-        With space="leading", the logarithm of the loss of the columns as they are.
     unit : str
         The length that counts as 1, in words: "as given", "median length 3.21 = 1", "each column has length 1", ...
     pursuit : Pursuit or None
@@ -94,7 +90,7 @@ class Selection:
         The search that picked them, with its bound. For the two-stage method its status, gap and bound hold among the
         tied columns only.
     matrix : ndarray, shape (D, k), or (n, D, k) for many points
-        The picked columns as they were compared, in that unit: (k, k) with space="leading".
+        The picked columns as they were compared, in that unit.
     choices : tuple of Choice
         The length, price and best replacement of each picked column.
     alternatives : tuple of Alternative
@@ -102,7 +98,7 @@ class Selection:
     reason : str
         Why method="auto" chose `method`; empty for other methods.
     excluded : tuple of int
-        The excluded columns. With space="leading" they do not contribute to that space.
+        The excluded columns.
     call : str
         The call that gave this answer, as Python code. X and labels stand for your data.
     """
@@ -120,8 +116,6 @@ class Selection:
     c: float
     notes: tuple[str, ...] = ()
     excluded: tuple[int, ...] = ()
-    space: str = "vectors"
-    log_loss_of_vectors: float | None = None
     reason: str = ""
     call: str = ""
 
@@ -211,15 +205,6 @@ class Selection:
         also = "" if np.isin(self.indices, self.pursuit.tied).all() else " and those included"
         return f"{self.search.verdict} among the {len(self.pursuit.tied)} candidates the pursuit left{also}"
 
-    @property
-    def _space(self) -> str:
-        """The space of the loss as text; empty if the columns were compared as they are."""
-        if self.log_loss_of_vectors is None:
-            return ""
-        log_loss = self.log_loss_of_vectors
-        beside = f"{np.exp(log_loss):.6g}" if log_loss < np.log(LARGE) else power_text(log_loss)
-        return f" in the leading {self.k} dimensions ({beside} of the vectors)"
-
     def take(self, X: Any) -> Any:
         """The picked columns of X, which is a pandas or polars frame or an array."""
         if hasattr(X, "columns"):
@@ -235,8 +220,6 @@ class Selection:
             "reason": self.reason or None,
             "c": self.c,
             "k": self.k,
-            "space": self.space,
-            "log_loss_of_vectors": plain(self.log_loss_of_vectors),
             "verdict": self.verdict,
             "choices": [{name: plain(value) for name, value in vars(choice).items()} for choice in self.choices],
             "alternatives": [{name: plain(value) for name, value in vars(one).items()} for one in self.alternatives],
@@ -248,9 +231,9 @@ class Selection:
     def _loss_words(self) -> str:
         """The loss and its ideal as text; at many points, those of a typical point."""
         if self.points == 1:
-            return f"{loss_text(self, 6)}{self._space} (ideal {self.ideal})"
+            return f"{loss_text(self, 6)} (ideal {self.ideal})"
         loss = loss_text(self.search.per_point, 6)
-        return f"{loss} a point{self._space} (ideal {self.k}, {self.aggregate.words(self.points)})"
+        return f"{loss} a point (ideal {self.k}, {self.aggregate.words(self.points)})"
 
     def per_point(self) -> Selection:
         """The same selection with loss, bound, prices and alternatives as means over the points instead of sums."""

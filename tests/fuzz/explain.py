@@ -20,7 +20,6 @@ from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelecto
 
 EPS = np.finfo(np.float64).eps
 DOUBTFUL = 1e-13  # of unit columns: independent ones with a smaller singular value are left to the library's judgement
-PROJECTED = 1e-9  # the same in a leading space
 UNBOUNDED = 590.0  # log-losses for which proofs need not exist
 
 
@@ -46,15 +45,11 @@ def select_problem(rng: np.random.Generator) -> Outcome:
         options["exclude"] = sorted(rng.choice(free, min(int(rng.integers(1, 3)), len(free)), replace=False).tolist())
     if D > 1 and rng.random() < 0.2 and n * P > D and len(options.get("include", [])) < D:
         options["k"] = D - 1
-        options["space"] = str(rng.choice(["vectors", "leading"]))
     source = n == 1 and method != "brute" and rng.random() < 0.4
     family = f"{'source, ' if source else ''}{family}"
     given = X[0] if n == 1 else X
     text = script(f"picked = ip.select({'ip.as_source(X)' if source else 'X'}, **options)", X=given, options=options)
-    values = in_leading_space(X, options, source)
-    if values is None:
-        return Outcome(family, "leading space not determined")
-    oracle = Table(values, c, options, float(np.linalg.norm(X, axis=1).max()))
+    oracle = Table(X, c, options)
     try:
         picked = ip.select(ip.as_source(given) if source else given, **options)
     except InputError as error:
@@ -92,22 +87,6 @@ def candidates(rng: np.random.Generator) -> tuple[str, np.ndarray]:
     return f"{family}, {n} points" if n > 1 else family, X
 
 
-def in_leading_space(X: np.ndarray, options: dict[str, Any], source: bool) -> np.ndarray | None:
-    """The columns' coordinates in the leading k dimensions at each point, or None where ties leave that space open."""
-    k = options.get("k")
-    if k is None or options["space"] == "vectors":
-        return X
-    kept = np.arange(X.shape[2]) if source else np.setdiff1d(np.arange(X.shape[2]), options.get("exclude", []))
-    reduced = []
-    for point in X:
-        u, s, _ = np.linalg.svd(point[:, kept], full_matrices=True)
-        s = np.append(s, np.zeros(len(point) - len(s)))
-        if s[k - 1] - s[k] <= 1e-3 * s[0]:
-            return None
-        reduced.append(u[:, :k].T @ point)
-    return np.stack(reduced)
-
-
 def dependent(columns: np.ndarray) -> bool:
     """Whether columns of floats, no more than rows, are dependent, exactly (Gaussian elimination in fractions)."""
     rows = [[Fraction(float(entry)) for entry in row] for row in columns]
@@ -127,11 +106,10 @@ class Table:
     where float64 cannot tell.
     """
 
-    def __init__(self, X: np.ndarray, c: float, options: dict[str, Any], longest: float) -> None:
+    def __init__(self, X: np.ndarray, c: float, options: dict[str, Any]) -> None:
         self.X, self.c = X, c
-        self.exact = options.get("space") != "leading"  # a projection's rounding makes dependent columns independent
         self.include, self.exclude = options.get("include", []), options.get("exclude", [])
-        self.k, self.longest = options.get("k", X.shape[1]), longest
+        self.k = options.get("k", X.shape[1])
         alive = (np.linalg.norm(X, axis=1) > 1e-13 * np.linalg.norm(X, axis=1).max()).all(axis=0)
         self.possible = [p for p in np.flatnonzero(alive).tolist() if p not in self.exclude]
         self.known: dict[tuple[int, ...], tuple[float, float]] = {}
@@ -155,7 +133,7 @@ class Table:
         return self.known[subset]
 
     def _interval(self, stack: np.ndarray) -> tuple[float, float]:
-        if self.exact and any(dependent(point) for point in stack):
+        if any(dependent(point) for point in stack):
             return np.inf, np.inf
         lengths = np.linalg.norm(stack, axis=1, keepdims=True)
         if not lengths.all():
@@ -163,9 +141,9 @@ class Table:
         unit = np.linalg.svd(stack / lengths, compute_uv=False)[:, -1].min()
         sigma = np.linalg.svd(stack, compute_uv=False)
         # a leading space is itself known to within rounding, relative to the columns before their projection
-        error = 4 * self.k * EPS * sigma[:, :1] + (0.0 if self.exact else 1e-12 * self.longest)
+        error = 4 * self.k * EPS * sigma[:, :1]
         low, high = (self.log_loss(sigma, error * sign) for sign in (1, -1))
-        doubtful = unit < (DOUBTFUL if self.exact else PROJECTED) or (sigma[:, -1] < 4 * error[:, 0]).any()
+        doubtful = unit < DOUBTFUL or (sigma[:, -1] < 4 * error[:, 0]).any()
         return low, np.inf if doubtful else high
 
     def log_loss(self, sigma: np.ndarray, error: np.ndarray) -> float:
@@ -186,12 +164,11 @@ class Table:
 
     def twins(self, p: int) -> list[int]:
         """Columns with lower numbers that are the same as p up to sign, and could be picked."""
-        same = [
+        return [
             q
             for q in self.possible
             if q < p and all(np.array_equal(x[:, p], x[:, q]) or np.array_equal(x[:, p], -x[:, q]) for x in self.X)
         ]
-        return same if self.exact else []
 
     def mistakes(self, picked: Any, source: bool) -> list[str]:
         """What is wrong with the answer."""
@@ -347,7 +324,6 @@ def weights_problem(rng: np.random.Generator) -> Outcome:
         "c": float(rng.choice([0.3, 1.0, 2.0])),
         "standardize": bool(rng.random() < 0.5),
         "unit": [None, "median", "each", 2.0][int(rng.integers(4))],
-        "space": str(rng.choice(["vectors", "leading"])),
         "k": int(rng.integers(1, 4)) if rng.random() < 0.7 else None,
     }
     scale = float(rng.choice([1.0, 1.0, 0.1, 1 / 3]))
@@ -361,32 +337,12 @@ def weights_problem(rng: np.random.Generator) -> Outcome:
         weight=weight.astype(float),
         options=options,
     )
-    if (
-        options["k"] is not None
-        and options["space"] == "leading"
-        and not determined(table.repeat(weight, axis=0), options, kind)
-    ):
-        return Outcome("weights", "leading space not determined")
     outcome = compared("weights", text, weighted, repeated)
     if not isinstance(weighted, InputError) and not isinstance(repeated, InputError) and not outcome.failures:
         for name in ("mean_", "scale_"):
             if not np.allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12, atol=1e-12):
                 return Outcome("weights", "same", (f"{name} differs",), text)
     return outcome
-
-
-def determined(table: np.ndarray, options: dict[str, Any], kind: type) -> bool:
-    """Whether the leading k dimensions are no matter of rounding."""
-    samples = kind is IsometrySampleSelector
-    if options["standardize"] or (options["unit"] == "each" and not samples):
-        spread = table.std(axis=0)
-        table = (table - table.mean(axis=0)) / np.where(spread > 1e-12, spread, np.inf)
-    if options["unit"] == "each" and samples:
-        lengths = np.linalg.norm(table, axis=1, keepdims=True)
-        table = table / np.where(lengths > 0, lengths, 1.0)
-    s = np.linalg.svd(table, compute_uv=False)
-    k = options["k"]
-    return k >= len(s) or s[k - 1] - s[k] > 1e-3 * s[0]
 
 
 def exclude_problem(rng: np.random.Generator) -> Outcome:
@@ -402,7 +358,6 @@ def exclude_problem(rng: np.random.Generator) -> Outcome:
         "method": str(rng.choice(["exact", "two-stage", "greedy"])),
         "exclude": out,
         "unit": [None, "median", 2.0][int(rng.integers(3))],
-        "space": str(rng.choice(["vectors", "leading"])),
     }
     kind = IsometrySampleSelector if samples else IsometryFeatureSelector
     text = script(

@@ -42,7 +42,6 @@ class Problem:
     include: list[int] = field(default_factory=list)
     exclude: list[int] = field(default_factory=list)
     k: int | None = None
-    space: str = "vectors"
     aggregate: str | float = "sum"
     limits: dict[str, Any] = field(default_factory=dict)
     optimum: float | None = None
@@ -55,7 +54,7 @@ class Problem:
         named = {"c": self.c, "k": self.k, "include": self.include, "exclude": self.exclude, **self.limits}
         named |= {} if len(self.X) == 1 else {"aggregate": self.aggregate}
         if kind == "select":
-            named = {"method": "exact", "space": self.space, **named}
+            named = {"method": "exact", **named}
         given = ", ".join(f"{name}={value!r}" for name, value in named.items() if value != [] and value is not None)
         return f"{'select' if kind == 'select' else kind + '_search'}({of}, {given})"
 
@@ -106,10 +105,8 @@ def draw(rng: np.random.Generator) -> Problem:
         some = rng.permutation(P)
         include = sorted(some[: rng.integers(0, max(D - 1, 1))].tolist())
         exclude = sorted(some[D : D + rng.integers(0, P - D)].tolist())
-    k, space = None, "vectors"
-    if mode == "select" and rng.random() < 0.5:
-        k, space = _size(X[0], exclude, rng), "leading"
-    elif rng.random() < 0.5:
+    k = None
+    if rng.random() < 0.5:
         k = int(rng.integers(1, D + 1))
         X = _in_more_rows(X, rng) if rng.random() < 0.5 else X
     include = include[:k] if k is not None else include
@@ -119,7 +116,7 @@ def draw(rng: np.random.Generator) -> Problem:
         "exact gap": {"gap": float(rng.choice([0.5, 0.1, 1e-3]))},
         "exact": {"workers": 1},
     }.get(mode, {})
-    return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, space, limits)
+    return Problem(name, X, c, mode, bool(rng.random() < 0.6), include, exclude, k, limits=limits)
 
 
 def crowded(rng: np.random.Generator) -> Problem:
@@ -138,12 +135,6 @@ def _in_more_rows(X: Array, rng: np.random.Generator) -> Array:
     if rng.random() < 0.5:
         return taller[:, rng.permutation(taller.shape[1])]
     return np.linalg.qr(rng.standard_normal((taller.shape[1], taller.shape[1])))[0] @ taller
-
-
-def _size(X: Array, exclude: list[int], rng: np.random.Generator) -> int:
-    """A k for which the leading k-dimensional row space is determined: the spectrum has a gap after k."""
-    s = np.append(np.linalg.svd(np.delete(X, exclude, axis=1), compute_uv=False), 0.0)
-    return int(rng.choice([k for k in range(1, len(X) + 1) if k == len(X) or s[k] < 0.9 * s[k - 1]]))
 
 
 def planted(rng: np.random.Generator) -> Problem:
@@ -166,15 +157,15 @@ def planted(rng: np.random.Generator) -> Problem:
     return Problem("planted", X[None], 1.0, mode, False, limits=limits, optimum=float(np.log(D)))
 
 
-def worst_start(pool: Any, incumbent: Any, clock: Any, effort: Any) -> Any:
+def worst_start(pool: Any, incumbent: Any, clock: Any, *effort: Any) -> Any:
     """In place of the local search before a proof: the tree must find what the local search would."""
     if pool.X is None or pool.points > 1:
-        return improve(pool, incumbent, clock, effort)
+        return improve(pool, incumbent, clock, *effort)
     rng, free = np.random.default_rng(0), np.setdiff1d(np.arange(pool.count), pool.include)
     subsets = [np.sort(np.append(pool.include, rng.choice(free, pool.missing, replace=False))) for _ in range(20)]
     finite = [one for one in subsets if pool.log_loss(one) < LARGEST_LOG]
     if not finite:
-        return improve(pool, incumbent, clock, effort)
+        return improve(pool, incumbent, clock, *effort)
     worst = max(finite, key=pool.log_loss)
     incumbent.offer(worst, pool.log_loss(worst), "start")
     return None
@@ -208,23 +199,14 @@ def answer(problem: Problem, X: Any, **changed: Any) -> ip.Search:
     named = {"include": problem.include, "exclude": problem.exclude, **problem.limits, **changed}
     named |= {} if len(problem.X) == 1 else {"aggregate": problem.aggregate}
     if kind == "select":
-        return ip.select(data, problem.k, problem.c, method="exact", space=problem.space, **named).search
+        return ip.select(data, problem.k, problem.c, method="exact", **named).search
     search = {"exact": ip.exact_search, "exchange": ip.exchange_search, "brute": ip.brute_search}[kind]
     return search(data, problem.c, k=problem.k, **named)
 
 
-def points(problem: Problem) -> Array:
-    """The matrices on which the loss is taken: the columns, or their coordinates in the leading k-dimensional space."""
-    if problem.space == "vectors" or problem.k == problem.X.shape[1]:
-        return problem.X
-    X = problem.X[0]
-    u, _, _ = np.linalg.svd(np.delete(X, problem.exclude, axis=1), full_matrices=False)
-    return (u[:, : problem.k].T @ X)[None]
-
-
 def best_subset(problem: Problem) -> tuple[float, NDArray[np.intp]]:
     """The least log-loss and where it is, by brute force."""
-    X = points(problem)
+    X = problem.X
     # a column that is zero at some point cannot be picked, also where that point would be left out
     zero = np.flatnonzero(~X.any(axis=1).all(axis=0)).tolist() if problem.aggregate != "sum" else []
     subsets = all_subsets(X.shape[2], size_of(problem), problem.include, sorted({*problem.exclude, *zero}))
@@ -238,7 +220,7 @@ def size_of(problem: Problem) -> int:
 
 def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
     """What is wrong with an answer."""
-    X = points(problem)
+    X = problem.X
     picked = found.indices.tolist()
     k = size_of(problem)
     if len(set(picked)) != k or not set(problem.include) <= set(picked) or set(picked) & set(problem.exclude):
@@ -246,8 +228,7 @@ def answer_failures(problem: Problem, found: ip.Search) -> Iterator[str]:
         return
     best = best_subset(problem)[0] if problem.optimum is None else problem.optimum
     own = float(joint_log_loss(X, found.indices[None], problem.c, problem.aggregate)[0])
-    # singular vectors of a row space are known to rounding only, relative to the gap in the spectrum
-    stated = STATED if problem.space == "vectors" or k == problem.X.shape[1] else 1e-6
+    stated = STATED
     if found.optimal:
         if own > best + stated:
             yield f"called {found.status} at log-loss {own!r}, brute force has {best!r}"
@@ -279,7 +260,7 @@ def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
     The exact search refuses by the best loss that its start found. Over a source that start is short, and a limit of a
     few milliseconds may end it before it has a subset that is independent at all of several points.
     """
-    X = points(problem)
+    X = np.stack(problem.X)
     allowed = [p for p in range(X.shape[2]) if p not in problem.exclude and all(x[:, p].any() for x in X)]
     if len(allowed) < size_of(problem) or not set(problem.include) <= set(allowed):
         return ()

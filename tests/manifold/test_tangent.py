@@ -87,9 +87,6 @@ def test_all_points_in_threads_and_with_progress():
     np.testing.assert_array_equal(spaces.bases, alone.bases)
     assert len(spaces.bases) == 700
     assert seen[-1] == (700, 700)
-    with pytest.warns(FutureWarning, match="jobs is now called workers"):
-        old = tangent_spaces(points, D=2, neighbours=30, jobs=2)
-    np.testing.assert_array_equal(old.bases, alone.bases)
 
 
 def test_rotating_the_data_rotates_the_tangent_spaces():

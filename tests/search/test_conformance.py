@@ -1,9 +1,8 @@
 """What holds for every search, kind of input, restriction and limit.
 
 Each fact is checked for greedy, brute, exchange and exact search and for every method of `select`; on an array, on a
-source and on many points; with and without columns to include and to exclude; for k < D, by the vectors and in the
-leading space; and when a search is stopped by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force
-in extended precision, which shares no code with the library.
+source and on many points; with and without columns to include and to exclude; for k < D; and when a search is stopped
+by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force in extended precision, which shares no code with the library.
 """
 
 import itertools
@@ -19,7 +18,6 @@ import isopursuit as ip
 from isopursuit.errors import ParameterError
 
 STATED = 1e-9  # the relative distance from the best loss that "optimal" allows
-REDUCED = 1e-6  # the same for k < D, where the row space is known to rounding only
 SIZES = {  # points, rows, columns, exponent and k of the small problems, which brute force solves in milliseconds
     "one row": (3, 1, 9, 0.5, None),
     "two rows": (7, 2, 12, 3.16, None),
@@ -84,12 +82,6 @@ class Problem:
 
     def select(self, method, **options):
         return ip.select(self.given, method=method, **self.options, **options)
-
-    def reduced(self, k):
-        """The problem in the leading k-dimensional row space of the columns that may be picked."""
-        allowed = np.delete(self.X, self.exclude, axis=2)
-        bases = np.linalg.svd(allowed, full_matrices=False)[0][:, :, :k]
-        return replace(self, X=np.swapaxes(bases, 1, 2) @ self.X, k=None)
 
     def best(self):
         """The least log-loss and its columns, by brute force."""
@@ -214,33 +206,23 @@ def test_a_column_both_included_and_excluded_is_refused(name, kind):
         given.select(name)
 
 
-@pytest.mark.parametrize(("k", "space"), [(None, "vectors"), (2, "vectors"), (2, "leading")])
+@pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("restriction", RESTRICTIONS[:-1])
 @pytest.mark.parametrize(("method", "kind"), every(STATUSES))
-def test_select_answers_as_its_search_does(method, kind, restriction, k, space):
+def test_select_answers_as_its_search_does(method, kind, restriction, k):
     given = replace(problem("three rows", kind, restriction), k=k)
-    reduced, tolerance = given, STATED
-    best = given.best()[0]
-    if space == "leading":
-        # over a source the row space is that of all columns
-        reduced = replace(given, exclude=()).reduced(k) if kind == "source" else given.reduced(k)
-        reduced, tolerance = replace(reduced, exclude=given.exclude), REDUCED
-        best = reduced.best()[0]
+    among, best = given, given.best()[0]
     before = given.X.copy()
-    picked = given.select(method, space=space)
-    assert picked.space == space
+    picked = given.select(method)
     if picked.pursuit is not None:  # best of the columns that the pursuit left, which need not be best of all
         left = {*picked.pursuit.tied.tolist(), *given.include} - set(given.exclude)
-        reduced = replace(reduced, exclude=tuple(p for p in range(given.X.shape[2]) if p not in left))
-        best = reduced.best()[0]
+        among = replace(given, exclude=tuple(p for p in range(given.X.shape[2]) if p not in left))
+        best = among.best()[0]
     # where the pursuit for fewer columns than rows cannot prune, exchange search answers
-    check(picked.search, reduced, best, STATUSES[method] | STATUSES[picked.method], tolerance)
+    check(picked.search, among, best, STATUSES[method] | STATUSES[picked.method])
     assert picked.indices.tolist() == picked.search.indices.tolist()
     assert picked.labels == tuple(picked.indices.tolist())
     assert picked.k == given.size
-    if space == "leading":
-        vectors = float(joint_log_loss(given.X, picked.indices[None], given.c)[0])
-        assert picked.log_loss_of_vectors == pytest.approx(vectors, rel=1e-9, abs=1e-9)
     assert not set(given.exclude) & {other.index for other in picked.alternatives}
     np.testing.assert_array_equal(given.X, before)
 

@@ -183,11 +183,11 @@ def test_the_bound_of_a_column_orthogonal_to_the_others_is_its_loss():
 
 @pytest.mark.parametrize("kind", ["array", "source"])
 def test_a_large_array_is_searched_as_a_source(kind, monkeypatch):
-    from isopursuit.search import inputs
+    from isopursuit.search import problem
 
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(20, 600)) / math.sqrt(20)).astype(np.float32)
-    monkeypatch.setattr(inputs, "SOURCE_ENTRIES", 1000)
+    monkeypatch.setattr(problem, "SOURCE_ENTRIES", 1000)
     found = ip.exchange_search(X if kind == "array" else ip.as_source(X), k=4, include=[7], exclude=[3])
     assert found.loss == pytest.approx(loss_of([X.astype(float)], found.indices, 1.0), rel=1e-9)
     assert 7 in found.indices

@@ -15,9 +15,9 @@ from isopursuit.loss.penalty import (
 )
 from isopursuit.loss.subsets import isometry_loss
 from isopursuit.rank import spectrum
-from isopursuit.search.brute import brute_search
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, Limits, branch_and_bound, tree_kernel
+from isopursuit.search.searches import brute_search
 
 EXPONENTS = [0.05, 0.1, 0.3, 0.5, 0.6, 0.62, 0.6203, 0.63, 0.8, 1.0, 1.5, 2.0, 3.16, 5.0, 10.0]
 PROBLEMS = [(2, 2.2, 8.0), (6, 9.0, 60.0), (13, 52.0, 400.0), (12, 433.0, 900.0), (4, 5.4e26, 300.0), (5, 1e100, 50.0)]

@@ -14,7 +14,7 @@ from isopursuit.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
-from isopursuit.search import local, passes, source_pool, source_search
+from isopursuit.search import local, passes, pool, source_search
 from isopursuit.search.proof import cuts as column_cuts
 from isopursuit.search.proof import pairs, prover, targets
 
@@ -44,7 +44,7 @@ SOURCES = {
 @pytest.fixture
 def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
-    monkeypatch.setattr(source_pool, "RESIDENT", 12)
+    monkeypatch.setattr(pool, "RESIDENT", 12)
     monkeypatch.setattr(source_search, "RESIDENT", 12)
     monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
@@ -267,15 +267,15 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
         ip.select(source, method="best")
     with pytest.raises(ParameterError, match="one start"):
         ip.greedy_search(source, starts=3)
-    with pytest.raises(ParameterError, match="numbers"):
-        ip.exchange_search(source, labels=list(range(500)))
+    with pytest.raises(LabelError, match="2 labels for 500 columns"):
+        ip.exchange_search(source, labels=["a", "b"])
     with pytest.raises(LabelError, match="not a column"):
         ip.exact_search(source, include=["a"])
     with pytest.raises(ParameterError, match="both included and excluded"):
         ip.exact_search(source, include=[1], exclude=[1])
     with pytest.raises(ParameterError, match="only 3 are picked"):
         ip.exact_search(source, include=[1, 2, 3, 4])
-    with pytest.raises(ShapeError, match="Fewer than 3"):
+    with pytest.raises(ShapeError, match="Only 2 of 500"):
         ip.greedy_search(source, exclude=range(498))
     flat = X.copy()
     flat[2] = flat[0] + flat[1]

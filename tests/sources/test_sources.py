@@ -21,6 +21,7 @@ from isopursuit.errors import (
     ShapeError,
 )
 from isopursuit.files import read_table
+from isopursuit.rank import row_space
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -397,4 +398,4 @@ def test_standardizing_does_not_depend_on_the_size_of_a_row(size):
     np.testing.assert_allclose(columns.transform.apply(columns.take(np.arange(300))), expected, atol=1e-13)
     assert columns.notes == ()
     few = ip.as_source(X * np.array([[1.0], [size], [1.0], [1.0]]), standardize=True, leading=2)
-    assert ip.select(few).loss == pytest.approx(ip.select(expected, k=2, space="leading").loss, rel=1e-9)
+    assert ip.select(few).loss == pytest.approx(ip.select(row_space(expected, 2)).loss, rel=1e-9)

@@ -227,33 +227,6 @@ def audit(
 
 
 @app.command()
-def compare(
-    file: File,
-    samples: Samples = True,
-    k: Size = None,
-    c: Exponent = 1.0,
-    columns: Columns = None,
-    drop_columns: DropColumns = "",
-    label: LabelColumn = None,
-    standardize: Standardize = False,
-    unit: UnitText = None,
-    drop_missing: DropMissing = False,
-    header: Header = None,
-    time_limit: TimeLimit = 60.0,
-    as_json: AsJson = False,
-) -> None:
-    """Compare our methods with others: loss, largest and mean |cosine|, time, proof."""
-    with exit_status():
-        from isopursuit.cli import commands
-        from isopursuit.cli.inputs import Input
-
-        table = Input(
-            file, samples, k, columns, label, standardize, unit, drop_missing, header, drop_columns=drop_columns
-        )
-        commands.compare(table, c, time_limit, as_json)
-
-
-@app.command()
 def coordinates(
     file: Annotated[
         Path,
@@ -361,7 +334,6 @@ def reproduce(
     report: Annotated[
         bool, typer.Option("--report", help="Run no experiments; write the account of the stored results.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", hidden=True, min=1)] = None,
 ) -> None:
     """Repeat the paper's experiments and compare them with the proved optimum.
 
@@ -371,9 +343,7 @@ def reproduce(
     with exit_status():
         from isopursuit.cli.reproduce import reproduce as run
 
-        if jobs is not None:
-            say("warning: --jobs is now called --workers; the old name will be removed.", err=True)
-        run(name, replicates, out, data, workers or jobs, only_report=report)
+        run(name, replicates, out, data, workers, only_report=report)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,17 +16,13 @@ from isopursuit.cli.output import check_outputs, give, json_text, save, say, sho
 from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
 from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.clock import as_time_limit
-from isopursuit.compare import HEADS, OURS, of_selection, other_methods
 from isopursuit.datasets import DATASETS
-from isopursuit.errors import ParameterError, did_you_mean, printable
+from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
-from isopursuit.matrix import as_points, in_unit
+from isopursuit.matrix import in_unit
 from isopursuit.outputs import check_writable
-from isopursuit.problems import MatrixProblem
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
-
-DRAWS = 100  # random subsets of a comparison
 
 
 @dataclass(frozen=True)
@@ -314,51 +309,6 @@ def _show_audit(found: ip.Audit, unit: str, notes: list[str]) -> None:
     best = ", ".join(map(str, found.best_labels))
     say(f"best found: loss {loss_text(found.best)}, {found.best.verdict}: {best}")
     show_notes(notes)
-
-
-# --------------------------------------------------------------------------------------------------- compare
-
-
-def compare(table: Input, c: float, time_limit: float, as_json: bool) -> None:
-    """Run our methods (except brute force) and others on the same table, one after the other."""
-    as_time_limit(time_limit)  # check it before any file is read
-    candidates = table.read()
-    given = in_unit([replace(candidates.matrix, notes=())], table.unit)[0]
-    rows: list[ip.Compared] = []
-    for method in OURS:
-        began = time.perf_counter()
-        with candidates.rows_in_errors(), SearchWatch(time_limit, given.labels) as watch:
-            interrupts.known = partial(_known, list(rows), method, watch)
-            picked = ip.select(given, table.k, c, method=method, time_limit=time_limit, callback=watch)
-        rows.append(of_selection(picked, time.perf_counter() - began))
-        if interrupts.status:
-            break
-    k = len(rows[0].indices)
-    if not interrupts.status:
-        interrupts.known = partial(_listed, list(rows))
-        with interrupts.polled():
-            points = as_points(given, wide=False)[0]
-            rows += other_methods(MatrixProblem(points, k), c, DRAWS, time_limit)
-    found = ip.Comparison(tuple(rows), k, c, k, unit=str(given.unit_length))
-    answer = candidates.answer(found.as_dict())
-    give(answer, partial(_show_comparison, found, answer["unit"], answer["notes"]), {}, as_json=as_json)
-
-
-def _show_comparison(found: ip.Comparison, unit: str, notes: list[str]) -> None:
-    cells = [[*row.cells, ", ".join(map(str, row.labels))] for row in found.rows]
-    show_table([*HEADS, "picked"], cells, f"the ideal loss is {found.ideal}; unit: {unit}")
-    show_notes(notes)
-
-
-def _listed(rows: list[ip.Compared]) -> str:
-    """The answers of the methods that have finished."""
-    done = [f"{one.method}: loss {loss_text(one)}, {one.proof}: {', '.join(map(str, one.labels))}" for one in rows]
-    return printable("; ".join(done))
-
-
-def _known(rows: list[ip.Compared], method: str, watch: SearchWatch) -> str:
-    """The answers known when a comparison is interrupted."""
-    return printable("; ".join([*([_listed(rows)] if rows else []), f"{method}: {watch.known()}"]))
 
 
 # -------------------------------------------------------------------------------------------------- datasets

@@ -262,6 +262,4 @@ class Candidates:
             moved[key] = [{**one, "index": self.places[one["index"]]} for one in moved[key]]
         for key in moved.keys() & {"pursuit", "best", "swap"}:
             moved[key] = moved[key] and self._numbered(moved[key])
-        if "rows" in moved:
-            moved["rows"] = [self._numbered(one) for one in moved["rows"]]
         return moved

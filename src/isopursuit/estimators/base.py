@@ -10,17 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Indices, Labels, Method, Space, Unit
+from isopursuit._types import Array, Indices, Labels, Method, Unit
 from isopursuit.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators.relevance import Scoring
 from isopursuit.identifiers import identifier_note
-from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
-from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_space, is_whole
-from isopursuit.problems import leading_note
-from isopursuit.rank import EPS, SAMPLE, numerical_rank, singular_values, spectrum
+from isopursuit.parameters import is_whole
+from isopursuit.rank import EPS, SAMPLE, numerical_rank, singular_values
 from isopursuit.results import Certificate
 from isopursuit.scale import UnitLength, as_unit
 from isopursuit.select import select
@@ -49,24 +46,20 @@ class IsometrySelector(BaseEstimator):
         c: float = 1.0,
         *,
         method: Method = "auto",
-        space: Space = "vectors",
         standardize: bool = False,
         unit: Unit = "median",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
-        normalization: Normalization = "symmetric",
         time_limit: float | None = 60.0,
         gap: float = 0.0,
     ) -> None:
         self.k = k
         self.c = c
         self.method: Method = method
-        self.space: Space = space
         self.standardize = standardize
         self.unit: Unit = unit
         self.include = include
         self.exclude = exclude
-        self.normalization: Normalization = normalization
         self.time_limit = time_limit
         self.gap = gap
 
@@ -131,13 +124,13 @@ class IsometrySelector(BaseEstimator):
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
-        `weight` is how many times a candidate counts in the median length and in the leading space; zero excludes it.
+        `weight` is how many times a candidate counts in the median length and in the rank; zero excludes it.
         `scoring` is its relevance. `default` returns k for a rank if the user passed none. No column is multiplied by
         ones: a large table would be copied.
         """
         scoring = Scoring() if scoring is None else scoring
         clock = Clock.of(self.time_limit) if clock is None else clock
-        space, unit = as_space(self.space), as_unit(self.unit)
+        unit = as_unit(self.unit)
         P = matrix.values.shape[1]
         matrix = with_fewer_rows(matrix)
         include = as_indices(self.include if scoring.chosen is None else scoring.chosen, matrix, "include")
@@ -146,15 +139,12 @@ class IsometrySelector(BaseEstimator):
         root = None if weight is None else np.sqrt(weight / weight.max())
         rank = _rank(matrix if root is None else matrix.times(root), exclude, what)
         k = self._size(rank, what, default, len(include))
-        vectors = matrix if unit == "median" else matrix.in_unit(UnitLength.of(unit, matrix.lengths))
-        compared = _leading(vectors, root, k if space == "leading" else rank, exclude)
+        compared = matrix if unit == "median" else matrix.in_unit(UnitLength.of(unit, matrix.lengths))
+        compared = _leading(compared, root, rank, exclude)
         if unit == "median":
             counted = np.ones(P) if root is None else root**2
             counted[exclude] = 0.0
-            median = UnitLength.of("median", compared.lengths, counted)
-            same = vectors is compared
-            compared = compared.in_unit(median)
-            vectors = compared if same else vectors.in_unit(median)
+            compared = compared.in_unit(UnitLength.of("median", compared.lengths, counted))
         compared = replace(compared.with_time_for_rank(clock), notes=compared.notes)  # the rank is known, see above
         factor = None if scoring.factor_of is None else scoring.factor_of(compared.lengths)
         picked = select(
@@ -164,16 +154,10 @@ class IsometrySelector(BaseEstimator):
             method=self.method,
             include=include,
             exclude=exclude,
-            normalization=self.normalization,
             time_limit=clock.remaining_limit,
             gap=self.gap,
         )
         notes = compared.notes + picked.notes
-        if space == "leading" and k < rank:
-            chosen = vectors.values[:, picked.indices] * (1.0 if factor is None else factor[picked.indices])
-            of_vectors = log_spectral_loss(spectrum(chosen), picked.c)
-            picked = replace(picked, space="leading", log_loss_of_vectors=float(of_vectors))
-            notes += (leading_note(k, len(vectors.values)),)
         return self._keep(replace(picked, notes=notes))
 
     def _keep(self, picked: Selection) -> Selection:

@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Mask, Method, Space, Unit
+from isopursuit._types import Array, Mask, Method, Unit
 from isopursuit.errors import ParameterError
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import Scoring, by_shares
 from isopursuit.matrix import Matrix
-from isopursuit.normalize import Normalization
 from isopursuit.rank import centring_rounding
 from isopursuit.scale import as_unit
 
@@ -38,9 +37,6 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
-    space : {"vectors", "leading"}
-        Where features are compared if k is less than their rank: as they are, or by their coordinates in the leading
-        k-dimensional space, the first k principal components (uncentred unless standardized).
     standardize : bool
         Compare features with mean 0 and variance 1. Constant features then cannot be picked. `transform` still returns
         the features as they came. unit="each" always standardizes.
@@ -55,8 +51,6 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
         Only ratios to the largest score matter. A feature with half of that score becomes twice as long if it is longer
         than 1 and half as long otherwise, so it moves away from the ideal length. A score of 0 excludes a feature.
-    normalization : {"symmetric", "logarithmic"} or callable
-        See `isopursuit.symmetric_normalize`.
     time_limit : float, optional
         Seconds the search may take.
     gap : float
@@ -96,13 +90,11 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         c: float = 1.0,
         *,
         method: Method = "auto",
-        space: Space = "vectors",
         standardize: bool = False,
         unit: Unit = "each",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         relevance: Callable[[Any, Any], Any] | Sequence[float] | Array | None = None,
-        normalization: Normalization = "symmetric",
         time_limit: float | None = 60.0,
         gap: float = 0.0,
     ) -> None:
@@ -110,12 +102,10 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             k,
             c,
             method=method,
-            space=space,
             standardize=standardize,
             unit=unit,
             include=include,
             exclude=exclude,
-            normalization=normalization,
             time_limit=time_limit,
             gap=gap,
         )

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Indices, Method, Space, Unit
+from isopursuit._types import Array, Indices, Method, Unit
 from isopursuit.clock import Clock
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import (
@@ -25,10 +25,8 @@ from isopursuit.estimators.relevance import (
 )
 from isopursuit.loss.lengths import table_notes
 from isopursuit.matrix import Matrix, as_indices
-from isopursuit.normalize import Normalization
 from isopursuit.parameters import is_whole
 from isopursuit.rank import centring_rounding
-from isopursuit.renamed import renamed_keywords
 
 MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (guess)
 BLOCK = 4096  # samples whose distances to all representatives are in memory (guess)
@@ -56,9 +54,6 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
         See `isopursuit.select`.
-    space : {"vectors", "leading"}
-        Where samples are compared if k is less than their rank: as they are, or by their coordinates in the leading
-        k-dimensional space.
     standardize : bool
         Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each" or None
@@ -67,8 +62,6 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         the paper's choice.
     include, exclude : iterables of row numbers, optional
         Samples that must or must not be picked.
-    normalization : {"symmetric", "logarithmic"} or callable
-        See `isopursuit.symmetric_normalize`.
     time_limit : float, optional
         Seconds the search may take.
     gap : float
@@ -122,12 +115,10 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         c: float = 1.0,
         *,
         method: Method = "auto",
-        space: Space = "vectors",
         standardize: bool = False,
         unit: Unit = "median",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
-        normalization: Normalization = "symmetric",
         time_limit: float | None = 60.0,
         gap: float = 0.0,
         relevance: float = 0.5,
@@ -136,18 +127,15 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             k,
             c,
             method=method,
-            space=space,
             standardize=standardize,
             unit=unit,
             include=include,
             exclude=exclude,
-            normalization=normalization,
             time_limit=time_limit,
             gap=gap,
         )
         self.relevance = relevance
 
-    @renamed_keywords(relevance="scores")
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
         """Pick samples.
 

@@ -6,26 +6,24 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from isopursuit._types import Array
+from isopursuit.clock import Clock
 from isopursuit.errors import IsoPursuitError, RankError, optional
 from isopursuit.experiments.plan import DRAWS, SCS_EPS, Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
 from isopursuit.loss.penalty import to_loss
 from isopursuit.loss.subsets import isometry_loss
-from isopursuit.matrix import as_points
 from isopursuit.normalize import symmetric_normalize
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
-from isopursuit.search.brute import brute_search
-from isopursuit.search.exact import exact_search
-from isopursuit.search.exchange import exchange_search
-from isopursuit.search.greedy import greedy_search
-from isopursuit.select import two_stage
+from isopursuit.search.limits import Limits
+from isopursuit.search.problem import Problem
+from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
+from isopursuit.search.solve import solve
 
 USED = 1e-6  # a row of SCS's answer is in its support if its length exceeds this share of the longest
 
@@ -53,10 +51,10 @@ def run(task: Task) -> Record:
 
 def _two_stage(X: Array, task: Task, objective: str = "isometry") -> Record:
     """Isometry pursuit, then the best subset of the tied columns."""
-    exact = partial(exact_search, workers=1, node_limit=node_limit(task))
-    second = exact if objective == "isometry" else partial(brute_search, objective=objective)
-    points, many = as_points(X)
-    pursuit, search = two_stage(points, task.c, second, many=many)
+    limits = Limits(Clock.of(None), nodes=node_limit(task))
+    found = solve(Problem.of(X, c=task.c, objective=objective), "two-stage", limits)
+    pursuit, search = found.pursuit, found.search
+    assert pursuit is not None
     kept = _of_pursuit(pursuit)
     return replace(
         _of_search(search),

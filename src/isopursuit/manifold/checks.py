@@ -27,9 +27,7 @@ from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_pen
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.parameters import as_exponent
 from isopursuit.results import loss_text
-from isopursuit.search.exact import exact_search
-from isopursuit.search.exchange import exchange_search
-from isopursuit.search.greedy import greedy_search
+from isopursuit.search.searches import exact_search, exchange_search, greedy_search
 from isopursuit.threads import on_one_blas_thread
 
 CERTAIN = 2.0  # standard errors by which log λ_D must exceed log λ_{D+1} (the usual 95 %)

@@ -16,7 +16,6 @@ from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
 from isopursuit.matrix import as_matrix
 from isopursuit.parameters import as_numbers
 from isopursuit.rank import EPS
-from isopursuit.renamed import renamed_keywords
 from isopursuit.threads import on_one_blas_thread
 
 SAMPLE = 200  # points from which the dimension is estimated (guess)
@@ -101,7 +100,6 @@ class TangentSpaces:
         )
 
 
-@renamed_keywords(jobs="workers")
 @on_one_blas_thread
 def tangent_spaces(
     points: ArrayLike,

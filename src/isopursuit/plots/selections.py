@@ -31,7 +31,6 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
-from isopursuit.rank import row_space
 from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection import Selection
@@ -47,17 +46,12 @@ IMAGE = 500  # most columns in the picture of all inner products: about one pixe
 
 
 def compared_columns(X: Any, selection: Selection) -> Array:
-    """All columns of X as they were compared: in the unit of the selection, and in the leading space if it was used.
+    """All columns of X as they were compared: in the unit of the selection.
 
     Raises an error if the selection was made from another matrix.
     """
     matrix, unit = as_matrix(X, wide=False), selection.unit_length
-    leading = selection.space == "leading" and selection.k < len(matrix.values)
-    if matrix.unit_length != unit and not (leading and unit.how == "median"):
-        matrix = matrix.in_unit(unit)
-    values = row_space(matrix.values, selection.k, selection.excluded) if leading else matrix.values
-    if leading and unit.how == "median":  # the median of the lengths in that space
-        values = values / unit.length
+    values = (matrix if matrix.unit_length == unit else matrix.in_unit(unit)).values
     fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
     if not fits or not np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
         raise ShapeError(

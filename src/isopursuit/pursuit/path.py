@@ -15,12 +15,10 @@ from isopursuit.matrix import LARGEST, Matrix, as_points
 from isopursuit.pursuit.inputs import as_options, as_targets
 from isopursuit.pursuit.problems import Problem
 from isopursuit.pursuit.progress import Callback
-from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
 from isopursuit.threads import on_one_blas_thread
 
 
-@renamed_keywords(ridges="penalties")
 @on_one_blas_thread
 def lasso_path(
     X: Any,

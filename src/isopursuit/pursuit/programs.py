@@ -21,13 +21,11 @@ from isopursuit.pursuit.inputs import Goal, Options, Solution, as_options, as_pe
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error, rectangular_problem
 from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
-from isopursuit.renamed import renamed_keywords
 from isopursuit.results import Pursuit
 from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse_labels
 from isopursuit.threads import on_one_blas_thread
 
 
-@renamed_keywords(ridge="penalty")
 @on_one_blas_thread
 def basis_pursuit(
     X: Any,
@@ -106,7 +104,6 @@ def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | Non
     return Problem.of(matrices, many, targets, penalty, options.clock).pursue(options)
 
 
-@renamed_keywords(ridge="penalty")
 @on_one_blas_thread
 def isometry_pursuit(
     X: Any,

@@ -6,147 +6,69 @@ For the isometry loss of one matrix or source each pick takes one product of a v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from isopursuit._types import AggregateOption, Array, Indices, Label, Status, Unit
-from isopursuit.aggregate import as_aggregate
+from isopursuit._types import Array, Indices, Status
 from isopursuit.clock import EXPIRED, UNLIMITED, Clock
-from isopursuit.errors import ParameterError, RankError
-from isopursuit.parameters import as_count, as_exponent
-from isopursuit.progress import shown, stage_line
-from isopursuit.pursuit.settings import MEMORY
+from isopursuit.errors import RankError
 from isopursuit.rank import numerical_rank, spectrum, unit_columns
 from isopursuit.results import Search
-from isopursuit.search.incumbent import SearchOutcome
-from isopursuit.search.inputs import Given, as_array_pool, as_pool
-from isopursuit.search.objective import Objective, as_objective, lowest
+from isopursuit.search.incumbent import SearchOutcome, SearchProgress
+from isopursuit.search.limits import MEMORY, Limits
+from isopursuit.search.objective import lowest
 from isopursuit.search.pass_tasks import BestAddition, BestColumn, Coordinates
-from isopursuit.search.pool import ArrayPool, Pool
-from isopursuit.search.source_pool import SourcePool
+from isopursuit.search.pool import Pool
 from isopursuit.search.swaps import swap_kernel
 from isopursuit.search.volume import large_volume
-from isopursuit.sources.columns import is_source
-from isopursuit.threads import on_one_blas_thread
 
-BATCH = 4096  # submatrices evaluated at once (guess: larger stacks do not stay in cache)
+BATCH = 4096  # submatrices evaluated at once (derived: stacks of a few megabytes stay in cache)
 
 
-@on_one_blas_thread
-def greedy_search(
-    X: Any,
-    c: float = 1.0,
-    *,
-    k: int | None = None,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
-    objective: str | Callable[[Array], float] = "isometry",
-    starts: int = 1,
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
-    time_limit: float | None = None,
-    progress: bool = False,
-) -> Search:
-    """Greedy search (the paper's GreedySearch). It proves nothing and can be far from the best.
+def greedy(pool: Pool, limits: Limits) -> Search:
+    """`greedy_search` on a pool; `limits.starts` is the number of runs, from the best first columns."""
+    pool, clock, starts = pool.reduced(), limits.clock, limits.starts or 1
+    callback, stopped = pool.translated(limits.callback), False
 
-    Parameters
-    ----------
-    X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
-        Columns are candidates. Several matrices share one selection. For a source (`as_source`) each column takes one
-        pass, and the answer is the same as for an array.
-    c : float
-        The paper's exponent.
-    k : int, optional
-        How many columns to pick. Default: D. The loss is that of the D × k matrix of the columns as they are.
-    unit : number, "median", "each" or None
-        The length that counts as 1, as in `select`.
-    aggregate : {"sum", "geometric", "trimmed"} or number
-        How the losses of several matrices are combined, as in `select`. Objectives other than "isometry" are summed.
-    objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
-        The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
-        −Σ log σ, or a function of a D × k matrix.
-    starts : int
-        The number of greedy runs, each from another first column (the best single ones first). The best run is kept.
-    include, exclude : iterables of column numbers or labels
-        Columns that must or must not be picked.
-    time_limit : float, optional
-        Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
-        None, no limit.
-    progress : bool
-        For a source: whether to show how many columns are picked, as in `select`.
+    def report(subset: Indices) -> bool:
+        nonlocal stopped
+        if callback is not None:
+            left = pool.k - len(subset)
+            now = SearchProgress(clock.seconds, np.inf, pool.ideal, np.inf, 0, left, subset, "greedy", "greedy")
+            stopped = bool(callback(now)) or stopped
+        return stopped
 
-    Returns
-    -------
-    Search
-        Deterministic: ties go to the lowest index.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 0.0, 0.7, 3.0], [0.0, 1.0, 0.7, 0.0]])
-    >>> greedy_search(X).indices.tolist()
-    [0, 1]
-    """
-    starts, clock, c = as_count(starts, 1, "starts"), Clock.of(time_limit), as_exponent(c)
-    given = Given(X, exclude, labels).in_unit(unit, k)
-    one_start = objective == "isometry" and starts == 1
-    if is_source(given.X) and not one_start:
-        raise ParameterError("For a source, greedy search supports only one start and objective='isometry'.")
-    if one_start:
-        pool = as_pool(given.X, c, include, given.exclude, given.labels, clock, k)
-    else:
-        pool = as_array_pool(given.X, c, include, given.exclude, given.labels, k)
-    together = as_aggregate(aggregate)
-    objective_of = as_objective(objective, c, together)
-    with shown(progress and isinstance(pool, SourcePool), None, _line(pool.k)) as report:
-        return greedy(pool.with_aggregate(together), objective_of, starts, clock, report)
-
-
-def _line(k: int) -> Callable[[int], str]:
-    return lambda done: stage_line("greedy", done, k)
-
-
-def greedy(
-    pool: ArrayPool | SourcePool,
-    objective: Objective,
-    starts: int,
-    clock: Clock,
-    report: Callable[[int], object] | None = None,
-) -> Search:
-    """`greedy_search` on a pool."""
-    if isinstance(pool, ArrayPool):
-        pool = pool.reduced()
     firsts, evaluations, late = [pool.include], 0, False
-    if starts > 1 and pool.missing > 0 and isinstance(pool, ArrayPool):
-        scores, free = _extension_scores(pool, objective, firsts[0], clock)
+    if starts > 1 and pool.missing > 0:
+        scores, free = _extension_scores(pool, pool.include, clock)
         evaluations += len(free)
         firsts = [np.append(pool.include, p) for p in free[np.lexsort((free, scores))][:starts]]
     runs: list[Indices] = []
     for first in firsts:
         evaluations += sum(pool.count - size for size in range(len(first), pool.k))
-        if objective.name == "isometry" and pool.points == 1:
+        if pool.objective.name == "isometry" and pool.points == 1:
             subset, finished = greedy_subset(pool, first, clock, report)
         else:
-            assert isinstance(pool, ArrayPool)
-            subset = _by_scores(pool, objective, first, clock)
+            assert pool.X is not None
+            subset = _by_scores(pool, first, clock, report)
             finished = len(subset) == pool.k
             subset = subset if finished else large_volume(pool.X, subset, pool.k, clock).astype(np.intp)
         runs.append(subset)
         late = late or not finished
-        if late:
+        if late or stopped:
             break
-    picked = runs[lowest(objective.total(np.stack([pool.at_points(run) for run in runs])))]
-    status: Status = "time" if late else "heuristic"
-    return pool.answer(SearchOutcome(picked, status, evaluations), objective, "greedy")
+    picked = runs[lowest(pool.objective.total(np.stack([pool.at_points(run) for run in runs])))]
+    status: Status = "interrupted" if stopped else "time" if late else "heuristic"
+    return pool.answer(SearchOutcome(picked, status, evaluations), "greedy")
 
 
 def greedy_subset(
-    pool: Pool, subset: Indices, clock: Clock, report: Callable[[int], object] | None = None
+    pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool] = lambda subset: False
 ) -> tuple[Indices, bool]:
     """Add columns at one point to the subset until it has k, one pass for each; also whether there was time.
+
+    `report` is called after each column; if it returns True, the time is over.
 
     If time runs out, columns in memory of large volume complete the subset. Passes continue if those cannot.
     """
@@ -176,8 +98,8 @@ def greedy_subset(
         if best.values is not None and pool.X is None:
             pool.load(np.array([number]), best.values[:, None])
         subset = np.append(subset, number)
-        if report is not None:
-            report(len(subset))
+        if report(subset):
+            clock = EXPIRED
     rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
     if rank < pool.k and pool.X is None:
         raise RankError(
@@ -223,15 +145,16 @@ def _completed(pool: Pool, subset: Indices) -> Indices | None:
     return pool.resident_positions[some] if rank == pool.k else None
 
 
-def _by_scores(pool: ArrayPool, objective: Objective, subset: Indices, clock: Clock) -> Indices:
+def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> Indices:
     """Add columns at many points, or by another objective; fewer than k if time runs out."""
-    kernel = None
+    kernel, objective = None, pool.objective
+    assert pool.X is not None
     if objective.name == "isometry":
         columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
         kernel = swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k)
     while len(subset) < pool.k and not clock.expired:
         if kernel is None:
-            scores, free = _extension_scores(pool, objective, subset, clock)
+            scores, free = _extension_scores(pool, subset, clock)
             number = int(free[lowest(scores)])
         else:
             number, _ = kernel.add(subset.astype(np.int32), np.inf)
@@ -240,12 +163,15 @@ def _by_scores(pool: ArrayPool, objective: Objective, subset: Indices, clock: Cl
             if number < 0:  # every other column is dependent on these: take any
                 number = int(np.setdiff1d(np.arange(pool.count), subset)[0])
         subset = np.append(subset, number)
+        if report(subset):
+            break
     return subset
 
 
-def _extension_scores(pool: ArrayPool, objective: Objective, subset: Indices, clock: Clock) -> tuple[Array, Indices]:
+def _extension_scores(pool: Pool, subset: Indices, clock: Clock) -> tuple[Array, Indices]:
     """Scores of subset + p for every candidate p outside it (infinite after the deadline), and those p."""
     X = pool.X
+    assert X is not None
     free = np.setdiff1d(np.arange(X.shape[2]), subset)
     scores = np.full(len(free), np.inf)
     batch = max(1, BATCH // len(X))
@@ -256,5 +182,5 @@ def _extension_scores(pool: ArrayPool, objective: Objective, subset: Indices, cl
         stack = np.empty((len(some), *X.shape[:2], len(subset) + 1))
         stack[..., :-1] = X[:, :, subset]
         stack[..., -1] = np.moveaxis(X[:, :, some], 2, 0)
-        scores[first : first + batch] = objective.total(stack)
+        scores[first : first + batch] = pool.objective.total(stack)
     return scores, free

@@ -43,6 +43,9 @@ class SearchProgress:
         it has no nodes yet, the stage that found the subset.
         """
         begin = [word for word in (self.method or method, seconds_text(self.seconds, time_limit)) if word]
+        if self.method == "greedy":
+            picked = len(self.indices)
+            return f"{', '.join(begin)}: {picked} of {picked + self.open_nodes} columns"
         parts = [f"{', '.join(begin)}: loss {loss_text(self.incumbent)}"]
         if self.gap <= USEFUL:
             parts += [f"bound {loss_text(self.lower_bound)}", f"gap {100 * self.gap:.2f} %"]

@@ -1,4 +1,4 @@
-"""The candidates of a search, wherever they are: in one array, at many points, or in a source that is read in passes.
+"""The candidates of a search: columns in memory at one or many points, or columns of a source that is read in passes.
 
 The pool has the only index map of a search. Inside, columns are known by their *positions* in the pool, integers from 0
 to count − 1; `to_caller` turns them into the caller's column numbers, once, for callbacks and the answer. A part of a
@@ -11,73 +11,90 @@ over the resident columns and loads more when passes find that they matter. A po
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from typing import Any, NewType, Self
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._types import Array, Indices, Labels
 from isopursuit.aggregate import SUM, Aggregate
 from isopursuit.clock import Clock
-from isopursuit.errors import RangeError, RankError
+from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.lengths import scale_notes
 from isopursuit.loss.penalty import STATED, log_spectral_loss
-from isopursuit.matrix import Matrix
-from isopursuit.rank import direction_rank, rotated, side_by_side, spectrum
+from isopursuit.matrix import length_notes, name_columns
+from isopursuit.rank import direction_rank, rotated, side_by_side, spectrum, unit_columns
 from isopursuit.results import Search
-from isopursuit.search.incumbent import SearchOutcome
+from isopursuit.scale import AS_GIVEN, UnitLength
+from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.objective import Objective
-from isopursuit.search.passes import OutOfTimeError, fold_until
+from isopursuit.search.pass_tasks import FirstEqual, Lengths
+from isopursuit.search.passes import OutOfTimeError, fold_until, usable
 from isopursuit.search.settings import COPY_SPEED, RESIDENT
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Task, Transform
 from isopursuit.sources.topk import TopK
 
-CallerNumbers = NewType("CallerNumbers", Indices)  # column numbers of the caller's matrix; made by `Pool.to_caller`
+LARGE = 2**22  # arrays of more entries are copied in blocks that stay in cache (derived: 32 MB exceed most caches)
+CHUNK = 4096  # excluded columns that are read at once to see whether they are zero (derived: as many as a small block)
 
-LARGE = 2**22  # arrays of more entries are copied in blocks that stay in cache (kept)
 
-
-class Pool(ABC):
+@dataclass(eq=False, kw_only=True)
+class Pool:
     """The columns that a search may pick, at n points, and those that it must pick.
 
     Attributes
     ----------
+    k : int
+        The number of columns to pick.
     c : float
         Exponent of the loss.
-    k, rows, count, points : int
-        Numbers of columns to pick, of rows (at least k), of candidates, and of points.
-    aggregate : Aggregate
-        How the losses at the points become one number.
     include : (m,) array
         Positions of the columns that must be picked, sorted.
     excluded : array
         Positions that a pass skips, sorted: columns that must not be picked, and the included ones.
+    X : (n, rows, count) array or None
+        All columns, if they are in memory.
+    source : Columns or None
+        What a pass reads, if the columns are not in memory.
+    caller : (count,) array or None
+        The caller's numbers of the columns; None if positions are the caller's numbers.
+    pass_seconds : tuple of float
+        The duration of each pass.
     """
 
-    c: float
     k: int
-    rows: int
-    count: int
-    points: int
-    aggregate: Aggregate = SUM
+    c: float
+    objective: Objective
     include: Indices
     excluded: Indices
-    matrix: Matrix
-    started: float
-    _residents: tuple[Indices, Array] | None
+    clock: Clock
+    X: Array | None = None
+    source: Columns | None = None
+    caller: Indices | None = None
+    aggregate: Aggregate = SUM
+    labels: Labels | None = None
+    notes: tuple[str, ...] = ()
+    unit_length: UnitLength = AS_GIVEN
     pass_seconds: tuple[float, ...] = ()
+    _residents: tuple[Indices, Array] | None = None
 
     @property
-    def X(self) -> Array | None:
-        """All columns, (points, rows, count), if they are in memory, else None."""
-        return None
+    def points(self) -> int:
+        """The number of points."""
+        return 1 if self.X is None else len(self.X)
 
     @property
-    @abstractmethod
-    def columns(self) -> Columns:
-        """What a pass reads."""
+    def rows(self) -> int:
+        """The number of rows, at least k."""
+        return self.columns.shape[0] if self.X is None else self.X.shape[1]
+
+    @property
+    def count(self) -> int:
+        """The number of candidates."""
+        return self.columns.shape[1] if self.X is None else self.X.shape[2]
 
     @property
     def missing(self) -> int:
@@ -89,14 +106,29 @@ class Pool(ABC):
         """The loss of orthonormal columns."""
         return self.aggregate.ideal(self.k, self.points)
 
-    def with_aggregate(self, aggregate: Aggregate) -> Self:
-        """The same pool with another aggregate."""
-        self.aggregate = SUM if self.points == 1 else aggregate
-        return self
+    @property
+    def columns(self) -> Columns:
+        """What a pass reads: the source, or the array of the first point."""
+        if self.source is None:
+            assert self.X is not None
+            self.source = Columns(ArraySource(self.X[0], self.X.dtype, None), Transform())
+        return self.source
 
     def log_loss(self, positions: Indices) -> float:
         """The logarithm of the loss of these columns, which are resident or in memory."""
         return float(self.aggregate.log_total(log_spectral_loss(spectrum(self.at_points(positions)), self.c)))
+
+    # ------------------------------------------------------------------------------------------ resident columns
+    def _resident(self) -> tuple[Indices, Array]:
+        """Positions and values of the resident columns: initially the included ones and a sample of the others."""
+        if self._residents is None:
+            assert self.X is not None
+            free = np.setdiff1d(np.arange(self.count), self.include)
+            if len(free) > RESIDENT:
+                free = np.sort(np.random.default_rng(0).choice(free, RESIDENT, replace=False))
+            positions = np.concatenate([self.include, free])
+            self._residents = positions, np.ascontiguousarray(self.X[0][:, positions])
+        return self._residents
 
     @property
     def resident_positions(self) -> Indices:
@@ -107,10 +139,6 @@ class Pool(ABC):
     def resident_columns(self) -> Array:
         """The resident columns."""
         return self._resident()[1]
-
-    @abstractmethod
-    def _resident(self) -> tuple[Indices, Array]:
-        """Positions and values of the resident columns: initially the included ones and a sample of the others."""
 
     def load(self, positions: Indices, values: Array) -> None:
         """Make these columns (rows, m) resident as well."""
@@ -133,6 +161,7 @@ class Pool(ABC):
         """These columns at all points, (points, rows, m)."""
         return self.at_hand(positions)[None] if self.X is None else self.X[:, :, positions]
 
+    # ------------------------------------------------------------------------------------------ passes
     def ask(self, task: Task, clock: Clock) -> Any:
         """The task's answer for all columns, from one pass; None if time runs out before its end."""
         if self.pass_seconds and clock.remaining < self.pass_seconds[-1]:
@@ -153,39 +182,164 @@ class Pool(ABC):
         order = order[~np.isin(positions[order], self.excluded)]
         return positions[order], self.columns.transform.apply(values[:, order])
 
-    @abstractmethod
-    def to_caller(self, positions: Indices) -> CallerNumbers:
-        """The caller's numbers of these columns."""
+    def read(self, positions: Indices) -> Array:
+        """These columns of a source after the transform, (rows, m)."""
+        if len(positions) == 0:
+            return np.zeros((self.rows, 0))
+        return self.columns.transform.apply(self.columns.take(positions))
 
-    @abstractmethod
+    def first_pass(self) -> Pool:
+        """The pool of a source after its first pass.
+
+        That raises an error for entries that are not finite, counts zero columns, and draws the resident columns at
+        random.
+        """
+        k, excluded, self.excluded = self.k, self.excluded, np.union1d(self.excluded, self.include)
+        self._residents = self.include, self.read(self.include)
+        # enough columns to complete a subset when the time is over
+        everything = Lengths(np.eye(1), None, self.columns.transform, max(RESIDENT, 2 * k), band=1.0)
+        began = time.perf_counter()
+        found = self.columns.screen(everything)
+        self.pass_seconds = (time.perf_counter() - began,)
+        self.notes += length_notes(found.zero, found.short)
+        left = self.count - found.zero - found.short
+        if left - len(excluded) < k and left - self._usable(excluded) < k:
+            raise ShapeError(
+                f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
+                "needed. Exclude fewer columns, or pass a smaller k."
+            )
+        zero = self.include[~self.resident_columns.any(axis=0)].tolist()
+        if zero:
+            raise ParameterError(f"include names zero columns: {name_columns(zero, self.labels)}.")
+        if np.linalg.matrix_rank(unit_columns(self.resident_columns)) < len(self.include):
+            names = name_columns(self.include.tolist(), self.labels)
+            raise RankError(f"The included columns are linearly dependent: {names}.")
+        self.load(*self.columns_of(found.drawn))
+        return self
+
+    def _usable(self, numbers: Indices) -> int:
+        """How many of these columns are neither zero nor too short."""
+        parts = (self.read(numbers[first : first + CHUNK]) for first in range(0, len(numbers), CHUNK))
+        nothing = np.zeros(0, dtype=np.intp)
+        return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
+
+    def _first_equal(self, subset: Indices, values: Array) -> Indices:
+        """The first columns that are equal to these up to sign, if there is time for a pass."""
+        free = ~np.isin(subset, self.include)
+        if not free.any():
+            return subset
+        task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
+        first: Indices | None = None
+        with suppress(KeyboardInterrupt):  # the answer is known and must not be lost
+            first = self.ask(task, self.clock)
+        numbers = subset.copy()
+        if first is not None:
+            numbers[free] = np.where(first >= 0, first, subset[free])
+        return numbers
+
+    # ------------------------------------------------------------------------------------------ parts of a pool
+    def distinct(self) -> Pool:
+        """The pool without columns that are equal up to sign, in an order that depends only on their entries.
+
+        A search with random numbers then gives the same answer for any order and signs of the caller's columns. Two
+        equal columns are dependent, so no subset of finite loss has both: the included one is kept, or the first. The
+        pool of a source stays as it is, and so does one that there is no time to copy.
+        """
+        if self.X is None or 3 * self.X.nbytes / COPY_SPEED > self.clock.remaining:
+            return self
+        given, (n, D, P) = self.X, self.X.shape
+        signs = _signs(given)
+
+        def entries(some: Indices) -> Array:
+            return (given[:, :, some] * signs[:, None, some]).reshape(n * D, len(some))
+
+        first = given[0, 0] * signs[0]
+        order = np.argsort(first, kind="stable")
+        alike = np.append(first[order[1:]] == first[order[:-1]], False)
+        tied = np.flatnonzero(alike | np.append(False, alike[:-1]))
+        order[tied] = order[tied][np.lexsort(entries(order[tied])[::-1])]
+        # equal columns are now adjacent
+        same = np.zeros(P, dtype=bool)
+        pairs = np.flatnonzero(alike)
+        same[pairs + 1] = (entries(order[pairs]) == entries(order[pairs + 1])).all(axis=0)
+        optional = np.ones(P, dtype=bool)
+        optional[self.include] = False
+        order = order[np.lexsort((order, optional[order], np.cumsum(~same)))][~same]
+        place = np.full(P, -1, dtype=np.intp)
+        place[order] = np.arange(len(order))
+        if given.size < LARGE:
+            X = np.take(given, order, axis=2)
+        else:
+            # store each column contiguously, as the kernels read it: that saves them a copy of a large array
+            rows = [side_by_side(one)[order] for one in given]
+            X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
+        X *= signs[:, None, order]
+        return self._with(X, order, np.sort(place[self.include])).reduced()
+
+    def reduced(self) -> Pool:
+        """The same columns in a basis of their span if there are more rows than columns; inner products are kept."""
+        if self.X is None or self.rows <= self.count:
+            return self
+        return self._with(rotated(self.X), np.arange(self.count), self.include)
+
+    def among(self, positions: Indices) -> Pool:
+        """The pool of these columns (sorted, with the included ones); its i-th column is `positions[i]` of this one."""
+        assert self.X is not None
+        X = np.ascontiguousarray(self.X[:, :, positions])
+        return self._with(X, positions, np.searchsorted(positions, self.include)).reduced()
+
+    def _with(self, X: Array, positions: Indices, include: Indices) -> Pool:
+        caller = positions if self.caller is None else self.caller[positions]
+        include = include.astype(np.intp)
+        return replace(self, X=X, caller=caller, include=include, excluded=include, source=None, _residents=None)
+
+    # ------------------------------------------------------------------------------------------ the caller's numbers
+    def to_caller(self, positions: Indices) -> Indices:
+        """The caller's numbers of these columns, sorted."""
+        return np.sort(positions if self.caller is None else self.caller[positions])
+
+    def translated(self, callback: Callback | None) -> Callback | None:
+        """A callback that receives positions, and passes the caller's numbers on."""
+        if callback is None:
+            return None
+        return lambda now: callback(replace(now, indices=self.to_caller(now.indices)))
+
     def positions_of(self, numbers: Indices) -> Indices | None:
         """The positions of columns with these caller's numbers, which become resident; None if one is missing."""
+        if self.caller is None:
+            if self.X is None:
+                self.load(numbers, self.read(numbers))
+            return numbers
+        order = np.argsort(self.caller)
+        found = order[np.searchsorted(self.caller, numbers, sorter=order).clip(max=self.count - 1)]
+        return found if np.array_equal(self.caller[found], numbers) else None
 
-    @abstractmethod
-    def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
-        """The result, in the caller's numbers."""
+    def answer(self, found: SearchOutcome, method: str) -> Search:
+        """The result, in the caller's numbers; the loss comes from singular values.
 
-    def answer_for(
-        self, subset: Array, numbers: CallerNumbers, found: SearchOutcome, objective: Objective, method: str
-    ) -> Search:
-        """The result for the columns `subset` (n, rows, k) with these numbers; the loss comes from singular values.
-
-        If float64 cannot decide whether the subset is best, the status becomes "precision".
+        If float64 cannot decide whether the subset is best, the status becomes "precision". Of columns of a source that
+        are equal up to sign, the answer has the first.
         """
+        objective, subset, numbers = self.objective, self.at_points(found.subset), found.subset
+        notes = self.notes + found.notes
+        if self.X is None:
+            numbers = self._first_equal(numbers, subset[0])
+            notes += (f"{len(self.pass_seconds)} passes over {self.count:,} columns.",)
+        numbers = numbers if self.caller is None else self.caller[numbers]
         order = np.argsort(numbers)
         subset = subset[:, :, order]
         score = float(objective.total(subset[None])[0])
-        if score == np.inf and objective.name == "isometry":
+        isometry = objective.name == "isometry"
+        if score == np.inf and isometry:
             self._refuse_dependent(subset)
             raise RangeError(
                 "Every subset tried has a loss whose logarithm overflows float64. Use a smaller c, or unit='median': "
                 f"the median length of the picked columns is {float(np.median(np.linalg.norm(subset, axis=1))):.4g}."
             )
         loss = objective.loss(score)
-        status, notes = found.status, self.matrix.notes + found.notes
-        bound = found.lower_bound
+        status, bound = found.status, found.lower_bound
         if bound is None:
-            bound = self.ideal if objective.name == "isometry" else self.points * objective.bound(self.k)
+            bound = self.ideal if isometry else self.points * objective.bound(self.k)
         if objective.least is not None and status in ("optimal", "gap", "precision"):
             least = float(objective.add(objective.least(subset)))
             # the rounding of the loss must be far smaller than the claimed gap
@@ -193,23 +347,22 @@ class Pool(ABC):
             if status == "precision" or not score - least <= known:
                 status, bound = "precision", min(bound, objective.loss(least))
                 notes += (_precision_note(subset),)
-        if objective.name == "isometry":
-            notes += scale_notes(np.linalg.norm(subset, axis=1), score, self.c, self.matrix.unit_length, self.aggregate)
-        log_loss = score if objective.name == "isometry" else float(np.log(loss)) if loss > 0 else float("nan")
+        if isometry:
+            notes += scale_notes(np.linalg.norm(subset, axis=1), score, self.c, self.unit_length, self.aggregate)
         return Search(
             indices=numbers[order],
             loss=loss,
-            log_loss=log_loss,
+            log_loss=score if isometry else float(np.log(loss)) if loss > 0 else float("nan"),
             lower_bound=loss if status == "optimal" else min(bound, loss),
             evaluations=found.evaluations,
             status=status,
             method=method,
             objective=objective.name,
             nodes=found.nodes,
-            seconds=time.perf_counter() - self.started,
-            labels=self.matrix.labels,
+            seconds=self.clock.seconds,
+            labels=self.labels,
             notes=notes,
-            unit_length=self.matrix.unit_length,
+            unit_length=self.unit_length,
             aggregate=self.aggregate,
             point_log_losses=None if self.points == 1 else objective.score(subset),
         )
@@ -224,126 +377,6 @@ class Pool(ABC):
                     "infinite. Give the search more time, include or exclude fewer columns, pass a smaller k to "
                     "`select`, or leave out points."
                 )
-
-
-class ArrayPool(Pool):
-    """Columns in memory, (n, rows, count); one matrix is one point."""
-
-    def __init__(
-        self,
-        matrix: Matrix,
-        X: Array,
-        caller: Indices,
-        include: Indices,
-        *,
-        k: int,
-        c: float,
-        started: float,
-        aggregate: Aggregate = SUM,
-    ) -> None:
-        self.matrix, self._X, self.caller, self.include, self.k, self.c = matrix, X, caller, include, k, c
-        self.points, self.rows, self.count = X.shape
-        self.aggregate = SUM if self.points == 1 else aggregate
-        self.excluded = include
-        self.started = started
-        self._columns: Columns | None = None
-        self._residents = None
-
-    @property
-    def X(self) -> Array:
-        """All columns, (points, rows, count)."""
-        return self._X
-
-    @property
-    def columns(self) -> Columns:
-        """The array of the first point, as a source."""
-        if self._columns is None:
-            self._columns = Columns(ArraySource(self.X[0], self.X.dtype, None), Transform())
-        return self._columns
-
-    def _resident(self) -> tuple[Indices, Array]:
-        if self._residents is not None:
-            return self._residents
-        free = np.setdiff1d(np.arange(self.count), self.include)
-        if len(free) > RESIDENT:
-            free = np.sort(np.random.default_rng(0).choice(free, RESIDENT, replace=False))
-        positions = np.concatenate([self.include, free])
-        self._residents = positions, np.ascontiguousarray(self.X[0][:, positions])
-        return self._residents
-
-    def distinct(self, clock: Clock) -> ArrayPool:
-        """The pool without columns that are equal up to sign, in an order that depends only on their entries.
-
-        A search with random numbers then gives the same answer for any order and signs of the caller's columns. Two
-        equal columns are dependent, so no subset of finite loss has both: the included one is kept, or the first. If
-        there is no time for a copy, the pool stays as it is.
-        """
-        if 3 * self.X.nbytes / COPY_SPEED > clock.remaining:
-            return self
-        n, D, P = self.X.shape
-        signs = _signs(self.X)
-
-        def entries(some: Indices) -> Array:
-            return (self.X[:, :, some] * signs[:, None, some]).reshape(n * D, len(some))
-
-        first = self.X[0, 0] * signs[0]
-        order = np.argsort(first, kind="stable")
-        alike = np.append(first[order[1:]] == first[order[:-1]], False)
-        tied = np.flatnonzero(alike | np.append(False, alike[:-1]))
-        order[tied] = order[tied][np.lexsort(entries(order[tied])[::-1])]
-        # equal columns are now adjacent
-        same = np.zeros(P, dtype=bool)
-        pairs = np.flatnonzero(alike)
-        same[pairs + 1] = (entries(order[pairs]) == entries(order[pairs + 1])).all(axis=0)
-        optional = np.ones(P, dtype=bool)
-        optional[self.include] = False
-        order = order[np.lexsort((order, optional[order], np.cumsum(~same)))][~same]
-        place = np.full(P, -1, dtype=np.intp)
-        place[order] = np.arange(len(order))
-        if self.X.size < LARGE:
-            X = np.take(self.X, order, axis=2)
-        else:
-            # store each column contiguously, as the kernels read it: that saves them a copy of a large array
-            rows = [side_by_side(one)[order] for one in self.X]
-            X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
-        X *= signs[:, None, order]
-        return self._with(X, self.caller[order], np.sort(place[self.include])).reduced()
-
-    def reduced(self) -> ArrayPool:
-        """The same columns in a basis of their span if there are more rows than columns; inner products are kept."""
-        return self._with(rotated(self.X), self.caller, self.include) if self.rows > self.count else self
-
-    def among(self, positions: Indices) -> ArrayPool:
-        """The pool of these columns (sorted, with the included ones); its i-th column is `positions[i]` of this one."""
-        X = np.ascontiguousarray(self.X[:, :, positions])
-        return self._with(X, self.caller[positions], np.searchsorted(positions, self.include)).reduced()
-
-    def _with(self, X: Array, caller: Indices, include: Indices) -> ArrayPool:
-        return ArrayPool(
-            self.matrix,
-            X,
-            caller,
-            include.astype(np.intp),
-            k=self.k,
-            c=self.c,
-            started=self.started,
-            aggregate=self.aggregate,
-        )
-
-    def to_caller(self, positions: Indices) -> CallerNumbers:
-        """The caller's numbers of these columns, sorted."""
-        return CallerNumbers(np.sort(self.caller[positions]))
-
-    def positions_of(self, numbers: Indices) -> Indices | None:
-        """The positions of columns with these caller's numbers; None if one is missing."""
-        order = np.argsort(self.caller)
-        found = order[np.searchsorted(self.caller, numbers, sorter=order).clip(max=self.count - 1)]
-        return found if np.array_equal(self.caller[found], numbers) else None
-
-    def answer(self, found: SearchOutcome, objective: Objective, method: str) -> Search:
-        """The result, in the caller's numbers."""
-        subset = found.subset
-        return self.answer_for(self.at_points(subset), CallerNumbers(self.caller[subset]), found, objective, method)
 
 
 def _precision_note(subset: Array) -> str:

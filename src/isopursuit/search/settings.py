@@ -16,6 +16,17 @@ SHORT_PROOF_WORK = 500_000  # largest P D² for which a short proof is tried (gu
 PROOF_SHARE = 0.5  # share of the time that is left which a short proof may use (chosen: kicks get the other half)
 START_SHARE = 0.5  # share of the time for all of an exact search before the last proof (chosen)
 MANY_COLUMNS = 12  # columns to pick above which `select` gives a proof only one second (guess)
+# "auto" tries no proof if n P D² exceeds the first, or the second if more than MANY_COLUMNS are picked (guess)
+PROOF_WORK, MANY_PROOF_WORK = 1e8, 1e7
+# "auto" begins with an exact search for at most this many seconds and this share of the time (guess)
+FIRST_SECONDS, FIRST_SHARE = 10.0, 0.3
+FIRST_NODES, CLOSED_SHARE = 1000, 0.05  # it gives up after this many nodes if at most this share is closed (guess),
+MANY_SECONDS = 1.0  # or after this many seconds if more than MANY_COLUMNS are picked (guess)
+TIED_SHARE = 0.5  # share of the remaining time for the pursuit and the search among the tied columns (guess)
+PURSUIT_SHARE = 0.6  # largest share of the time before the prices for the first of two stages (guess)
+# the pursuit of n × D × P takes at least n D² (P + 30 D) / PURSUIT_SPEED seconds. It is skipped if that is too long,
+# but not if it is less than SHORT_PURSUIT seconds (guess)
+PURSUIT_SPEED, SHORT_PURSUIT = 3e9, 0.5
 FEW_SUBSETS = 2_000  # at most this many subsets are all evaluated (guess: that takes less than 0.1 s)
 PURSUIT_ROWS = 32  # most rows for which the relaxation is solved only for its bound (guess)
 

@@ -25,7 +25,6 @@ from isopursuit.errors import (
 from isopursuit.matrix import RANK_SHARE, RANK_SPEED
 from isopursuit.parameters import is_whole
 from isopursuit.rank import EPS, LOOSE, fix_signs, in_own_span
-from isopursuit.renamed import renamed_keywords
 from isopursuit.scale import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.sources.moments import Lengths, Moments, Summed
 from isopursuit.sources.settings import DEPENDENT, LOADED_BYTES, RUN, SHOWN
@@ -214,7 +213,6 @@ class Columns:
         return summed, origin, scale
 
 
-@renamed_keywords(threads="workers", k="leading")
 @on_one_blas_thread
 def as_source(
     x: Any,

@@ -31,7 +31,7 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     cdef double* pivot
     node.longest = 0.0
     for i in range(node.open.n):
-        pivot = node.open.X + i * D
+        pivot = node.open.X + <size_t> i * D
         memcpy(pivot, node.problem.columns + <size_t> node.open.index[i] * D, D * sizeof(double))
         node.longest = fmax(node.longest, sqrt(dot(pivot, pivot, D)))
     for j in range(node.k):
@@ -76,13 +76,13 @@ cdef void second_moment(Node* node, const double* w, double* M) noexcept nogil:
     cdef double scaled
     memset(M, 0, D * D * sizeof(double))
     for i in range(node.k):
-        x = node.chosen + i * D
+        x = node.chosen + <size_t> i * D
         for a in range(i + 1):
             for b in range(a + 1):
                 M[a * D + b] += x[a] * x[b]
     for i in range(node.open.n):
         if w[i] > 0:
-            x = node.open.X + i * D
+            x = node.open.X + <size_t> i * D
             for a in range(D):
                 scaled = w[i] * x[a]
                 for b in range(a + 1):
@@ -108,7 +108,7 @@ cdef bint diagonalize(Node* node, Point* at, const double* M) noexcept nogil:
         at.inverses[a] = 1 / at.inverses[a]
     for i in range(node.open.n):
         for a in range(width):
-            at.N[i * width + a] = dot(N + a * width, node.open.X + i * D + k, width)
+            at.N[<size_t> i * width + a] = dot(N + a * width, node.open.X + <size_t> i * D + k, width)
     return True
 
 
@@ -137,7 +137,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
                 L[a * m + a] = 1 / sqrt(t)
                 at.steepest = fmax(at.steepest, L[a * m + a])
     for i in range(node.open.n):
-        z, out = node.open.X + i * D + k, at.N + i * m
+        z, out = node.open.X + <size_t> i * D + k, at.N + <size_t> i * m
         for a in range(m):
             t = z[a]
             for r in range(a):
@@ -148,7 +148,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
 
 cdef inline double residual_score(const Node* node, const Point* at, int i, int width) noexcept nogil:
     # z' N^-1 z
-    cdef const double* z = at.N + i * width
+    cdef const double* z = at.N + <size_t> i * width
     cdef double total = 0.0
     cdef int a
     if node.problem.size == node.D:
@@ -180,7 +180,7 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         steepest = fmax(steepest, fabs(q.slope))
         magnitude += fabs(q.value) + fabs(q.slope * at.curves[a].eigenvalue)
     for i in range(node.open.n + node.k):
-        y = at.Y + i * D
+        y = at.Y + <size_t> i * D
         t = square = 0.0
         for a in range(D):
             t += at.slopes[a] * y[a] * y[a]
@@ -218,7 +218,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     for a in range(D):
         at.curves[a] = at.curves[0] if 0 < a < D - at.top else curve_of(&node.problem.loss, spread[a])
     products(node.open.X, n, M, D, D, at.Y)
-    products(node.chosen, node.k, M, D, D, at.Y + n * D)
+    products(node.chosen, node.k, M, D, D, at.Y + <size_t> n * D)
     set_tangent(node, at)
     return isfinite(at.f)
 
@@ -344,7 +344,7 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
             H[i] += kappa * square[i]
     elif kappa > 0:
         for p in range(count):
-            memcpy(features + p * width, at.N + working[p] * width, width * sizeof(double))
+            memcpy(features + <size_t> p * width, at.N + <size_t> working[p] * width, width * sizeof(double))
         squared_products(node, features, count, width, square)
         for i in range(count * count):
             H[i] += kappa * square[i] * square[i]
@@ -461,11 +461,11 @@ cdef bint filter_candidates(Node* node) noexcept nogil:
     for i in range(open.n):
         if open.base + least.sum + fmax(open.cut[i] - least.last, 0.0) >= limit:
             continue
-        memcpy(open.X + n * D, open.X + i * D, D * sizeof(double))
-        memcpy(at.Y + n * D, at.Y + i * D, D * sizeof(double))
+        memcpy(open.X + <size_t> n * D, open.X + <size_t> i * D, D * sizeof(double))
+        memcpy(at.Y + <size_t> n * D, at.Y + <size_t> i * D, D * sizeof(double))
         open.index[n], open.cut[n], open.split[n], at.w[n] = open.index[i], open.cut[i], at.moment[i], at.w[i]
         n += 1
     # the chosen columns' coordinates follow the candidates'
-    memmove(at.Y + n * D, at.Y + open.n * D, node.k * D * sizeof(double))
+    memmove(at.Y + <size_t> n * D, at.Y + <size_t> open.n * D, node.k * D * sizeof(double))
     open.n = n
     return n >= node.m

@@ -88,7 +88,7 @@ cdef double plus_cut(Enumeration* all) noexcept nogil:
                 magnitude += q.value + q.slope * at.curves[a].eigenvalue
                 steepest = fmax(steepest, q.slope)
     for i in range(n + node.k):
-        y = at.Y + i * D
+        y = at.Y + <size_t> i * D
         t = square = 0.0
         for a in range(D):
             t += node.small[a] * y[a] * y[a]
@@ -109,7 +109,7 @@ cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept
     for i in range(k):
         for a in range(i + 1):
             for b in range(a + 1):
-                vectors[a * k + b] += node.chosen[i * D + a] * node.chosen[i * D + b]
+                vectors[a * k + b] += node.chosen[<size_t> i * D + a] * node.chosen[<size_t> i * D + b]
     if eigh(vectors, k, e, True) != 0:
         return False
     error = EIGENVALUE_ERROR * e[k - 1]
@@ -134,8 +134,8 @@ cdef bint inertia(Enumeration* all) noexcept nogil:
     if not all.relaxed or k == 0 or not chosen_spectrum(node, e, vectors):
         for i in range(n):
             all.diagonal[i] = INFINITY
-        memset(all.signed, 0, n * D * sizeof(double))
-        memset(all.plain, 0, n * D * sizeof(double))
+        memset(all.signed, 0, <size_t> n * D * sizeof(double))
+        memset(all.plain, 0, <size_t> n * D * sizeof(double))
         return True
     # h_below(lambda_min) <= need = UB - size - sum_{i >= 2} h_below(e_i) - tr h_above, by interlacing
     plus_base = plus_cut(all)
@@ -153,12 +153,12 @@ cdef bint inertia(Enumeration* all) noexcept nogil:
         weights[a] = t / (e[a] - t)
     # y in the eigenvectors of M_S', scaled; z as it is
     for i in range(n):
-        plain, signed = all.plain + i * D, all.signed + i * D
-        memcpy(plain, open.X + i * D, D * sizeof(double))
+        plain, signed = all.plain + <size_t> i * D, all.signed + <size_t> i * D
+        memcpy(plain, open.X + <size_t> i * D, D * sizeof(double))
         memcpy(signed + k, plain + k, (D - k) * sizeof(double))
         total = dot(plain, plain, D)
         for a in range(k):
-            plain[a] = dot(vectors + a * k, open.X + i * D, k)
+            plain[a] = dot(vectors + a * k, open.X + <size_t> i * D, k)
             signed[a] = -weights[a] * plain[a]
         all.diagonal[i] = dot(signed, plain, D) - t + slack * total
     return True
@@ -317,7 +317,7 @@ cdef double chosen_cost(Node* node) noexcept nogil:
     cdef double along, total = 0.0
     for i in range(node.k):
         for j in range(i + 1):
-            along = dot(node.chosen + i * D, node.chosen + j * D, j + 1)
+            along = dot(node.chosen + <size_t> i * D, node.chosen + j * D, j + 1)
             total += 2 * along * along if j < i else (along - 1) * (along - 1)
     return node.problem.size + node.problem.stiffness * total
 

@@ -182,9 +182,9 @@ cdef inline double reflect(double* pivot, double* rows, int n, int D, int k) noe
     pivot[k] += length
     scale = 1 / (length * pivot[k])
     for i in range(n):
-        along = scale * dot(pivot + k, rows + i * D + k, D - k)
+        along = scale * dot(pivot + k, rows + <size_t> i * D + k, D - k)
         for a in range(k, D):
-            rows[i * D + a] -= along * pivot[a]
+            rows[<size_t> i * D + a] -= along * pivot[a]
     pivot[k] = -length
     for a in range(k + 1, D):
         pivot[a] = 0.0

@@ -203,7 +203,7 @@ cdef int branching_candidate(Node* node) noexcept nogil:
     cdef double score, best_score = -INFINITY
     cdef double* y
     for i in range(node.open.n):
-        y = node.here.Y + i * node.D
+        y = node.here.Y + <size_t> i * node.D
         score = 0.0
         for a in range(node.D):
             score += fabs(node.here.curves[a].slope) * y[a] * y[a]

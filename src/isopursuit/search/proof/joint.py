@@ -26,7 +26,7 @@ from isopursuit._types import Array
 from isopursuit.clock import REPORT_SECONDS, Clock
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
 from isopursuit.search.incumbent import Incumbent, StopReason
-from isopursuit.search.pool import ArrayPool, Pool
+from isopursuit.search.pool import Pool
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.swaps import include_first, joint_kernel, swap_descent
 
@@ -48,12 +48,11 @@ class JointTree:
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there are many points, and the loss is not too large for bounds."""
-        joint = isinstance(pool, ArrayPool) and pool.points > 1 and pool.missing <= MOST_MISSING
+        joint = pool.X is not None and pool.points > 1 and pool.missing <= MOST_MISSING
         return joint and incumbent.log_loss < LARGEST_LOG
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Search the subsets of every pair until none can be better."""
-        assert isinstance(pool, ArrayPool)
         if pool.missing:
             search = _Search(pool, incumbent, clock, self.workers)
             try:
@@ -69,8 +68,9 @@ class JointTree:
 class _Search:
     """The state of one proof."""
 
-    def __init__(self, pool: ArrayPool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
+    def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
         self.pool, self.incumbent, self.clock = pool, incumbent, clock
+        assert pool.X is not None
         columns = np.ascontiguousarray(pool.X.transpose(2, 0, 1))
         include, free = pool.include.astype(np.int32), range(len(pool.include), pool.k)
         self.kernels = [joint_kernel(columns, pool.c, pool.aggregate, clock.deadline) for _ in range(workers)]

@@ -1,4 +1,4 @@
-"""Other methods to pick k columns of a matrix, written with NumPy and SciPy; `compare` compares ours with them.
+"""Other methods to pick k columns of a matrix, written with NumPy and SciPy.
 
 Each takes values (D, P) with columns of positive length and k ≤ rank, and returns k column numbers.
 """
@@ -14,7 +14,6 @@ from isopursuit.rank import unit_columns
 
 MIN_VOLUME_GAIN = 1.01  # maxvol swaps while the volume grows at least by this factor (as in the literature)
 MAX_SWAPS = 100  # per column; maxvol ends much earlier (guess)
-THRESHOLDS = 30  # bisections of the correlation filter's threshold (derived: 2⁻³⁰ is 1e-9)
 
 
 def greedy_dpp(values: Array, k: int) -> Indices:
@@ -67,37 +66,3 @@ def maxvol(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
             break
         picked[place] = column
     return np.sort(picked)
-
-
-def correlation_filter(values: Array, k: int, clock: Clock = UNLIMITED) -> Indices:
-    """The common recipe: visit the columns, longest first, and drop each whose |cosine| with a kept column exceeds a
-    threshold. Bisection finds the lowest threshold that keeps k columns; if ties keep more, the first k are returned.
-    """
-    unit, order = unit_columns(values), np.argsort(-np.linalg.norm(values, axis=0), kind="stable")
-    low, high, kept = 0.0, 1.0, order[:k]
-    for _ in range(THRESHOLDS):
-        if clock.expired:
-            break
-        middle = (low + high) / 2
-        found = _filtered(unit[:, order], middle, k)
-        if len(found) < k:
-            low = middle
-        else:
-            high, kept = middle, order[found]
-    return np.sort(kept).astype(np.intp)
-
-
-def _filtered(unit: Array, threshold: float, k: int) -> Indices:
-    """The first k columns that the filter keeps."""
-    open_to = np.ones(unit.shape[1], dtype=bool)
-    kept: list[int] = []
-    while len(kept) < k and open_to.any():
-        kept.append(int(open_to.argmax()))
-        open_to &= np.abs(unit[:, kept[-1]] @ unit) <= threshold
-        open_to[: kept[-1] + 1] = False
-    return np.array(kept, dtype=np.intp)
-
-
-def random_draws(P: int, k: int, draws: int, rng: np.random.Generator) -> Indices:
-    """Random subsets (draws, k), each sorted."""
-    return np.sort([rng.choice(P, k, replace=False) for _ in range(draws)], axis=1).astype(np.intp)

@@ -1,0 +1,309 @@
+"""The searches as public functions: each one makes a `Problem` and hands it to `solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from isopursuit._types import AggregateOption, Array, Label, SearchMethod, Unit
+from isopursuit.clock import Clock
+from isopursuit.parameters import as_count, as_gap
+from isopursuit.progress import shown
+from isopursuit.results import Search
+from isopursuit.search.incumbent import Callback
+from isopursuit.search.limits import BUDGET, MEMORY, Limits
+from isopursuit.search.problem import Problem
+from isopursuit.search.settings import KICKS, STARTS
+from isopursuit.search.solve import solve
+from isopursuit.threads import on_one_blas_thread, worker_count
+
+NO_BRUTE_SOURCE = (
+    "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which can prove the "
+    "same answer."
+)
+NO_GREEDY_SOURCE = "For a source, greedy search supports only one start and objective='isometry'."
+
+
+@on_one_blas_thread
+def greedy_search(
+    X: Any,
+    c: float = 1.0,
+    *,
+    k: int | None = None,
+    unit: Unit = None,
+    aggregate: AggregateOption = "sum",
+    objective: str | Callable[[Array], float] = "isometry",
+    starts: int = 1,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+) -> Search:
+    """Greedy search (the paper's GreedySearch). It proves nothing and can be far from the best.
+
+    Parameters
+    ----------
+    X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
+        Columns are candidates. Several matrices share one selection. For a source (`as_source`) each column takes one
+        pass, and the answer is the same as for an array.
+    c : float
+        The paper's exponent.
+    k : int, optional
+        How many columns to pick. Default: D. The loss is that of the D × k matrix of the columns as they are.
+    unit : number, "median", "each" or None
+        The length that counts as 1, as in `select`.
+    aggregate : {"sum", "geometric", "trimmed"} or number
+        How the losses of several matrices are combined, as in `select`. Objectives other than "isometry" are summed.
+    objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
+        The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
+        −Σ log σ, or a function of a D × k matrix.
+    starts : int
+        The number of greedy runs, each from another first column (the best single ones first). The best run is kept.
+    include, exclude : iterables of column numbers or labels
+        Columns that must or must not be picked.
+    time_limit : float, optional
+        Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
+        None, no limit.
+    callback : callable, optional
+        Called with a `SearchProgress` after each column. Return True to choose the remaining columns quickly, with
+        status "interrupted".
+    progress : bool
+        Whether to show how many columns are picked, as in `select`.
+
+    Returns
+    -------
+    Search
+        Deterministic: ties go to the lowest index.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 0.7, 3.0], [0.0, 1.0, 0.7, 0.0]])
+    >>> greedy_search(X).indices.tolist()
+    [0, 1]
+    """
+    starts = as_count(starts, 1, "starts")
+    limits = Limits(Clock.of(time_limit), starts=starts)
+    plain = objective == "isometry" and starts == 1
+    return _search(
+        "greedy", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, objective=objective,
+        include=include, exclude=exclude, labels=labels, in_memory="" if plain else NO_GREEDY_SOURCE,
+    )  # fmt: skip
+
+
+@on_one_blas_thread
+def brute_search(
+    X: Any,
+    c: float = 1.0,
+    *,
+    k: int | None = None,
+    unit: Unit = None,
+    aggregate: AggregateOption = "sum",
+    objective: str | Callable[[Array], float] = "isometry",
+    budget: int = BUDGET,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+) -> Search:
+    """Brute-force search (the paper's BruteSearch): try all subsets.
+
+    Parameters
+    ----------
+    X, c, k, unit, aggregate, objective, include, exclude, labels
+        As in `greedy_search`.
+    budget : int
+        The largest number of subsets to try; if there are more, `BudgetError` is raised.
+    time_limit : float, optional
+        Seconds after which the best subset so far is returned, with status "time" and the trivial bound. Default: None,
+        no limit.
+    callback, progress
+        As in `exact_search`; `nodes` counts the subsets tried so far, and `open_nodes` the remaining ones.
+
+    Returns
+    -------
+    Search
+        Proved optimal, unless the time limit, a callback or Ctrl-C ended the search. Ties go to the first subset in
+        lexicographic order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 0.7, 3.0], [0.0, 1.0, 0.7, 0.0]])
+    >>> brute_search(X).optimal
+    True
+    """
+    limits = Limits(Clock.of(time_limit), budget=budget)
+    return _search(
+        "brute", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, objective=objective,
+        include=include, exclude=exclude, labels=labels, in_memory=NO_BRUTE_SOURCE,
+    )  # fmt: skip
+
+
+@on_one_blas_thread
+def exact_search(
+    X: Any,
+    c: float = 1.0,
+    *,
+    k: int | None = None,
+    unit: Unit = None,
+    aggregate: AggregateOption = "sum",
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    node_limit: int | None = None,
+    workers: int | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    memory: int = MEMORY,
+) -> Search:
+    """Find the k columns of least isometry loss, with a proof.
+
+    The search starts with descents, as in `exchange_search`. Then cuts exclude columns that no better subset contains,
+    and targets that rise from k are proved to be out of reach. When this makes no more progress, best-first branch and
+    bound on a convex relaxation of the loss continues.
+
+    At many points that share one selection, pairs of columns are bounded first, and then the sets all of whose pairs
+    can be in a better subset. Expect a proof for D up to 6 and about a hundred columns. For a source (`as_source`),
+    passes exclude columns, and the remaining ones are searched in memory; if they do not fit, the status is "memory".
+
+    Parameters
+    ----------
+    X, c, k, unit, aggregate, include, exclude, labels
+        As in `greedy_search`.
+    time_limit : float, optional
+        Seconds after which the best subset so far is returned, with its bound and status "time". Default: None. Without
+        a limit the search continues until it has a proof, which can take days; Ctrl-C returns the best subset so far.
+    gap : float
+        Stop once the subset is proved to be within this relative distance of the best, with status "gap".
+    node_limit : int, optional
+        Stop after this many nodes of the tree, with status "nodes". Without a time limit this is reproducible for any
+        number of workers, except for rounding.
+    workers : int, optional
+        Number of threads. Default: one per processor.
+    callback : callable, optional
+        Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
+        status "interrupted".
+    progress : bool
+        Whether to show the state of the search on the error stream, as in `select`.
+    memory : int
+        For a source: the most bytes of loaded columns.
+
+    Returns
+    -------
+    Search
+        Status "optimal" means proved within a relative 1e-9. "precision" means that float64 cannot decide, because the
+        remaining subsets are badly conditioned. Ctrl-C does not raise: it returns the best subset so far with its bound
+        and status "interrupted". If columns are equal up to sign, the first is picked.
+
+    Raises
+    ------
+    RangeError
+        The best loss known is too large for bounds in float64 (large c).
+
+    Examples
+    --------
+    >>> from isopursuit.datasets import load_iris
+    >>> found = exact_search(load_iris().matrix())
+    >>> found.status, round(found.loss, 4)
+    ('optimal', 5.7485)
+    """
+    nodes = None if node_limit is None else as_count(node_limit, 1, "node_limit")
+    limits = Limits(Clock.of(time_limit), as_gap(gap), nodes, worker_count(workers), memory)
+    return _search(
+        "exact", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
+        exclude=exclude, labels=labels,
+    )  # fmt: skip
+
+
+@on_one_blas_thread
+def exchange_search(
+    X: Any,
+    c: float = 1.0,
+    *,
+    k: int | None = None,
+    unit: Unit = None,
+    aggregate: AggregateOption = "sum",
+    starts: int = STARTS,
+    kicks: int = KICKS,
+    time_limit: float | None = None,
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    memory: int = MEMORY,
+) -> Search:
+    """Find a subset by swaps and kicks; it is often the best of all.
+
+    From several starts, single columns are swapped while the loss falls. The best subset is then kicked (a few columns
+    are replaced) and improved again. If there are few columns, a short exact search follows the first kicks; if it
+    proves the subset, the search ends with status "optimal". For a source, swaps with all columns follow the search
+    among those that are loaded.
+
+    Parameters
+    ----------
+    X, c, k, unit, aggregate, include, exclude, labels
+        As in `greedy_search`.
+    starts : int
+        The number of starting subsets: one of large volume (pivoted QR), then random ones.
+    kicks : int
+        How often the best subset is kicked and improved again. With 0 there is no proof either.
+    time_limit : float, optional
+        Seconds after which the best subset so far is returned. Default: None. Without a limit the search ends after all
+        starts and kicks.
+    rng : numpy.random.Generator or int, optional
+        The source of randomness for starts and kicks. By default the answer is always the same, for any order of the
+        columns.
+    callback, progress
+        As in `exact_search`.
+    memory : int
+        For a source: the most bytes of loaded columns.
+
+    Returns
+    -------
+    Search
+        The lower bound is that of a short proof or of the relaxation, and at least the trivial one: no k columns have a
+        loss below k. For a source, a note says whether passes have shown that no single swap with any of its columns
+        improves the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0, 0.7, 3.0], [0.0, 1.0, 0.7, 0.0]])
+    >>> exchange_search(X).indices.tolist()
+    [0, 1]
+    """
+    starts, kicks = as_count(starts, 1, "starts"), as_count(kicks, 0, "kicks")
+    seed = np.random.default_rng(0 if rng is None else rng)
+    limits = Limits(Clock.of(time_limit), memory=memory, starts=starts, kicks=kicks, seed=seed)
+    return _search(
+        "exchange", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
+        exclude=exclude, labels=labels,
+    )  # fmt: skip
+
+
+def _search(
+    method: SearchMethod,
+    limits: Limits,
+    callback: Callback | None,
+    progress: bool,
+    X: Any,
+    k: int | None,
+    c: float,
+    **options: Any,
+) -> Search:
+    """The answer of one method; with `progress`, its state is shown on the error stream."""  # fmt: skip
+    problem = Problem.of(X, k, c, clock=limits.clock, **options)
+    with shown(progress, callback, lambda now: now.line(limits.clock.limit, method)) as report:
+        return solve(problem, method, replace(limits, callback=report)).search

@@ -1,0 +1,240 @@
+"""One road for every search: `solve(problem, method, limits)`.
+
+`_auto` implements method="auto". It tries a proof over all columns first, for a short time, because such a proof says
+more than one among the columns that the pursuit keeps. Then it tries the paper's two stages, if the pursuit keeps the
+best subset known, and then exchange search. If X is large, exchange search runs at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isopursuit._types import Method, SearchMethod
+from isopursuit.clock import Clock
+from isopursuit.errors import RangeError, RankError
+from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
+from isopursuit.results import Pursuit, Search, loss_text
+from isopursuit.search.brute import brute
+from isopursuit.search.exact import exact
+from isopursuit.search.exchange import exchange
+from isopursuit.search.greedy import greedy
+from isopursuit.search.incumbent import Callback, SearchProgress
+from isopursuit.search.limits import Limits
+from isopursuit.search.pool import Pool
+from isopursuit.search.problem import Problem
+from isopursuit.search.settings import (
+    CLOSED_SHARE,
+    FIRST_NODES,
+    FIRST_SECONDS,
+    FIRST_SHARE,
+    MANY_COLUMNS,
+    MANY_PROOF_WORK,
+    MANY_SECONDS,
+    PROOF_WORK,
+    PURSUIT_SHARE,
+    PURSUIT_SPEED,
+    SHORT_PURSUIT,
+    TIED_SHARE,
+)
+from isopursuit.selection import IMPROVES
+
+# statuses of a search that more time or another method may improve
+UNDECIDED = ("time", "nodes", "memory", "heuristic")
+# why "auto" returns the answer of "exact", by its status
+EXACT_REASONS = {
+    "optimal": "a search of all columns ended with a proof",
+    "gap": "a search of all columns reached the requested gap",
+    "precision": "a search of all columns ended where float64 cannot decide",
+    "interrupted": "the search of all columns was interrupted",
+}
+STOPPED = "the caller ended the search"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of the stages of a selection, with notes; for method="auto" also the method that ran, and why."""
+
+    search: Search
+    pursuit: Pursuit | None = None
+    notes: tuple[str, ...] = ()
+    method: SearchMethod | None = None
+    reason: str = ""
+
+
+def solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
+    """Search for the best subset of the problem's columns."""
+    if method == "auto":
+        return _auto(problem, limits)
+    if method == "two-stage":
+        return _two_stage(problem, limits)
+    search = {"exact": exact, "exchange": exchange, "greedy": greedy, "brute": brute}[method]
+    return Outcome(search(problem.pool(limits.clock), limits))
+
+
+def bounds_are_known(c: float) -> bool:
+    """Whether lower bounds are verified for this exponent."""
+    return SMALLEST_EXPONENT <= c <= LARGEST_EXPONENT
+
+
+def _two_stage(problem: Problem, limits: Limits) -> Outcome:
+    """The paper's method: isometry pursuit prunes, and a search finds the best subset of the columns that it keeps."""
+    clock = limits.clock
+    why, pursuit = _no_time_to_pursue(problem, clock), None
+    if not why:
+        pursuit = problem.pursue(clock.part(PURSUIT_SHARE))
+        why = _prunes_nothing(problem, pursuit)
+    if why or pursuit is None:
+        return _exchanged(problem.pool(clock), limits, None, why)
+    try:
+        return Outcome(_search_tied(problem, pursuit, limits), pursuit)
+    except (RankError, RangeError):
+        n = problem.size[0]
+        if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
+            raise
+        note = (
+            f"no subset of the {len(pursuit.tied)} columns that the pursuit keeps is independent at all {n} points, so "
+            "all columns were searched."
+        )
+        return replace(solve(problem, "exact", limits), notes=(note,))
+
+
+def _auto(problem: Problem, limits: Limits) -> Outcome:
+    """Choose the method: a proof if one can be expected soon, otherwise the best subset found, with its bound."""
+    (n, k, P), clock = problem.size, limits.clock
+    pool = problem.pool(clock)
+    if n * P * problem.rows**2 > (PROOF_WORK if k <= MANY_COLUMNS else MANY_PROOF_WORK):
+        reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
+        return _exchanged(pool, limits, None, reason)
+    if not bounds_are_known(problem.c):
+        return _exchanged(pool, limits, None, f"no lower bounds are known for c={problem.c:g}")
+    short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
+    callback = _reporting(limits.callback, "exact")
+    report = _GivingUp(callback, n, FIRST_SECONDS if k <= MANY_COLUMNS else MANY_SECONDS)
+    try:
+        first = exact(pool, replace(limits, clock=short, callback=report))
+    except RangeError:
+        why = "losses this large are outside the range in which bounds can be computed"
+        return _exchanged(pool, limits, None, why)
+    if report.gave_up:
+        first = replace(first, status="time")
+    if first.status not in UNDECIDED:
+        return Outcome(first, method="exact", reason=EXACT_REASONS[first.status])
+    pruned = _try_two_stage(problem, limits, first)
+    if isinstance(pruned, Outcome):
+        return pruned
+    why, best = pruned
+    if n > 1:  # at many points an exact search also finds better subsets than kicks do
+        known = replace(limits, callback=callback, start=best.indices, lower_bound=first.lower_bound)
+        return Outcome(exact(pool, known), method="exact", reason=f"the search of all columns continued, since {why}")
+    return _exchanged(pool, limits, best, f"no proof within a few seconds, and {why}")
+
+
+class _GivingUp:
+    """The caller's callback; it also stops a search whose tree has hardly any closed nodes: a proof would take long."""
+
+    def __init__(self, callback: Callback | None, points: int, seconds: float) -> None:
+        self.callback, self.points, self.seconds = callback, points, seconds
+        self.gave_up = False
+
+    def __call__(self, now: SearchProgress) -> bool | None:
+        before, self.gave_up = self.gave_up, False  # the caller's stop comes first, also if it raises KeyboardInterrupt
+        if self.callback is not None and self.callback(now):
+            return True
+        # a node that is not closed has two children, so a share 1 − 2 × (share closed) of the bounded nodes is open
+        enough = now.nodes >= FIRST_NODES or now.seconds >= self.seconds
+        hopeless = enough and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
+        self.gave_up = before or (hopeless and self.points == 1)
+        return self.gave_up
+
+
+def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> Outcome | tuple[str, Search]:
+    """The two-stage answer, if the pursuit keeps the best subset known and the search among the kept columns ends with
+    a proof; otherwise the reason, and the best subset known, with the bound of `first` over all columns.
+    """
+    part = limits.clock.within(TIED_SHARE * limits.clock.remaining)
+    too_long = _no_time_to_pursue(problem, part)
+    if too_long:
+        return too_long, first
+    try:
+        pursuit = problem.pursue(part.part(PURSUIT_SHARE))
+    except (RangeError, RankError):
+        return "the pursuit cannot prune here", first
+    except KeyboardInterrupt:
+        return Outcome(replace(first, status="interrupted"), method="exact", reason=STOPPED)
+    why = _prunes_nothing(problem, pursuit)
+    if why:
+        return why, first
+    if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
+        return "the pursuit prunes columns of the best subset known", first
+    bound = first.lower_bound
+    report = _reporting(limits.callback, "two-stage", bound)
+    found = _search_tied(problem, pursuit, replace(limits, clock=part, callback=report, start=first.indices))
+    if found.status not in ("optimal", "gap") or found.log_loss > first.log_loss + IMPROVES:
+        better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
+        best = better if found.log_loss < first.log_loss else first
+        if found.status == "interrupted":
+            return Outcome(replace(best, status="interrupted"), method="exact", reason=STOPPED)
+        return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best
+    ended = "the requested gap was reached" if found.status == "gap" else "there is one"
+    reason = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
+    note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
+    return Outcome(found, pursuit, (note,), "two-stage", reason)
+
+
+def _search_tied(problem: Problem, pursuit: Pursuit, limits: Limits) -> Search:
+    """The second stage: the best of the tied columns and those to include. Only brute force has other objectives."""
+    kept = problem.kept(pursuit)
+    search = exact if problem.objective.name == "isometry" else brute
+    found = search(kept.pool(limits.clock), limits)
+    assert kept.caller is not None
+    if not np.isin(pursuit.tied, np.union1d(kept.caller, problem.exclude)).all():
+        # too many were tied; the bound holds for some only
+        status = "memory" if found.status in ("optimal", "gap", "precision") else found.status
+        found = replace(found, status=status, lower_bound=float(problem.k))
+    return found
+
+
+def _no_time_to_pursue(problem: Problem, clock: Clock) -> str:
+    """Why the pursuit is skipped; empty if there is time for it."""
+    (n, _, P), D = problem.size, problem.rows
+    seconds, left = n * D**2 * (P + 30.0 * D) / PURSUIT_SPEED, PURSUIT_SHARE * clock.remaining
+    if seconds <= max(left, SHORT_PURSUIT):
+        return ""
+    return f"isometry pursuit takes {seconds:.0f} s or more, and the time limit leaves it {left:.2g} s"
+
+
+def _prunes_nothing(problem: Problem, pursuit: Pursuit) -> str:
+    """Why a search among the tied columns is skipped if k < D; empty if the pursuit prunes."""
+    if problem.k == problem.rows or pursuit.prunes:
+        return ""
+    return f"the pursuit cannot prune: {len(pursuit.tied):,} of {problem.size[2]:,} columns are tied"
+
+
+def _exchanged(pool: Pool, limits: Limits, first: Search | None, reason: str) -> Outcome:
+    """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
+    limits = replace(limits, callback=_reporting(limits.callback, "exchange"))
+    if first is not None:  # a proof was tried
+        limits = replace(limits, start=first.indices, lower_bound=first.lower_bound)
+    found = exchange(pool, limits)
+    if found.status == "heuristic" and limits.clock.expired:
+        found = replace(found, status="time")
+    note = f"the answer is from exchange search: {reason}."
+    if first is not None and found.status != "interrupted":
+        note += " method='exact' looks for a proof until the time limit."
+    return Outcome(found, method="exchange", notes=(note,), reason=reason)
+
+
+def _reporting(given: Callback | None, method: str, bound: float | None = None) -> Callback | None:
+    """The caller's callback; it receives the method that runs, and `bound`, if given, instead of its bound."""
+    if given is None:
+        return None
+
+    def report(now: SearchProgress) -> bool | None:
+        # the bound of a two-stage search holds among the tied columns only
+        known = now.lower_bound if bound is None else bound
+        gap = (now.incumbent - known) / now.incumbent if np.isfinite(now.incumbent) else np.inf
+        return given(replace(now, method=method, lower_bound=known, gap=max(gap, 0.0)))
+
+    return report
