@@ -64,16 +64,3 @@ def test_every_picture_says_in_words_what_is_to_be_seen():
     assert len(told) >= 5
     short = [(page, text) for page, text in told if len((text.partition(":alt:")[2] or text).split()) < 5]
     assert short == []
-
-
-def test_the_map_for_contributors_names_every_module_and_no_other():
-    source = ROOT / "src" / "isopursuit"
-    named = set()
-    for cell in re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), flags=re.MULTILINE):
-        folder = source
-        for name in re.findall(r"`(.+?)`", cell):
-            folder = source / Path(name).parent if "/" in name else folder
-            found = list(folder.glob(Path(name).name))
-            assert found, name
-            named.update(file for one in found for file in ([one] if one.is_file() else one.rglob("*.py")))
-    assert {file.name for file in set(source.rglob("*.py")) - named} == {"__init__.py"}
