@@ -37,17 +37,6 @@ def test_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     assert run_page(DOCS / page, tmp_path) > 0
 
 
-def test_the_command_lines_page_names_every_command_and_option():
-    typer = pytest.importorskip("typer")
-    from isopursuit.cli import app
-
-    page = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
-    for name, command in typer.main.get_command(app).commands.items():
-        assert f"## isopursuit {name}" in page
-        options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
-        assert [option for option in options if f"`{option}`" not in page] == []
-
-
 def test_the_readme_takes_a_minute_to_read():
     # 800 words outside fenced and indented code, table cells counted
     assert len(CODE.sub("", WRITTEN[ROOT / "README.md"]).split()) <= 800

@@ -202,7 +202,7 @@ def complete_table(record: Record) -> str:
     """Every row with every column, as CSV."""
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow("problem method l_1 log-volume σ_min σ_max coherence seconds MB proof".split())
+    rows.writerow(["problem", "method", "l_1", "log-volume", "σ_min", "σ_max", "coherence", "seconds", "MB", "proof"])
     for problem in record.problems():
         found = record.at(problem)
         for method in (one for one in METHODS if one in found):
