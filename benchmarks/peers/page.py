@@ -25,6 +25,7 @@ def write_page(record: Record, root: Path) -> None:
     draw(record, root / "docs" / "peers")
     (root / "docs" / "peers.md").write_text(page(record), encoding="utf-8")
     (root / "docs" / "peers" / "table.csv").write_text(complete_table(record), encoding="utf-8")
+    (root / "docs" / "peers" / "problems.csv").write_text(by_problem(record), encoding="utf-8")
     benchmarks = root / "docs" / "benchmarks.md"
     text = benchmarks.read_text(encoding="utf-8")
     block = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
@@ -103,7 +104,6 @@ def page(record: Record) -> str:
         second=f"{SECOND_STAGE:g}",
         verdict="\n\n".join(verdict(record)),
         summary=summary(record),
-        by_problem=by_problem(record),
         libraries=libraries(record),
         missing=missing(record),
     )
@@ -178,6 +178,7 @@ def summary(record: Record) -> str:
 
 
 def by_problem(record: Record) -> str:
+    """The best peer beside our searches, as CSV."""
     cells = []
     for problem in record.problems():
         rows = record.at(problem)
@@ -195,7 +196,9 @@ def by_problem(record: Record) -> str:
         times = [number(row.seconds) for row in (best, ours, exact)]
         cells.append((name(problem), best.method, shown[0], times[0], shown[1], times[1], shown[2], times[2], proof))
     heads = ("problem", "best peer", "l_1", "s", "exchange", "s", "exact", "s", "proof")
-    return table(heads, cells)
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *cells])
+    return text.getvalue()
 
 
 def complete_table(record: Record) -> str:
