@@ -1,8 +1,12 @@
 """How the site is built: `make docs`. Nothing is fetched, when it is built or when it is read."""
 
+import re
 from importlib.metadata import version as installed
 
+import typer
 from sphinx.util.nodes import make_refnode
+
+from isopursuit import cli
 
 project = "isopursuit"
 author = "The isopursuit developers"
@@ -78,7 +82,28 @@ def keep_colons(app, what, name, thing, options, lines):
         lines[:0] = ["..", ""]
 
 
+def describe_commands(app, docname, source):
+    """Replace COMMANDS on the page of the command line by the commands and options of the program."""
+    if docname != "reference/command_line":
+        return
+    parts = []
+    for name, command in typer.main.get_command(cli.app).commands.items():
+        parts += [f"## isopursuit {name}", " ".join(plain(command.help).split()), "| option | meaning |\n|---|---|"]
+        for parameter in command.params:
+            names = [*parameter.opts, *parameter.secondary_opts]
+            if names[0].startswith("-"):
+                shown = ", ".join(f"`{one}`" for one in names)
+                parts[-1] += f"\n| {shown} | {' '.join(plain(parameter.help).split())} |"
+    source[0] = source[0].replace("COMMANDS", "\n\n".join(parts))
+
+
+def plain(text):
+    """A help text as it is shown, without Markdown."""
+    return re.sub(r"([\\|*_<>\[\]`$])", r"\\\1", text or "")
+
+
 def setup(app):
     """Sphinx calls this."""
+    app.connect("source-read", describe_commands)
     app.connect("missing-reference", link_or_code)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon

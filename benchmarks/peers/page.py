@@ -1,8 +1,10 @@
 """From the record alone: docs/peers.md, its complete table, the pictures, and the short table of docs/benchmarks.md."""
 
+import csv
 import math
 import re
 from collections.abc import Iterable, Iterator
+from io import StringIO
 from pathlib import Path
 from string import Template
 
@@ -22,7 +24,8 @@ def write_page(record: Record, root: Path) -> None:
     """Everything that `make peers` leaves behind."""
     draw(record, root / "docs" / "peers")
     (root / "docs" / "peers.md").write_text(page(record), encoding="utf-8")
-    (root / "docs" / "peers" / "table.md").write_text(complete_table(record), encoding="utf-8")
+    (root / "docs" / "peers" / "table.csv").write_text(complete_table(record), encoding="utf-8")
+    (root / "docs" / "peers" / "problems.csv").write_text(by_problem(record), encoding="utf-8")
     benchmarks = root / "docs" / "benchmarks.md"
     text = benchmarks.read_text(encoding="utf-8")
     block = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
@@ -101,7 +104,6 @@ def page(record: Record) -> str:
         second=f"{SECOND_STAGE:g}",
         verdict="\n\n".join(verdict(record)),
         summary=summary(record),
-        by_problem=by_problem(record),
         libraries=libraries(record),
         missing=missing(record),
     )
@@ -157,7 +159,7 @@ def summary(record: Record) -> str:
         line = [f"**{method}**" if method in OURS else method, METHODS[method].library]
         for scaling in ("raw", "unit"):
             ratios = excess(record, method, scaling)
-            line += [number(float(np.median(ratios))), number(max(ratios))] if ratios else ["", ""]
+            line += [ratio(float(np.median(ratios))), ratio(max(ratios))] if ratios else ["", ""]
         best = sum(row.log_loss <= best_loss(record, row.problem) + EQUAL for row in answered)
         line.append(f"{best} of {len(rows)}")
         if answered:
@@ -176,6 +178,7 @@ def summary(record: Record) -> str:
 
 
 def by_problem(record: Record) -> str:
+    """The best peer beside our searches, as CSV."""
     cells = []
     for problem in record.problems():
         rows = record.at(problem)
@@ -193,25 +196,24 @@ def by_problem(record: Record) -> str:
         times = [number(row.seconds) for row in (best, ours, exact)]
         cells.append((name(problem), best.method, shown[0], times[0], shown[1], times[1], shown[2], times[2], proof))
     heads = ("problem", "best peer", "l_1", "s", "exchange", "s", "exact", "s", "proof")
-    return table(heads, cells)
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *cells])
+    return text.getvalue()
 
 
 def complete_table(record: Record) -> str:
-    """Every row with every column."""
-    heads = ("method", "l_1", "log-volume", "σ min", "σ max", "coherence", "seconds", "MB", "proof")
-    parts = ["# Compared with other tools: every row", "Written by `make peers`; see [the page](../peers.md)."]
+    """Every row with every column, as CSV."""
+    text = StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["problem", "method", "l_1", "log-volume", "σ_min", "σ_max", "coherence", "seconds", "MB", "proof"])
     for problem in record.problems():
-        rows = record.at(problem)
-        cells = []
-        for method in (one for one in METHODS if one in rows):
-            row = rows[method]
-            if row.error:
-                cells.append((method, row.error, *[""] * 7))
-                continue
+        found = record.at(problem)
+        for method in (one for one in METHODS if one in found):
+            row = found[method]
             values = (row.loss, row.log_volume, row.smallest, row.largest, row.coherence, row.seconds)
-            cells.append((method, *map(number, values), f"{row.peak_mb:.0f}", row.proof))
-        parts += [f"## {name(problem)}", table(heads, cells)]
-    return "\n\n".join(parts) + "\n"
+            cells = [row.error] if row.error else [*map(number, values), f"{row.peak_mb:.0f}", row.proof]
+            rows.writerow([name(problem), method, *cells])
+    return text.getvalue()
 
 
 def libraries(record: Record) -> str:
@@ -279,3 +281,10 @@ def name(problem: Problem) -> str:
 
 def number(value: float, digits: int = 4) -> str:
     return "∞" if value == math.inf else f"{value:.{digits}g}"
+
+
+def ratio(value: float) -> str:
+    """Large ratios as a power of ten; `excess` ends at e^700."""
+    if value >= 1e300:
+        return "> 10^300"
+    return number(value) if value < 1e6 else f"10^{math.log10(value):.0f}"

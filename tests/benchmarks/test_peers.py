@@ -22,7 +22,8 @@ def record():
 
 def test_the_page_in_the_documentation_is_that_of_its_record(record):
     assert page.page(record) == (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
-    assert page.complete_table(record) == (ROOT / "docs" / "peers" / "table.md").read_text(encoding="utf-8")
+    assert page.complete_table(record) == (ROOT / "docs" / "peers" / "table.csv").read_text(encoding="utf-8")
+    assert page.by_problem(record) == (ROOT / "docs" / "peers" / "problems.csv").read_text(encoding="utf-8")
     assert page.short_table(record) in (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     for picture in ("time", "k", "columns"):
         assert (ROOT / "docs" / "peers" / f"{picture}.svg").exists()

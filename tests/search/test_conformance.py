@@ -2,7 +2,8 @@
 
 Each fact is checked for greedy, brute, exchange and exact search and for every method of `select`; on an array, on a
 source and on many points; with and without columns to include and to exclude; for k < D; and when a search is stopped
-by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force in extended precision, which shares no code with the library.
+by time, by nodes, by its callback or by Ctrl-C. The oracle is brute force in extended precision, which shares no code
+with the library.
 """
 
 import itertools

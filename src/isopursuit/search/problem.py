@@ -256,6 +256,7 @@ class Problem:
         else:
             points = self.points
             if self.many or len(self.exclude):
+                assert self.possible is not None
                 possible = np.isin(np.arange(self.size[2]), self.possible)
                 points = [replace(one, values=one.values * possible) for one in points]
             X = points if self.many else points[0]
