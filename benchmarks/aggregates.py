@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
-from isopursuit.aggregate import as_aggregate
+from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.dictionary import differentials, of_unit_size

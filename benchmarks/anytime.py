@@ -27,7 +27,7 @@ from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit.datasets import load_wine
 from isopursuit.plots.axes import maybe_log
-from isopursuit.rank import unit_columns
+from isopursuit._core.linalg import unit_columns
 from isopursuit.results import loss_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "anytime.md"

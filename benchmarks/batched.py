@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from isopursuit.batched import batched_pursuit
-from isopursuit.threads import processors
+from isopursuit._core.threads import processors
 
 SIZES = [(100_000, 4, 75), (10_000, 2, 756), (10_000, 8, 200)]
 TOL = 1e-8

@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import isopursuit as ip
 from isopursuit.datasets import load_iris, load_wine
-from isopursuit.rank import unit_columns
+from isopursuit._core.linalg import unit_columns
 
 LIMIT = 60.0  # seconds for one proof
 

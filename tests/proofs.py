@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from isopursuit.clock import Clock
+from isopursuit._core.clock import Clock
 from isopursuit.search import local
 from isopursuit.search.incumbent import Incumbent, SearchProgress
 from isopursuit.search.problem import Problem

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from isopursuit.clock import MIN_LIMIT, Clock
+from isopursuit._core.clock import MIN_LIMIT, Clock
 from isopursuit.errors import ParameterError
 
 

@@ -10,8 +10,8 @@ import pytest
 from terminals import on_a_terminal
 
 import isopursuit as ip
-from isopursuit import progress
-from isopursuit.progress import shown
+from isopursuit._core import progress
+from isopursuit._core.progress import shown
 
 HARD = """
 import numpy as np, isopursuit as ip

@@ -22,7 +22,7 @@ from isopursuit.errors import ShapeError
 from isopursuit.files import Table
 from isopursuit.plots import compared_columns
 from isopursuit.report import report_html, write_report
-from isopursuit.views import number
+from isopursuit._core.views import number
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 

@@ -11,8 +11,8 @@ from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.rank import row_space
-from isopursuit.scale import UnitLength
+from isopursuit._core.linalg import row_space
+from isopursuit.data.units import UnitLength
 
 SEARCHES = {
     "greedy": ip.greedy_search,

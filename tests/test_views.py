@@ -7,7 +7,7 @@ from pages import Reader
 import isopursuit as ip
 from isopursuit.datasets import load_iris
 from isopursuit.results import loss_text
-from isopursuit.views import gram_table, table
+from isopursuit._core.views import gram_table, table
 
 HOSTILE = "<script>alert(1)</script>\" onmouseover='x'"
 

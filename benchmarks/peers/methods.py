@@ -229,7 +229,7 @@ def _leading(X: np.ndarray, k: int) -> np.ndarray:
     """The columns' coordinates in the leading k-dimensional row space, for what needs a square answer."""
     if k == len(X):
         return X
-    from isopursuit.rank import row_space
+    from isopursuit._core.linalg import row_space
 
     return row_space(X, k)
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ParameterError
 
 

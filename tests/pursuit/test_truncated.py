@@ -8,7 +8,7 @@ from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit import design as designs
 from isopursuit.pursuit.products import HostProducts
 from isopursuit.pursuit.whitening import build_design
-from isopursuit.threads import on_one_blas_thread
+from isopursuit._core.threads import on_one_blas_thread
 
 
 def columns(D, P, seed, spread=0.3):

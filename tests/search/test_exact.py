@@ -213,7 +213,7 @@ def test_an_error_in_the_callback_reaches_the_caller(wine: Matrix) -> None:
 def test_an_interrupt_from_the_keyboard_returns_what_is_known() -> None:
     program = textwrap.dedent("""
         import numpy as np
-        from isopursuit.clock import Clock
+        from isopursuit._core.clock import Clock
         from isopursuit.search.proof.tree import Limits, branch_and_bound
         X = np.random.default_rng(0).standard_normal((16, 400))
         start = np.random.default_rng(1).permutation(400)[:16]

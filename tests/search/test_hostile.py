@@ -9,7 +9,7 @@ from fuzz.oracle import all_subsets, brute_force, joint_log_loss
 from scipy.linalg import hadamard
 
 import isopursuit as ip
-from isopursuit.clock import Clock
+from isopursuit._core.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.loss.subsets import log_isometry_loss

@@ -14,7 +14,7 @@ from isopursuit.loss.penalty import (
     log_spectral_loss,
 )
 from isopursuit.loss.subsets import isometry_loss
-from isopursuit.rank import spectrum
+from isopursuit._core.linalg import spectrum
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, Limits, branch_and_bound, tree_kernel
 from isopursuit.search.searches import brute_search

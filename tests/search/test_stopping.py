@@ -16,7 +16,7 @@ from isopursuit.search._swap import SwapKernel
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, tree_kernel
-from isopursuit.threads import on_one_blas_thread
+from isopursuit._core.threads import on_one_blas_thread
 
 PACKAGE = Path(inspect.getfile(ip)).parent
 PROMPT = 0.5  # seconds on a loaded machine; each call of this page takes many seconds to its end

@@ -10,7 +10,7 @@ import pytest
 from backends import marked
 
 import isopursuit as ip
-from isopursuit.clock import Clock
+from isopursuit._core.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
@@ -225,7 +225,7 @@ def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
 @pytest.mark.parametrize("kind", marked(SOURCES))
 @pytest.mark.parametrize("method", ["greedy", "exchange", "exact"])
 def test_standardized_and_projected_on_the_fly(method, kind, tmp_path):
-    from isopursuit.rank import row_space
+    from isopursuit._core.linalg import row_space
 
     rng = np.random.default_rng(5)
     X = (rng.normal(size=(4, 4)) @ rng.normal(size=(4, 300)) + 100 * rng.normal(size=(4, 1))).astype(np.float32)

@@ -21,7 +21,7 @@ from isopursuit.errors import (
     ShapeError,
 )
 from isopursuit.files import read_table
-from isopursuit.rank import row_space
+from isopursuit._core.linalg import row_space
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -158,7 +158,7 @@ def test_standardizing_and_projecting_on_the_fly(kind, tmp_path):
     source = SOURCES[kind](X, tmp_path)
     found = ip.isometry_pursuit(ip.as_source(source, standardize=True), memory=0)
     assert found.support.tolist() == ip.isometry_pursuit(plain).support.tolist()
-    from isopursuit.rank import row_space
+    from isopursuit._core.linalg import row_space
 
     found = ip.isometry_pursuit(ip.as_source(source, standardize=True, leading=3), memory=0)
     expected = ip.isometry_pursuit(row_space(plain, 3))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from isopursuit._types import Method
+from isopursuit._core.types import Method
 from isopursuit.cli.output import exit_status, say
 from isopursuit.errors import unknown_option
 from isopursuit_command import interrupts

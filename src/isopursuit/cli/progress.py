@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from isopursuit.cli.inputs import Candidates
 from isopursuit.cli.output import json_text, say
-from isopursuit.clock import Clock
+from isopursuit._core.clock import Clock
 from isopursuit.errors import printable
-from isopursuit.outputs import write_whole
-from isopursuit.progress import SEARCHING, LiveLine, seconds_text, stage_line
+from isopursuit._core.outputs import write_whole
+from isopursuit._core.progress import SEARCHING, LiveLine, seconds_text, stage_line
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
 if TYPE_CHECKING:
     from isopursuit import PursuitProgress, SearchProgress
-    from isopursuit._types import Label
+    from isopursuit._core.types import Label
     from isopursuit.experiments.plan import Task
     from isopursuit.experiments.store import Record, Store
 

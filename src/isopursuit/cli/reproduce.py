@@ -13,7 +13,7 @@ from isopursuit.experiments.plan import Name, ethanol_of, missing_packages, task
 from isopursuit.experiments.run import run_missing
 from isopursuit.experiments.store import Store, StoreError
 from isopursuit.experiments.tables import all_tables
-from isopursuit.outputs import check_writable
+from isopursuit._core.outputs import check_writable
 
 
 def reproduce(

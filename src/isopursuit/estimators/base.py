@@ -10,19 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Indices, Labels, Method, Unit
-from isopursuit.clock import Clock
+from isopursuit._core.types import Array, Indices, Labels, Method, Unit
+from isopursuit._core.clock import Clock
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators.relevance import Scoring
-from isopursuit.identifiers import identifier_note
-from isopursuit.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
-from isopursuit.parameters import is_whole
-from isopursuit.rank import EPS, SAMPLE, numerical_rank, singular_values
+from isopursuit.data.identifiers import identifier_note
+from isopursuit.data.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
+from isopursuit._core.options import is_whole
+from isopursuit._core.linalg import EPS, SAMPLE, numerical_rank, singular_values
 from isopursuit.results import Certificate
-from isopursuit.scale import UnitLength, as_unit
-from isopursuit.select import select
-from isopursuit.selection import Selection
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.data.units import UnitLength, as_unit
+from isopursuit.selection.select import select
+from isopursuit.selection.result import Selection
+from isopursuit._core.threads import on_one_blas_thread
 
 CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (guess, a few times EPS)
 

@@ -14,12 +14,12 @@ from scipy.linalg import qr
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._types import Array, Indices, Method, Unit
+from isopursuit._core.types import Array, Indices, Method, Unit
 from isopursuit.errors import ParameterError
-from isopursuit.matrix import as_matrix
-from isopursuit.parameters import is_whole
-from isopursuit.select import select
-from isopursuit.selection import Selection
+from isopursuit.data.matrix import as_matrix
+from isopursuit._core.options import is_whole
+from isopursuit.selection.select import select
+from isopursuit.selection.result import Selection
 
 
 class IsometrySensorSelector(BaseEstimator):

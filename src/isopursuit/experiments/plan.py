@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.datasets import DATASETS, Dataset
 from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper

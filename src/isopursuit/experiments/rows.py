@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.experiments import paper
 from isopursuit.experiments.plan import Task, kind
 from isopursuit.experiments.store import Record

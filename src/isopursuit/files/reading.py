@@ -27,8 +27,8 @@ from isopursuit.files.arrays import load_array
 from isopursuit.files.delimited import GROUPED, Columns, as_number, bare, read_delimited
 from isopursuit.files.paths import check_file, one_line
 from isopursuit.files.table import Table
-from isopursuit.identifiers import identifier_note
-from isopursuit.matrix import SHOWN, name_columns
+from isopursuit.data.identifiers import identifier_note
+from isopursuit.data.matrix import SHOWN, name_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +67,7 @@ def read_table(
         be numbers, a note says what was assumed.
     drop_columns : sequence of str, or str separated by commas
         Columns to leave out. If `columns` is not given, a note names the columns that look like identifiers or
-        counters (see `isopursuit.identifiers`).
+        counters (see `isopursuit.data.identifiers`).
 
     Raises
     ------

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.loss.penalty import (
     CONVEX_EXPONENT,
     curvature,

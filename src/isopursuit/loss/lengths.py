@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from isopursuit._types import Array
-from isopursuit.aggregate import SUM, Aggregate
+from isopursuit._core.types import Array
+from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_penalty, log_sum
-from isopursuit.scale import UnitLength
+from isopursuit.data.units import UnitLength
 
 # If all selected lengths differ from 1 by more than this share on one side, one common factor would bring each closer
 # to 1. The search found no lengths around 1 (guess; 10 % of length costs 1 % of loss).

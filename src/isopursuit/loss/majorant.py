@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 
 
 class Majorant(NamedTuple):

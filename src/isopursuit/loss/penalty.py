@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
-from isopursuit.backend import namespace
+from isopursuit._core.types import Array
+from isopursuit._core.backend import namespace
 
 # Tolerances, relative to the loss. The error of a proof is at most PROVED + NODE_TOLERANCE < STATED.
 STATED = 1e-9  # the tolerance of "proved optimal" (chosen: far above rounding, below what matters)

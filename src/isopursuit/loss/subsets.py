@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from isopursuit.errors import ShapeError
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit.matrix import as_matrix
-from isopursuit.parameters import as_exponent
-from isopursuit.rank import spectrum
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.data.matrix import as_matrix
+from isopursuit._core.options import as_exponent
+from isopursuit._core.linalg import spectrum
+from isopursuit._core.threads import on_one_blas_thread
 
 
 def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:

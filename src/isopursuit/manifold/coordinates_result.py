@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit import views
-from isopursuit._types import Array, Indices, Labels, Mask
+from isopursuit._core import views
+from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.internal import torsion_values
 from isopursuit.manifold.shapes import shapes
 from isopursuit.manifold.tables import as_table_path, table_content
-from isopursuit.outputs import check_writable, write_whole
-from isopursuit.pointwise import PointwiseSelection, select_pointwise
-from isopursuit.rank import spectrum
+from isopursuit._core.outputs import check_writable, write_whole
+from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
+from isopursuit._core.linalg import spectrum
 from isopursuit.results import LogLoss, loss_text, plain
-from isopursuit.selection import Selection
+from isopursuit.selection.result import Selection
 
 if TYPE_CHECKING:
     from isopursuit.manifold.checks import PointChecks

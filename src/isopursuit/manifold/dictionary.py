@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Label, Labels, Unit
+from isopursuit._core.types import Array, Label, Labels, Unit
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import as_matrix, in_unit_stack, name_columns
-from isopursuit.normalize import log_lengths
-from isopursuit.parameters import as_exponent, as_numbers
-from isopursuit.scale import AS_GIVEN, UnitLength
+from isopursuit.data.matrix import as_matrix, in_unit_stack, name_columns
+from isopursuit.pursuit.normalize import log_lengths
+from isopursuit._core.options import as_exponent, as_numbers
+from isopursuit.data.units import AS_GIVEN, UnitLength
 
 Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]

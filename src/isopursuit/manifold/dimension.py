@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Indices, Labels
+from isopursuit._core.types import Array, Indices, Labels
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.checks import check_points
@@ -22,9 +22,9 @@ from isopursuit.manifold.molecules import TorsionMatrices
 from isopursuit.manifold.shapes import Progress, refuse_large, shapes
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.matrix import as_matrix, in_unit_stack
+from isopursuit.data.matrix import as_matrix, in_unit_stack
 from isopursuit.results import loss_text
-from isopursuit.select import select
+from isopursuit.selection.select import select
 
 SIZES = 6  # default number of neighbourhood sizes (guess: enough for a curve)
 SMALLEST, LARGEST = 20, 1000  # smallest and largest default size; at most a quarter of the points (guess)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 
 ELEMENTS = (
     "X H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr "

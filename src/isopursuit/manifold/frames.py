@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import FileError, ParameterError
 from isopursuit.manifold.bonds import bonds_by_distance, is_box, make_whole, molecules_of
 from isopursuit.manifold.elements import ATOMIC_NUMBERS, guess_number

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import GeometryError, NonFiniteError, ParameterError, ShapeError
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Indices, Unit
+from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.manifold.dictionary import in_manifold_unit, of_unit_size
 from isopursuit.manifold.internal import adjacency, all_torsions, beyond_bond, rotatable_bonds, torsion_gradients
 from isopursuit.manifold.shapes import (
@@ -24,9 +24,9 @@ from isopursuit.manifold.shapes import (
 from isopursuit.manifold.tangent import TangentSpaces, check_options, tangent_spaces
 from isopursuit.manifold.torsions import TorsionKind, torsion_labels, torsion_rows
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.normalize import Normalization
-from isopursuit.parameters import as_numbers
-from isopursuit.scale import AS_GIVEN, UnitLength
+from isopursuit.pursuit.normalize import Normalization
+from isopursuit._core.options import as_numbers
+from isopursuit.data.units import AS_GIVEN, UnitLength
 
 
 @dataclass(frozen=True)

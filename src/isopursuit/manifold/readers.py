@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import DataTypeError, FileError, ParameterError, optional
 from isopursuit.files.paths import one_line
 from isopursuit.manifold.frames import Block, Frames, boxes, elements_of, residue_texts

@@ -23,7 +23,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import BudgetError, GeometryError, ShapeError
 from isopursuit.manifold.internal import (
     all_angles,
@@ -32,9 +32,9 @@ from isopursuit.manifold.internal import (
     refuse_lines,
     torsion_gradients,
 )
-from isopursuit.normalize import Normalization, log_lengths
-from isopursuit.parameters import as_exponent
-from isopursuit.threads import on_one_blas_thread
+from isopursuit.pursuit.normalize import Normalization, log_lengths
+from isopursuit._core.options import as_exponent
+from isopursuit._core.threads import on_one_blas_thread
 
 Callback = Callable[[int, int], object]  # the amount done, and the total amount
 

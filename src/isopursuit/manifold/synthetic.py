@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._types import Array, Label, Labels
+from isopursuit._core.types import Array, Label, Labels
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.dictionary import Dictionary
 

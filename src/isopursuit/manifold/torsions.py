@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Indices
+from isopursuit._core.types import Indices
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.internal import all_torsions, bond_torsions, labels, rotatable_bonds, sines
 from isopursuit.manifold.trajectory import Trajectory, find_bonds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, optional
 
 if TYPE_CHECKING:

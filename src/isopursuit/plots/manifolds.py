@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.matrix import as_matrix
+from isopursuit.data.matrix import as_matrix
 from isopursuit.plots.axes import (
     BLUE,
     ORANGE,
@@ -24,10 +24,10 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
-from isopursuit.pointwise import PointwiseSelection
-from isopursuit.rank import row_space
+from isopursuit.selection.pointwise import PointwiseSelection
+from isopursuit._core.linalg import row_space
 from isopursuit.results import name_of
-from isopursuit.threads import on_one_blas_thread
+from isopursuit._core.threads import on_one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

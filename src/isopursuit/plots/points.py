@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError, unknown_option
 from isopursuit.plots.axes import BLUE, GREY, ORANGE, maybe_log, new_axes, refuse_empty, whole_ticks
 from isopursuit.results import LARGE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array, Mask
+from isopursuit._core.types import Array, Mask
 from isopursuit.errors import ShapeError
 from isopursuit.plots.axes import (
     BLUE,

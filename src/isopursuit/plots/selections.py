@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.matrix import as_matrix
-from isopursuit.normalize import Normalization, log_lengths, symmetric_normalize
-from isopursuit.parameters import as_exponent
+from isopursuit.data.matrix import as_matrix
+from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
+from isopursuit._core.options import as_exponent
 from isopursuit.plots.axes import (
     BLUE,
     COLOURS,
@@ -33,8 +33,8 @@ from isopursuit.plots.axes import (
 )
 from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit.search.incumbent import SearchProgress
-from isopursuit.selection import Selection
-from isopursuit.views import fixed, percent
+from isopursuit.selection.result import Selection
+from isopursuit._core.views import fixed, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from isopursuit._types import Indices, Labels
+from isopursuit._core.types import Indices, Labels
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.inputs import Options

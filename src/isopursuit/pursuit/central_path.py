@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Mask
+from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.pursuit.products import ColumnProducts, fetched
 from isopursuit.pursuit.settings import (
     DOUBLE_GAP,
@@ -36,7 +36,7 @@ from isopursuit.pursuit.settings import (
     TO_THE_BOUNDARY,
 )
 from isopursuit.pursuit.truncated import Point, Program
-from isopursuit.rank import EPS
+from isopursuit._core.linalg import EPS
 
 
 def follow(

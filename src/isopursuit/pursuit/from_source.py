@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.inputs import Goal, Options

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.majorant import least_majorant, spread
 from isopursuit.pursuit.settings import (
     CENTRED,
@@ -39,7 +39,7 @@ from isopursuit.pursuit.settings import (
     TO_THE_BOUNDARY,
     WELL_CONDITIONED,
 )
-from isopursuit.rank import EPS
+from isopursuit._core.linalg import EPS
 from isopursuit.results import relative_gap
 
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)

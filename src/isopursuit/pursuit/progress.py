@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isopursuit.clock import Clock
-from isopursuit.progress import seconds_text
+from isopursuit._core.clock import Clock
+from isopursuit._core.progress import seconds_text
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.majorant import least_majorant, spread
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
@@ -68,7 +68,7 @@ from isopursuit.pursuit.settings import (
     SUMMED_TERMS,
     TOP_MARGIN,
 )
-from isopursuit.rank import EPS
+from isopursuit._core.linalg import EPS
 from isopursuit.results import Certificate
 
 

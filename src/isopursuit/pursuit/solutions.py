@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
 from isopursuit.pursuit.settings import CHOICE_RATE, DETERMINED, MOST_POLYTOPE, RANK_ROUNDING

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.settings import LENGTH_SHARE, SAMPLE_PER_ROW, SHORTEST, SPANNING, START_GAP, WIDE, WIDE_ROWS

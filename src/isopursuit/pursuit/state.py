@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from isopursuit.errors import FileError, ParameterError
 from isopursuit.files.paths import one_line
-from isopursuit.normalize import log_lengths
-from isopursuit.outputs import write_whole
+from isopursuit.pursuit.normalize import log_lengths
+from isopursuit._core.outputs import write_whole
 from isopursuit.sources.settings import FINGERPRINT
 
 if TYPE_CHECKING:

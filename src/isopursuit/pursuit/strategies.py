@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.errors import RankError
 from isopursuit.pursuit.answers import Caller, judged, nothing
 from isopursuit.pursuit.design import Design

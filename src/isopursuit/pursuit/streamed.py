@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, Mask
+from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.errors import RangeError, RankError
-from isopursuit.matrix import length_notes
-from isopursuit.outputs import check_writable
+from isopursuit.data.matrix import length_notes
+from isopursuit._core.outputs import check_writable
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
 from isopursuit.pursuit.inputs import Goal, Options, as_weights

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single
 from isopursuit.pursuit.settings import (

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from isopursuit._types import Array, Indices, PursuitStatus
+from isopursuit._core.types import Array, Indices, PursuitStatus
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopursuit import plots
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.internal import all_angles, angle_values
 from isopursuit.manifold.trajectory import find_bonds
 from isopursuit.plots.axes import short_heads
 from isopursuit.plots.inline import SIZE
-from isopursuit.pointwise import PointwiseSelection
+from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.report.page import draw_pictures
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The report about coordinates of a manifold; its template is data/coordinates.html.jinja."""
+"""The report about coordinates of a manifold; its template is coordinates.html.jinja."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isopursuit.clock import Clock
+from isopursuit._core.clock import Clock
 from isopursuit.manifold.coordinates_result import REPORT_SECONDS, Coordinates
-from isopursuit.outputs import write_whole
-from isopursuit.pointwise import PointwiseSelection
+from isopursuit._core.outputs import write_whole
+from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.report.coordinate_pictures import coordinate_pictures, pointwise_pictures
 from isopursuit.report.page import render, require_templates
 from isopursuit.results import LogLoss, name_of

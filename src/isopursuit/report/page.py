@@ -13,10 +13,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.errors import PackageError, optional
-from isopursuit.parameters import is_number
+from isopursuit._core.options import is_number
 from isopursuit.plots.inline import inline_svg
 from isopursuit.results import USEFUL, loss_text
-from isopursuit.views import fixed, number, percent, shade, signed
+from isopursuit._core.views import fixed, number, percent, shade, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def _environment() -> Any:
 
 
 def _asset(name: str) -> str:
-    return (files("isopursuit") / "data" / name).read_text(encoding="utf-8")
+    return (files("isopursuit") / "report" / name).read_text(encoding="utf-8")
 
 
 def _sort_key(value: float) -> str:

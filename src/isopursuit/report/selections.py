@@ -1,4 +1,4 @@
-"""The report about one selection; its template is data/report.html.jinja."""
+"""The report about one selection; its template is report.html.jinja."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isopursuit import plots
-from isopursuit._types import Array
-from isopursuit.audit import Audit
+from isopursuit._core.types import Array
+from isopursuit.selection.audit import Audit
 from isopursuit.errors import ShapeError
 from isopursuit.files import Table
-from isopursuit.matrix import as_matrix
-from isopursuit.outputs import write_whole
+from isopursuit.data.matrix import as_matrix
+from isopursuit._core.outputs import write_whole
 from isopursuit.report.page import draw_pictures, render, require_templates
 from isopursuit.search.incumbent import SearchProgress
-from isopursuit.selection import Selection
+from isopursuit.selection.result import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

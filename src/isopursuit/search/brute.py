@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from isopursuit._types import Status
+from isopursuit._core.types import Status
 from isopursuit.errors import BudgetError
 from isopursuit.loss.penalty import STATED
 from isopursuit.results import Search

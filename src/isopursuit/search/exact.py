@@ -12,7 +12,7 @@ from math import comb
 
 import numpy as np
 
-from isopursuit.clock import Clock
+from isopursuit._core.clock import Clock
 from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, to_loss
 from isopursuit.results import Search

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._types import Method, SearchMethod
-from isopursuit.clock import Clock
+from isopursuit._core.types import Method, SearchMethod
+from isopursuit._core.clock import Clock
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.results import Pursuit, Search, loss_text
@@ -38,7 +38,7 @@ from isopursuit.search.settings import (
     SHORT_PURSUIT,
     TIED_SHARE,
 )
-from isopursuit.selection import IMPROVES
+from isopursuit.selection.result import IMPROVES
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")

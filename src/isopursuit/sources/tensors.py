@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
 from isopursuit.sources.columns import precision
 from isopursuit.sources.settings import DEVICE_BLOCK_BYTES, LEAST_BLOCK

@@ -6,7 +6,7 @@ The GIL is released.
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 from isopursuit.search._joint import JointKernel
 
 class CliqueSearch:

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
-from isopursuit.backend import namespace, on_host
+from isopursuit._core.types import Array, Indices
+from isopursuit._core.backend import namespace, on_host
 from isopursuit.loss.envelope import Relaxation
 from isopursuit.loss.majorant import spread
 from isopursuit.search.passes import on_same_device, pieces, usable

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isopursuit._types import Array, Indices
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import PROVED, STATED, stiffness
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.proof.pairs import MAX_PAIRS, SORTED_PAIRS, PairCosts, compatible

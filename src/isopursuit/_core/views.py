@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 
 ROWS = 20  # most rows of a table in a notebook (guess)
 NUMBERED = 13  # most columns of a Gram matrix whose cells have numbers (as many as fit in a notebook)

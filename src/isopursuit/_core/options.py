@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit._types import Indices
+from isopursuit._core.types import Indices
 from isopursuit.errors import ParameterError, RankError
 
 MAX_SETTING = 1e30  # limit for integers and floats: far beyond any sensible option, and within float32

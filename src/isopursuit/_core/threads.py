@@ -19,7 +19,7 @@ from functools import wraps
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
-from isopursuit.parameters import as_count
+from isopursuit._core.options import as_count
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from isopursuit.errors import ParameterError
-from isopursuit.parameters import MAX_SETTING, is_number
-from isopursuit.threads import on_one_blas_thread
+from isopursuit._core.options import MAX_SETTING, is_number
+from isopursuit._core.threads import on_one_blas_thread
 
 T = TypeVar("T")
 

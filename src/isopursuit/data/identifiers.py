@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from isopursuit._types import Array, Label
+from isopursuit._core.types import Array, Label
 from isopursuit.errors import printable
 
 FEW = 5  # least number of rows for equal steps to count (guess; see above)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from isopursuit._types import Array, Labels
-from isopursuit.clock import Clock
+from isopursuit._core.types import Array, Labels
+from isopursuit._core.clock import Clock
 from isopursuit.loss.penalty import to_loss
-from isopursuit.normalize import LARGEST_LOG
+from isopursuit.pursuit.normalize import LARGEST_LOG
 from isopursuit.results import Search, loss_text, name_of
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.solve import Outcome
-from isopursuit.selection import Alternative, Choice, Selection
+from isopursuit.selection.result import Alternative, Choice, Selection
 
 EXPLAINING_SHARE = 0.25  # largest share of the remaining time to reserve for prices (guess)
 EXPLAINING_START = 0.1  # seconds reserved for prices even of a small matrix (guess)

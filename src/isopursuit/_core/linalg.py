@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from isopursuit._types import Array
+from isopursuit._core.types import Array
 
 EPS = float(np.finfo(np.float64).eps)
 # a sine, the most that a leading space counts as being off: where singular values are so close that rounding decides

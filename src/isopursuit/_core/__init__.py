@@ -1,0 +1,1 @@
+"""What every part of the package uses: options, clock, threads, linear algebra, text."""

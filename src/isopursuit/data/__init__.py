@@ -1,0 +1,1 @@
+"""From the caller's data to a matrix: validation, units, names."""

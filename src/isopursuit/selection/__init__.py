@@ -1,0 +1,1 @@
+"""From a search to an answer: select, prices, audit, many points."""
