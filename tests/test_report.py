@@ -16,13 +16,13 @@ from pages import Reader
 from typer.testing import CliRunner
 
 import isopursuit as ip
+from isopursuit._core.views import number
 from isopursuit.cli import app
 from isopursuit.datasets import load_iris, load_wine
 from isopursuit.errors import ShapeError
 from isopursuit.files import Table
 from isopursuit.plots import compared_columns
 from isopursuit.report import report_html, write_report
-from isopursuit._core.views import number
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 

@@ -6,13 +6,13 @@ from backends import marked
 from search.test_streamed import SOURCES
 
 import isopursuit as ip
+from isopursuit._core.linalg import row_space
+from isopursuit.data.units import UnitLength
 from isopursuit.errors import NonFiniteError, ParameterError, RangeError
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit._core.linalg import row_space
-from isopursuit.data.units import UnitLength
 
 SEARCHES = {
     "greedy": ip.greedy_search,

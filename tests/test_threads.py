@@ -8,9 +8,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import isopursuit as ip
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.batched import batched_pursuit
 from isopursuit.errors import InputError
-from isopursuit._core.threads import on_one_blas_thread
 
 X = np.random.default_rng(0).normal(size=(3, 40)) / np.sqrt(3)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit.loss.subsets import log_isometry_loss
+from isopursuit.loss.penalty import log_isometry_loss
 
 from .problems import SIZES, Problem
 

@@ -3,19 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.selection.audit import Audit, Swap, audit
 from isopursuit.errors import IsoPursuitError, did_you_mean
-from isopursuit.loss.subsets import isometry_loss, log_isometry_loss, multitask_norm
+from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.pursuit.normalize import symmetric_normalize
-from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.pursuit.path import lasso_path
 from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
 from isopursuit.pursuit.progress import PursuitProgress
 from isopursuit.results import Certificate, Effort, Pursuit, Search
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
-from isopursuit.selection.select import select
+from isopursuit.selection.audit import Audit, Swap, audit
+from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.selection.result import Alternative, Choice, Selection
+from isopursuit.selection.select import select
 from isopursuit.sources.columns import as_source
 
 if TYPE_CHECKING:

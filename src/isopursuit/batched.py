@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.clock import Clock
-from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeError
-from isopursuit.data.matrix import LARGEST
-from isopursuit.pursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit._core.options import as_exponent
+from isopursuit._core.threads import on_one_blas_thread, worker_count
+from isopursuit.data.matrix import LARGEST
+from isopursuit.errors import DataTypeError, InputError, ParameterError, ShapeError
+from isopursuit.pursuit.normalize import Normalization, log_lengths, normalize_stack
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, TIGHT
 from isopursuit.results import relative_gaps
 from isopursuit.stacks import ENTRIES, Engine, ThreadEngine, TorchEngine
-from isopursuit._core.threads import on_one_blas_thread, worker_count
 
 __all__ = ["BatchedProgress", "BatchedPursuit", "batched_pursuit"]
 

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from isopursuit._core import views
-from isopursuit._core.types import Array, Indices, Label, Labels, PursuitStatus, Status
-from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit.errors import printable
 from isopursuit._core.options import is_whole
+from isopursuit._core.types import Array, Indices, Label, Labels, PursuitStatus, Status
 from isopursuit.data.units import AS_GIVEN, UnitLength
+from isopursuit.errors import printable
+from isopursuit.loss.aggregate import SUM, Aggregate
 
 FEASIBLE = 1e-6  # largest relative residual of a solution (guess)
 PRUNED = 10.0  # a pursuit helps a search if it divides the number of subsets at least by this (guess)

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopursuit._core.types import Array
 from isopursuit._core.backend import namespace, on_host
-from isopursuit.errors import ParameterError, optional
+from isopursuit._core.linalg import EPS
+from isopursuit._core.types import Array
 from isopursuit.data.matrix import LARGEST
+from isopursuit.errors import ParameterError, optional
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.settings import KERNEL_ROUNDS, REFINED_RESIDUAL, WELL_CONDITIONED
-from isopursuit._core.linalg import EPS
 from isopursuit.results import relative_gaps
 
 BLOCK = 256  # problems that a thread takes at a time (guess)

@@ -10,7 +10,7 @@ from oracles import clarabel_projection, random_rotation
 
 import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError
-from isopursuit.loss.majorant import spread
+from isopursuit.loss.envelope import spread
 from isopursuit.pursuit.rectangular import RectangularDesign
 
 seeds = st.integers(0, 2**32 - 1)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit import design as designs
 from isopursuit.pursuit.products import HostProducts
 from isopursuit.pursuit.whitening import build_design
-from isopursuit._core.threads import on_one_blas_thread
 
 
 def columns(D, P, seed, spread=0.3):

@@ -11,8 +11,7 @@ from scipy.linalg import hadamard
 import isopursuit as ip
 from isopursuit._core.clock import Clock
 from isopursuit.errors import RangeError
-from isopursuit.loss.penalty import LARGEST_LOG
-from isopursuit.loss.subsets import log_isometry_loss
+from isopursuit.loss.penalty import LARGEST_LOG, log_isometry_loss
 from isopursuit.search import exact
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool

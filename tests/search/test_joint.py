@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from proofs import prove
 
 import isopursuit as ip
-from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.errors import ParameterError, RankError, ShapeError
+from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_penalty
 from isopursuit.search._joint import JointKernel, table_of_h
 from isopursuit.search.proof._cliques import CliqueSearch

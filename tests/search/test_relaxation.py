@@ -5,16 +5,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from isopursuit.loss.envelope import Relaxation, relax
-from isopursuit.loss.majorant import spread
+from isopursuit._core.linalg import spectrum
+from isopursuit.loss.envelope import Relaxation, relax, spread
 from isopursuit.loss.penalty import (
     curvature,
     eigenvalue_loss,
     eigenvalue_slope,
+    isometry_loss,
     log_spectral_loss,
 )
-from isopursuit.loss.subsets import isometry_loss
-from isopursuit._core.linalg import spectrum
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, Limits, branch_and_bound, tree_kernel
 from isopursuit.search.searches import brute_search

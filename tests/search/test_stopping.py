@@ -10,13 +10,13 @@ import pytest
 from fuzz.families import short_and_long
 
 import isopursuit as ip
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.pursuit import _sweep
 from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, tree_kernel
-from isopursuit._core.threads import on_one_blas_thread
 
 PACKAGE = Path(inspect.getfile(ip)).parent
 PROMPT = 0.5  # seconds on a loaded machine; each call of this page takes many seconds to its end

@@ -11,6 +11,7 @@ import pytest
 from backends import marked
 
 import isopursuit as ip
+from isopursuit._core.linalg import row_space
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -21,7 +22,6 @@ from isopursuit.errors import (
     ShapeError,
 )
 from isopursuit.files import read_table
-from isopursuit._core.linalg import row_space
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

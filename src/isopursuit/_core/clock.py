@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from isopursuit.errors import ParameterError
 from isopursuit._core.options import MAX_SETTING, is_number
 from isopursuit._core.threads import on_one_blas_thread
+from isopursuit.errors import ParameterError
 
 T = TypeVar("T")
 

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import isopursuit as ip
+from isopursuit._core.clock import as_time_limit
+from isopursuit._core.outputs import check_writable
 from isopursuit._core.types import Method
 from isopursuit.cli.inputs import Candidates, Input, row_numbers
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit._core.clock import as_time_limit
+from isopursuit.data.matrix import in_unit
 from isopursuit.datasets import DATASETS
 from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
-from isopursuit.data.matrix import in_unit
-from isopursuit._core.outputs import check_writable
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 

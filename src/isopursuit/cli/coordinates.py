@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from isopursuit._core.clock import Clock
 from isopursuit._core.types import AggregateName, AggregateOption, Method, Unit
 from isopursuit.cli.inputs import as_unit_option
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
 from isopursuit.cli.progress import StageWatch
 from isopursuit.cli.words import of_coordinates
-from isopursuit._core.clock import Clock
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
 from isopursuit.manifold.coordinates import find_coordinates
 from isopursuit.manifold.coordinates_options import AGGREGATE

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import typer
 
+from isopursuit._core.outputs import check_writable, discard_drafts, write_whole
 from isopursuit.cli.words import on_command_line
 from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optional, printable
-from isopursuit._core.outputs import check_writable, discard_drafts, write_whole
 from isopursuit_command import interrupts
 
 SLOW_FILES = (".html", ".htm", ".png", ".svg", ".pdf")  # an interrupted command has no time to write these

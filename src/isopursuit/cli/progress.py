@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.cli.inputs import Candidates
-from isopursuit.cli.output import json_text, say
 from isopursuit._core.clock import Clock
-from isopursuit.errors import printable
 from isopursuit._core.outputs import write_whole
 from isopursuit._core.progress import SEARCHING, LiveLine, seconds_text, stage_line
+from isopursuit.cli.inputs import Candidates
+from isopursuit.cli.output import json_text, say
+from isopursuit.errors import printable
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 

@@ -6,6 +6,7 @@ import os
 from functools import partial
 from pathlib import Path
 
+from isopursuit._core.outputs import check_writable
 from isopursuit.cli.output import save, say, show_notes, show_table
 from isopursuit.cli.progress import Countdown
 from isopursuit.experiments.account import account
@@ -13,7 +14,6 @@ from isopursuit.experiments.plan import Name, ethanol_of, missing_packages, task
 from isopursuit.experiments.run import run_missing
 from isopursuit.experiments.store import Store, StoreError
 from isopursuit.experiments.tables import all_tables
-from isopursuit._core.outputs import check_writable
 
 
 def reproduce(

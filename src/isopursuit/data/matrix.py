@@ -15,8 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
 from isopursuit._core.clock import Clock
+from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span, leading_directions
+from isopursuit._core.options import as_numbers, is_whole
+from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
+from isopursuit.data.identifiers import identifier_note
+from isopursuit.data.units import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -28,10 +32,6 @@ from isopursuit.errors import (
     did_you_mean,
     printable,
 )
-from isopursuit.data.identifiers import identifier_note
-from isopursuit._core.options import as_numbers, is_whole
-from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span, leading_directions
-from isopursuit.data.units import AS_GIVEN, UnitLength, as_unit, without
 
 SHOWN = 5  # most positions or names in a message (guess: they fit on a line)
 # largest entry, and inverse of the shortest length: sums of up to 1e27 squares of such numbers stay below 1.8e308, the

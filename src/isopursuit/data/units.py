@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isopursuit._core.options import is_number
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit._core.options import is_number
 
 HALF = 1e-12  # relative rounding error of half the sum of the weights (guess: sums of up to about 1e4 weights)
 # largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)

@@ -10,19 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._core.types import Array, Indices, Labels, Method, Unit
 from isopursuit._core.clock import Clock
-from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
-from isopursuit.estimators.relevance import Scoring
+from isopursuit._core.linalg import EPS, SAMPLE, numerical_rank, singular_values
+from isopursuit._core.options import is_whole
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array, Indices, Labels, Method, Unit
 from isopursuit.data.identifiers import identifier_note
 from isopursuit.data.matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
-from isopursuit._core.options import is_whole
-from isopursuit._core.linalg import EPS, SAMPLE, numerical_rank, singular_values
-from isopursuit.results import Certificate
 from isopursuit.data.units import UnitLength, as_unit
-from isopursuit.selection.select import select
+from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.estimators.relevance import Scoring
+from isopursuit.results import Certificate
 from isopursuit.selection.result import Selection
-from isopursuit._core.threads import on_one_blas_thread
+from isopursuit.selection.select import select
 
 CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (guess, a few times EPS)
 

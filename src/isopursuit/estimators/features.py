@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
+from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.types import Array, Mask, Method, Unit
+from isopursuit.data.matrix import Matrix
+from isopursuit.data.units import as_unit
 from isopursuit.errors import ParameterError
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import Scoring, by_shares
-from isopursuit.data.matrix import Matrix
-from isopursuit._core.linalg import centring_rounding
-from isopursuit.data.units import as_unit
 
 MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated, for a relevance function (guess)
 

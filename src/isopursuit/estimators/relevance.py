@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from isopursuit._core.options import is_number
 from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError
-from isopursuit._core.options import is_number
 
 LONGER = 1e-9  # relative: a length above 1 by less than this is 1, whatever rounding says (guess, many times EPS)
 LEAST = 1e-6  # the least relevance, as a share of the largest: with less, lengths would differ too much (guess)

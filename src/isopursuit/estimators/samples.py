@@ -12,8 +12,11 @@ from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._core.types import Array, Indices, Method, Unit
 from isopursuit._core.clock import Clock
+from isopursuit._core.linalg import centring_rounding
+from isopursuit._core.options import is_whole
+from isopursuit._core.types import Array, Indices, Method, Unit
+from isopursuit.data.matrix import Matrix, as_indices
 from isopursuit.estimators.base import IsometrySelector, as_weights
 from isopursuit.estimators.relevance import (
     Scoring,
@@ -24,9 +27,6 @@ from isopursuit.estimators.relevance import (
     most_relevant,
 )
 from isopursuit.loss.lengths import table_notes
-from isopursuit.data.matrix import Matrix, as_indices
-from isopursuit._core.options import is_whole
-from isopursuit._core.linalg import centring_rounding
 
 MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (guess)
 BLOCK = 4096  # samples whose distances to all representatives are in memory (guess)

@@ -14,12 +14,12 @@ from scipy.linalg import qr
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
-from isopursuit._core.types import Array, Indices, Method, Unit
-from isopursuit.errors import ParameterError
-from isopursuit.data.matrix import as_matrix
 from isopursuit._core.options import is_whole
-from isopursuit.selection.select import select
+from isopursuit._core.types import Array, Indices, Method, Unit
+from isopursuit.data.matrix import as_matrix
+from isopursuit.errors import ParameterError
 from isopursuit.selection.result import Selection
+from isopursuit.selection.select import select
 
 
 class IsometrySensorSelector(BaseEstimator):

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isopursuit._core.types import Array
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Array
 from isopursuit.errors import IsoPursuitError, RankError, optional
 from isopursuit.experiments.plan import DRAWS, SCS_EPS, Task, is_ethanol, matrix, molecule, node_limit
 from isopursuit.experiments.store import Record
-from isopursuit.loss.penalty import to_loss
-from isopursuit.loss.subsets import isometry_loss
+from isopursuit.loss.penalty import isometry_loss, to_loss
 from isopursuit.pursuit.normalize import symmetric_normalize
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search

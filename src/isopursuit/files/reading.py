@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit.data.identifiers import identifier_note
+from isopursuit.data.matrix import SHOWN, name_columns
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -27,8 +29,6 @@ from isopursuit.files.arrays import load_array
 from isopursuit.files.delimited import GROUPED, Columns, as_number, bare, read_delimited
 from isopursuit.files.paths import check_file, one_line
 from isopursuit.files.table import Table
-from isopursuit.data.identifiers import identifier_note
-from isopursuit.data.matrix import SHOWN, name_columns
 
 if TYPE_CHECKING:
     import polars as pl

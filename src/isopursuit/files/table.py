@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._core.types import Array, Labels
-from isopursuit.errors import ShapeError
-from isopursuit.data.matrix import Matrix, name_columns, with_fewer_rows
 from isopursuit._core.linalg import centring_rounding
+from isopursuit._core.types import Array, Labels
+from isopursuit.data.matrix import Matrix, name_columns, with_fewer_rows
+from isopursuit.errors import ShapeError
 
 
 @dataclass(frozen=True)

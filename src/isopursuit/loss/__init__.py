@@ -1,1 +1,1 @@
-"""The isometry loss: its formula (penalty), the loss of a set of columns (subsets), convex envelopes (envelope)."""
+"""The isometry loss: its formula (penalty), many points (aggregate), and convex lower bounds (envelope)."""

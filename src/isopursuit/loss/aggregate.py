@@ -13,9 +13,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from isopursuit._core.options import is_number
 from isopursuit._core.types import AggregateName, Array
 from isopursuit.errors import unknown_option
-from isopursuit._core.options import is_number
 
 SHARE = 0.9  # share of the points, lowest losses first, that "trimmed" keeps (chosen: allows one bad point in ten)
 

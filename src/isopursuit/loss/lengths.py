@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 
 from isopursuit._core.types import Array
+from isopursuit.data.units import UnitLength
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_penalty, log_sum
-from isopursuit.data.units import UnitLength
 
-# If all selected lengths differ from 1 by more than this share on one side, one common factor would bring each closer
-# to 1. The search found no lengths around 1 (guess; 10 % of length costs 1 % of loss).
+# If all picked lengths differ from 1 by more than this share on one side, one common factor would bring each closer to 1
+# (derived: 10 % of length costs 1 % of the loss of a column)
 ONE_SIDED = 0.1
-FAR_FROM_IDEAL = 100  # times the ideal: a note names the cause of a larger loss (guess)
-FAR_BY_LENGTHS = 10  # times the ideal: lengths are the cause if orthogonal columns of these lengths lose more (guess)
+FAR_FROM_IDEAL = (
+    100  # times the ideal: a note names the cause of a larger loss (chosen: columns about six times too long)
+)
 
 
 def is_far(log_loss: float, ideal: float) -> bool:
@@ -37,7 +38,8 @@ def scale_notes(
     """Return a note on the lengths (n, k) of the selected columns at n points, and on their log-loss.
 
     There is a note if all lengths (means over the points) are on one side of 1 by more than `ONE_SIDED`, or if the
-    loss is far from ideal and would be so for orthogonal columns of these lengths. It names the unit to try next.
+    loss is far from ideal and orthogonal columns of these lengths have half of its logarithm's excess. It names the
+    unit to try next.
     Columns of unit length get no note: if their loss is large, they are nearly dependent.
     """
     if unit.how == "each":
@@ -53,6 +55,6 @@ def scale_notes(
     n, k = lengths.shape
     ideal = aggregate.ideal(k, n)
     by_lengths = float(aggregate.log_total(log_sum(log_penalty(lengths, c))))
-    if is_far(log_loss, ideal) and by_lengths > math.log(FAR_BY_LENGTHS * ideal):
+    if is_far(log_loss, ideal) and by_lengths - math.log(ideal) > 0.5 * (log_loss - math.log(ideal)):
         return (f"the loss is far from ideal because picked lengths, {span}, are far from 1; {remedy}.",)
     return ()

@@ -22,10 +22,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from isopursuit._core.types import Array
 from isopursuit._core.backend import namespace
+from isopursuit._core.linalg import spectrum
+from isopursuit._core.options import as_exponent
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array
+from isopursuit.data.matrix import as_matrix
+from isopursuit.errors import ShapeError
 
 # Tolerances, relative to the loss. The error of a proof is at most PROVED + NODE_TOLERANCE < STATED.
 STATED = 1e-9  # the tolerance of "proved optimal" (chosen: far above rounding, below what matters)
@@ -114,6 +119,38 @@ def stiffness(c: float, excess: float) -> float:
     return min(0.99 * c * c / 4, least(last - 1, loss_above, 1), least(1 - 1 / last, loss_below, -1))
 
 
+def find_root(function: Callable[[float], float], lower: float, upper: float, tolerance: float = 1e-15) -> float:
+    """Find a root between lower and upper, where the function changes sign: false position (Illinois) and bisection.
+
+    It is faster here than `scipy.optimize.brentq`, whose import alone takes longer than a small search.
+    """
+    at_lower, at_upper = function(lower), function(upper)
+    if at_lower == 0 or at_upper == 0:
+        return lower if at_lower == 0 else upper
+    for _ in range(200):
+        width = upper - lower
+        middle = lower + width * at_lower / (at_lower - at_upper)
+        if not min(lower, upper) < middle < max(lower, upper):
+            middle = (lower + upper) / 2
+        value = function(middle)
+        if value == 0:
+            return middle
+        if (value > 0) == (at_upper > 0):
+            upper, at_upper, at_lower = middle, value, at_lower / 2
+        else:
+            lower, at_lower, at_upper = middle, value, at_upper / 2
+        if abs(upper - lower) > 0.5 * abs(width):
+            middle = (lower + upper) / 2
+            value = function(middle)
+            if (value > 0) == (at_upper > 0):
+                upper, at_upper = middle, value
+            else:
+                lower, at_lower = middle, value
+        if abs(upper - lower) <= tolerance * (abs(lower) + abs(upper)):
+            break
+    return (lower + upper) / 2
+
+
 # --------------------------------------------------------------------------------------------- the loss of a spectrum
 
 
@@ -161,33 +198,59 @@ def _log_total_penalty(t: Array, c: float) -> Array:
         return np.where(top < np.inf, finite + np.log(np.exp(terms - finite[..., None]).sum(axis=-1)), np.inf)
 
 
-def find_root(function: Callable[[float], float], lower: float, upper: float, tolerance: float = 1e-15) -> float:
-    """Find a root between lower and upper, where the function changes sign: false position (Illinois) and bisection.
+# ----------------------------------------------------------------------------------------- the loss of a set of columns
 
-    It is faster here than `scipy.optimize.brentq`, whose import alone takes longer than a small search.
+
+def isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
+    """Return the paper's loss l_c(X) = Σ g(σ_d), g(t) = (e^{t^c} + e^{t^-c}) / 2e, over the singular values of X.
+
+    Parameters
+    ----------
+    X : array_like, shape (D, k) with k ≤ D
+        The selected columns.
+    c : float
+        The paper's exponent. A larger c penalizes deviations from 1 more.
+
+    Returns
+    -------
+    float
+        At least k, and k if and only if the columns are orthonormal. Infinite if they are linearly dependent, or if
+        the value overflows float64. `log_isometry_loss` does not overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(isometry_loss(np.eye(3)), 12)
+    3.0
+    >>> round(isometry_loss([[2.0, 0.0], [0.0, 0.5]]), 6)
+    3.324812
     """
-    at_lower, at_upper = function(lower), function(upper)
-    if at_lower == 0 or at_upper == 0:
-        return lower if at_lower == 0 else upper
-    for _ in range(200):
-        width = upper - lower
-        middle = lower + width * at_lower / (at_lower - at_upper)
-        if not min(lower, upper) < middle < max(lower, upper):
-            middle = (lower + upper) / 2
-        value = function(middle)
-        if value == 0:
-            return middle
-        if (value > 0) == (at_upper > 0):
-            upper, at_upper, at_lower = middle, value, at_lower / 2
-        else:
-            lower, at_lower, at_upper = middle, value, at_upper / 2
-        if abs(upper - lower) > 0.5 * abs(width):
-            middle = (lower + upper) / 2
-            value = function(middle)
-            if (value > 0) == (at_upper > 0):
-                upper, at_upper = middle, value
-            else:
-                lower, at_lower = middle, value
-        if abs(upper - lower) <= tolerance * (abs(lower) + abs(upper)):
-            break
-    return (lower + upper) / 2
+    return to_loss(log_isometry_loss(X, c))
+
+
+@on_one_blas_thread
+def log_isometry_loss(X: ArrayLike, c: float = 1.0) -> float:
+    """Return the logarithm of `isometry_loss`, which is finite for all independent columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_isometry_loss(0.1 * np.eye(2), c=10) > 1e9
+    True
+    """
+    values = as_matrix(X, wide=False).values
+    D, k = values.shape
+    if k > D:
+        raise ShapeError(f"{k} columns in {D} dimensions are dependent, so their loss is infinite. Pass at most {D}.")
+    return float(log_spectral_loss(spectrum(values), as_exponent(c)))
+
+
+def multitask_norm(B: ArrayLike) -> float:
+    """Return ‖B‖_{1,2} = Σ_p ‖B_p‖, the sum of the lengths of the rows of B.
+
+    Examples
+    --------
+    >>> multitask_norm([[3.0, 4.0], [0.0, 0.0], [0.0, 1.0]])
+    6.0
+    """
+    return float(np.linalg.norm(as_matrix(B, wide=False).values, axis=1).sum())

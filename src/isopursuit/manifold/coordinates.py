@@ -15,10 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core import views
-from isopursuit._core.types import AggregateOption, Array, Indices, Mask, Method, Unit
-from isopursuit.loss.aggregate import as_aggregate
 from isopursuit._core.clock import Clock
+from isopursuit._core.linalg import direction_rank
+from isopursuit._core.options import is_whole
+from isopursuit._core.progress import seconds_text, shown, stage_line
+from isopursuit._core.types import AggregateOption, Array, Indices, Mask, Method, Unit
+from isopursuit.data.matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.manifold.checks import PointChecks, check_points
 from isopursuit.manifold.coordinates_options import (
     AGGREGATE,
@@ -37,12 +41,8 @@ from isopursuit.manifold.shapes import count_torsions, refuse_large
 from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
 from isopursuit.manifold.torsions import torsion_rows
 from isopursuit.manifold.trajectory import Trajectory, as_trajectory
-from isopursuit.data.matrix import as_matrix
-from isopursuit._core.options import is_whole
-from isopursuit._core.progress import seconds_text, shown, stage_line
-from isopursuit._core.linalg import direction_rank
-from isopursuit.selection.select import select
 from isopursuit.selection.result import Selection
+from isopursuit.selection.select import select
 
 FAR = 10.0  # times the ideal loss; a direction is then stretched or shrunk more than threefold (derived: g(3.9) = 10)
 NAMED = 8  # most points that a note names (guess)

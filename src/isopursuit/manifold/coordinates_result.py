@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopursuit._core import views
+from isopursuit._core.linalg import spectrum
+from isopursuit._core.outputs import check_writable, write_whole
 from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.internal import torsion_values
 from isopursuit.manifold.shapes import shapes
 from isopursuit.manifold.tables import as_table_path, table_content
-from isopursuit._core.outputs import check_writable, write_whole
-from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
-from isopursuit._core.linalg import spectrum
 from isopursuit.results import LogLoss, loss_text, plain
+from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.selection.result import Selection
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.options import as_exponent, as_numbers
 from isopursuit._core.types import Array, Label, Labels, Unit
+from isopursuit.data.matrix import as_matrix, in_unit_stack, name_columns
+from isopursuit.data.units import AS_GIVEN, UnitLength
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.data.matrix import as_matrix, in_unit_stack, name_columns
 from isopursuit.pursuit.normalize import log_lengths
-from isopursuit._core.options import as_exponent, as_numbers
-from isopursuit.data.units import AS_GIVEN, UnitLength
 
 Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]

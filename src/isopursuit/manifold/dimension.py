@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.types import Array, Indices, Labels
+from isopursuit.data.matrix import as_matrix, in_unit_stack
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.checks import check_points
@@ -22,7 +23,6 @@ from isopursuit.manifold.molecules import TorsionMatrices
 from isopursuit.manifold.shapes import Progress, refuse_large, shapes
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.data.matrix import as_matrix, in_unit_stack
 from isopursuit.results import loss_text
 from isopursuit.selection.select import select
 

@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.options import as_numbers
 from isopursuit._core.types import Array, Indices, Unit
+from isopursuit.data.units import AS_GIVEN, UnitLength
 from isopursuit.manifold.dictionary import in_manifold_unit, of_unit_size
 from isopursuit.manifold.internal import adjacency, all_torsions, beyond_bond, rotatable_bonds, torsion_gradients
 from isopursuit.manifold.shapes import (
@@ -25,8 +27,6 @@ from isopursuit.manifold.tangent import TangentSpaces, check_options, tangent_sp
 from isopursuit.manifold.torsions import TorsionKind, torsion_labels, torsion_rows
 from isopursuit.manifold.trajectory import Trajectory
 from isopursuit.pursuit.normalize import Normalization
-from isopursuit._core.options import as_numbers
-from isopursuit.data.units import AS_GIVEN, UnitLength
 
 
 @dataclass(frozen=True)

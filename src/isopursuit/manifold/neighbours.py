@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.errors import ParameterError, optional, unknown_option
-from isopursuit._core.linalg import EPS
 
 Neighbours = tuple[Indices, Array, Mask]  # (m, k) numbers, distances, and which are there at all
 

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import eigh
 
+from isopursuit._core.linalg import fix_signs
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.manifold.neighbours import Neighbours
-from isopursuit._core.linalg import fix_signs
 
 Weights = Literal["gaussian"] | Callable[[Array], Array]
 SMALL = 48  # up to this size, all eigenvectors of matrices are computed in batches

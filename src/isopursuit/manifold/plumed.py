@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.options import as_count
+from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Indices
 from isopursuit.errors import LabelError, ParameterError, ShapeError, printable
-from isopursuit._core.outputs import write_whole
-from isopursuit._core.options import as_count
 
 SPELLED = {"φ": "phi", "ψ": "psi", "ω": "omega", "χ": "chi", "–": "-"}  # the file is plain ASCII
 STRIDE = 100  # MD steps between two lines of COLVAR, a common choice

@@ -23,6 +23,8 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.options import as_exponent
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import BudgetError, GeometryError, ShapeError
 from isopursuit.manifold.internal import (
@@ -33,8 +35,6 @@ from isopursuit.manifold.internal import (
     torsion_gradients,
 )
 from isopursuit.pursuit.normalize import Normalization, log_lengths
-from isopursuit._core.options import as_exponent
-from isopursuit._core.threads import on_one_blas_thread
 
 Callback = Callable[[int, int], object]  # the amount done, and the total amount
 

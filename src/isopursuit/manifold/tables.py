@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from isopursuit._core.outputs import check_writable
 from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, optional
-from isopursuit._core.outputs import check_writable
 
 KINDS = (".csv", ".parquet")
 

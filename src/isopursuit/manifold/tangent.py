@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isopursuit._core.linalg import EPS
+from isopursuit._core.options import as_numbers
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
+from isopursuit.data.matrix import as_matrix
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import neighbour_search
 from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices
-from isopursuit.data.matrix import as_matrix
-from isopursuit._core.options import as_numbers
-from isopursuit._core.linalg import EPS
-from isopursuit._core.threads import on_one_blas_thread
 
 SAMPLE = 200  # points from which the dimension is estimated (guess)
 EXPLAINED = 0.95  # share of the variance beyond which directions do not count as dimensions (guess: a common value)

@@ -16,6 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.options import as_count, as_numbers
+from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError, unknown_option
 from isopursuit.files.paths import check_file
@@ -23,8 +25,6 @@ from isopursuit.manifold.bonds import LONGEST_BOND, STRETCH, bonds_by_distance, 
 from isopursuit.manifold.elements import SYMBOLS
 from isopursuit.manifold.frames import Frames, as_atoms, chosen_atoms, read_atoms
 from isopursuit.manifold.readers import open_file, open_object, read_archive
-from isopursuit._core.outputs import write_whole
-from isopursuit._core.options import as_count, as_numbers
 
 CLOSEST = 0.4  # Å; no two nuclei are closer, so closer positions are in another unit
 TORSION = 4  # atoms of a torsion

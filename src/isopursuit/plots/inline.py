@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit.plots.axes import rendered
 from isopursuit._core.views import escape
+from isopursuit.plots.axes import rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.linalg import row_space
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
+from isopursuit.data.matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.data.matrix import as_matrix
 from isopursuit.plots.axes import (
     BLUE,
     ORANGE,
@@ -24,10 +26,8 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
-from isopursuit.selection.pointwise import PointwiseSelection
-from isopursuit._core.linalg import row_space
 from isopursuit.results import name_of
-from isopursuit._core.threads import on_one_blas_thread
+from isopursuit.selection.pointwise import PointwiseSelection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

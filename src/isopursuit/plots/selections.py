@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
+from isopursuit._core.views import fixed, percent
+from isopursuit.data.matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.data.matrix import as_matrix
-from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
-from isopursuit._core.options import as_exponent
 from isopursuit.plots.axes import (
     BLUE,
     COLOURS,
@@ -31,10 +31,10 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
+from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
 from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.result import Selection
-from isopursuit._core.views import fixed, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

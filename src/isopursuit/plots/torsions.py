@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.linalg import row_space
 from isopursuit._core.types import Array
 from isopursuit.errors import PackageError, ParameterError, ShapeError, optional
 from isopursuit.plots.axes import (
@@ -22,7 +23,6 @@ from isopursuit.plots.axes import (
     short_names,
 )
 from isopursuit.plots.molecules import depicted
-from isopursuit._core.linalg import row_space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

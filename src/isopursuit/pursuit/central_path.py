@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.pursuit.products import ColumnProducts, fetched
 from isopursuit.pursuit.settings import (
@@ -36,7 +37,6 @@ from isopursuit.pursuit.settings import (
     TO_THE_BOUNDARY,
 )
 from isopursuit.pursuit.truncated import Point, Program
-from isopursuit._core.linalg import EPS
 
 
 def follow(

@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from isopursuit._core.linalg import EPS, spectrum
 from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.central_path import follow
@@ -46,7 +47,6 @@ from isopursuit.pursuit.settings import (
     USUAL_CONJUGATE_STEPS,
 )
 from isopursuit.pursuit.truncated import Point, Program, bounds, descend
-from isopursuit._core.linalg import EPS, spectrum
 from isopursuit.results import Certificate
 
 

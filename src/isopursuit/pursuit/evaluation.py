@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit.settings import TIED_ROUNDING, TIGHT
-from isopursuit._core.linalg import EPS
 from isopursuit.results import Certificate, relative_gap
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core.types import Array
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit.errors import ParameterError, ShapeError, unknown_option
+from isopursuit._core.types import Array
 from isopursuit.data.matrix import LARGEST, as_matrix
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.pursuit.progress import Callback
 
 Solution = Literal["minimum-norm", "vertex"]

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
-from isopursuit.loss.majorant import least_majorant, spread
+from isopursuit.loss.envelope import least_majorant, spread
 from isopursuit.pursuit.settings import (
     CENTRED,
     FEATURE_ENTRIES,
@@ -39,7 +40,6 @@ from isopursuit.pursuit.settings import (
     TO_THE_BOUNDARY,
     WELL_CONDITIONED,
 )
-from isopursuit._core.linalg import EPS
 from isopursuit.results import relative_gap
 
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Label
-from isopursuit.errors import ParameterError
 from isopursuit.data.matrix import LARGEST, Matrix, as_points
+from isopursuit.errors import ParameterError
 from isopursuit.pursuit.inputs import as_options, as_targets
 from isopursuit.pursuit.problems import Problem
 from isopursuit.pursuit.progress import Callback
 from isopursuit.results import Pursuit
-from isopursuit._core.threads import on_one_blas_thread
 
 
 @on_one_blas_thread

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit.errors import RangeError
+from isopursuit._core.linalg import EPS, direction_rank
+from isopursuit._core.types import Array, Indices
 from isopursuit.data.matrix import Matrix, name_columns
-from isopursuit.pursuit.normalize import Normalization, length_range, normalize, workable
+from isopursuit.errors import RangeError
 from isopursuit.pursuit import _program
 from isopursuit.pursuit.answers import Caller
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.inputs import Options, as_weights
+from isopursuit.pursuit.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit.rectangular import RectangularDesign, largest_slope
 from isopursuit.pursuit.settings import (
     COPIES,
@@ -26,7 +27,6 @@ from isopursuit.pursuit.settings import (
 )
 from isopursuit.pursuit.strategies import solve_design
 from isopursuit.pursuit.whitening import build_design
-from isopursuit._core.linalg import EPS, direction_rank
 from isopursuit.results import Certificate, Pursuit
 
 HASH = 0x9E3779B97F4A7C15  # factor of the first row in a column's hash (any odd number; 2^64 over the golden ratio)

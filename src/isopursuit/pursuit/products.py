@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit import _products
 from isopursuit.pursuit.settings import MOST_PARTS, MULTIPLIED_BY_ONE
-from isopursuit._core.threads import on_one_blas_thread, processors
 
 Single = NDArray[np.float32]
 T = TypeVar("T")

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core.types import Label
-from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.data.matrix import as_points
-from isopursuit.pursuit.normalize import Normalization, workable
 from isopursuit._core.options import as_exponent, as_size
 from isopursuit._core.progress import shown
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Label
+from isopursuit.data.matrix import as_points
+from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
 from isopursuit.pursuit.inputs import Goal, Options, Solution, as_options, as_penalty, as_targets
+from isopursuit.pursuit.normalize import Normalization, workable
 from isopursuit.pursuit.problems import Problem, normalized_problem, range_error, rectangular_problem
 from isopursuit.pursuit.progress import Callback
 from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.results import Pursuit
 from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse_labels
-from isopursuit._core.threads import on_one_blas_thread
 
 
 @on_one_blas_thread

@@ -9,7 +9,7 @@ As in design.py its optimum is ½ min f(w) over w ≥ 0, with
 
     f(w) = Σ w_p + Γ_k(M(w)),   Γ_k(M) = min tr(P M⁻¹ P) = Σ_{i≤ι} 1/λ_i + (k − ι)²/Σ_{i>ι} λ_i,
 
-where the best P has the eigenvectors V of M and p_i = min(1, λ_i/a), and ι and a are those of loss/majorant.py for
+where the best P has the eigenvectors V of M and p_i = min(1, λ_i/a), and ι and a are those of loss/envelope.py for
 h = 1/λ. Write ν = V diag(1/λ_1, …, 1/λ_ι, 1/a, …, 1/a) Vᵀ. Then P = Mν, the gradient of Γ_k is −ν², and with
 q_p = ‖ν x_p‖² Euler's identity is Σ w_p q_p = Γ_k = the sum of the k smallest eigenvalues of ν.
 
@@ -51,8 +51,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
-from isopursuit.loss.majorant import least_majorant, spread
+from isopursuit.loss.envelope import least_majorant, spread
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Certified, Evaluation
 from isopursuit.pursuit.interior import follow_path, spectrum_of
@@ -68,7 +69,6 @@ from isopursuit.pursuit.settings import (
     SUMMED_TERMS,
     TOP_MARGIN,
 )
-from isopursuit._core.linalg import EPS
 from isopursuit.results import Certificate
 
 

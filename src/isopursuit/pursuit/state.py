@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.outputs import write_whole
 from isopursuit.errors import FileError, ParameterError
 from isopursuit.files.paths import one_line
 from isopursuit.pursuit.normalize import log_lengths
-from isopursuit._core.outputs import write_whole
 from isopursuit.sources.settings import FINGERPRINT
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices, Mask
-from isopursuit.errors import RangeError, RankError
-from isopursuit.data.matrix import length_notes
 from isopursuit._core.outputs import check_writable
+from isopursuit._core.types import Array, Indices, Mask
+from isopursuit.data.matrix import length_notes
+from isopursuit.errors import RangeError, RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation
 from isopursuit.pursuit.inputs import Goal, Options, as_weights

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsyevd
 
+from isopursuit._core.linalg import numerical_rank, row_triangle, spectrum
 from isopursuit._core.types import Array
 from isopursuit.errors import RankError
 from isopursuit.pursuit.design import Design, lower_solve
 from isopursuit.pursuit.settings import TRANSPOSED_AT_ONCE, WELL_CONDITIONED, WHITENED_AT_ONCE
-from isopursuit._core.linalg import numerical_rank, row_triangle, spectrum
 
 
 def build_design(

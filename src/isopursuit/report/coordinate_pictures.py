@@ -18,8 +18,8 @@ from isopursuit.manifold.internal import all_angles, angle_values
 from isopursuit.manifold.trajectory import find_bonds
 from isopursuit.plots.axes import short_heads
 from isopursuit.plots.inline import SIZE
-from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.report.page import draw_pictures
+from isopursuit.selection.pointwise import PointwiseSelection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

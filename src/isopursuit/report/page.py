@@ -12,11 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.errors import PackageError, optional
 from isopursuit._core.options import is_number
+from isopursuit._core.views import fixed, number, percent, shade, signed
+from isopursuit.errors import PackageError, optional
 from isopursuit.plots.inline import inline_svg
 from isopursuit.results import USEFUL, loss_text
-from isopursuit._core.views import fixed, number, percent, shade, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isopursuit import plots
+from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array
-from isopursuit.selection.audit import Audit
+from isopursuit.data.matrix import as_matrix
 from isopursuit.errors import ShapeError
 from isopursuit.files import Table
-from isopursuit.data.matrix import as_matrix
-from isopursuit._core.outputs import write_whole
 from isopursuit.report.page import draw_pictures, render, require_templates
 from isopursuit.search.incumbent import SearchProgress
+from isopursuit.selection.audit import Audit
 from isopursuit.selection.result import Selection
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.types import Array
 from isopursuit._core.backend import namespace
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, log_spectral_loss, loss_above, loss_below, to_loss
 from isopursuit._core.linalg import spectrum
+from isopursuit._core.types import Array
+from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, log_spectral_loss, loss_above, loss_below, to_loss
 from isopursuit.search.passes import on_same_device
 from isopursuit.search.swaps import Subset, lower_than
 

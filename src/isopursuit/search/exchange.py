@@ -11,8 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from isopursuit._core.types import Indices
 from isopursuit._core.clock import Clock
+from isopursuit._core.threads import worker_count
+from isopursuit._core.types import Indices
 from isopursuit.results import Search
 from isopursuit.search.greedy import greedy_subset
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -34,7 +35,6 @@ from isopursuit.search.settings import (
     short_proof_nodes,
 )
 from isopursuit.search.source_search import source_search
-from isopursuit._core.threads import worker_count
 
 
 def exchange(pool: Pool, limits: Limits) -> Search:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices, Status
 from isopursuit._core.clock import EXPIRED, UNLIMITED, Clock
-from isopursuit.errors import RankError
 from isopursuit._core.linalg import numerical_rank, spectrum, unit_columns
+from isopursuit._core.types import Array, Indices, Status
+from isopursuit.errors import RankError
 from isopursuit.results import Search
 from isopursuit.search.incumbent import SearchOutcome, SearchProgress
 from isopursuit.search.limits import MEMORY, Limits

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopursuit._core.types import Indices
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Indices
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.settings import KICKS

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import to_loss
 from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel

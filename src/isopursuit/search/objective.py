@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isopursuit._core.linalg import spectrum
+from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
-from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.errors import ParameterError, unknown_option
+from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.pursuit.normalize import symmetric_normalize
-from isopursuit._core.options import as_exponent
-from isopursuit._core.linalg import spectrum
 from isopursuit.search.settings import TIE
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.backend import namespace, on_host
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import to_loss
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.bounds import AdditionBounds, SwapBounds

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Array, Indices
 from isopursuit.sources.columns import Source
 from isopursuit.sources.tasks import LARGEST, Task, Transform
 

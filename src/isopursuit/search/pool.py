@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices, Labels
-from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit._core.clock import Clock
+from isopursuit._core.linalg import direction_rank, rotated, side_by_side, spectrum, unit_columns
+from isopursuit._core.types import Array, Indices, Labels
+from isopursuit.data.matrix import length_notes, name_columns
+from isopursuit.data.units import AS_GIVEN, UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
+from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.lengths import scale_notes
 from isopursuit.loss.penalty import STATED, log_spectral_loss
-from isopursuit.data.matrix import length_notes, name_columns
-from isopursuit._core.linalg import direction_rank, rotated, side_by_side, spectrum, unit_columns
 from isopursuit.results import Search
-from isopursuit.data.units import AS_GIVEN, UnitLength
 from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.objective import Objective
 from isopursuit.search.pass_tasks import FirstEqual, Lengths

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
-from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit.errors import ParameterError, RankError
+from isopursuit._core.linalg import direction_rank
+from isopursuit._core.options import as_exponent, as_size, is_whole
+from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
 from isopursuit.data.matrix import (
     Matrix,
     as_indices,
@@ -28,9 +28,9 @@ from isopursuit.data.matrix import (
     too_few_columns,
     with_fewer_rows,
 )
-from isopursuit._core.options import as_exponent, as_size, is_whole
+from isopursuit.errors import ParameterError, RankError
+from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
-from isopursuit._core.linalg import direction_rank
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until

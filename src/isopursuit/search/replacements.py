@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.backend import on_host
+from isopursuit._core.linalg import EPS, LOOSE, spectrum
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit._core.backend import on_host
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit._core.linalg import EPS, LOOSE, spectrum
 from isopursuit.search.bounds import SwapBounds
 from isopursuit.search.passes import DeadlineTask, pieces, usable
 from isopursuit.search.settings import TIE

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_count, as_gap
 from isopursuit._core.progress import shown
+from isopursuit._core.threads import on_one_blas_thread, worker_count
+from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.limits import BUDGET, MEMORY, Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.settings import KICKS, STARTS
 from isopursuit.search.solve import solve
-from isopursuit._core.threads import on_one_blas_thread, worker_count
 
 NO_BRUTE_SOURCE = (
     "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which can prove the "

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._core.types import Method, SearchMethod
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Method, SearchMethod
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.results import Pursuit, Search, loss_text

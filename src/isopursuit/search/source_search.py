@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopursuit._core.types import Indices
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Indices
 from isopursuit.loss.penalty import to_loss
 from isopursuit.search.bounds import SwapBounds, steepest_descent
 from isopursuit.search.greedy import greedy_subset

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.types import Array
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.settings import MIN_DECREASE

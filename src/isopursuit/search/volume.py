@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.clock import UNLIMITED, Clock
+from isopursuit._core.types import Array, Indices
 from isopursuit.search.swaps import Subset
 
 FEW_COLUMNS = 8  # times k: columns that are still considered after the time limit (chosen: a few milliseconds of work)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from isopursuit._core.types import Array, Labels
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Array, Labels
 from isopursuit.loss.penalty import to_loss
 from isopursuit.pursuit.normalize import LARGEST_LOG
 from isopursuit.results import Search, loss_text, name_of

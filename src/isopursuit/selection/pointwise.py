@@ -12,16 +12,16 @@ from typing import Any, get_args
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit._core.clock import Clock
-from isopursuit.errors import InputError, printable, unknown_option
-from isopursuit.data.matrix import Matrix, as_points, in_unit
 from isopursuit._core.options import as_count, as_exponent
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, Unit
+from isopursuit.data.matrix import Matrix, as_points, in_unit
+from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.results import Certificate, Search, name_of
 from isopursuit.search.limits import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
-from isopursuit._core.threads import on_one_blas_thread
 
 SHOWN = 5  # most subsets in the text (guess: a short list)
 ROUND = 16  # points per worker between two calls of the callback (guess)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from isopursuit._core import views
-from isopursuit._core.types import AggregateOption, Label, Method, Unit
 from isopursuit._core.clock import Clock
-from isopursuit.errors import unknown_option
-from isopursuit.selection.explain import before_explaining, explain
 from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
+from isopursuit._core.threads import on_one_blas_thread, worker_count
+from isopursuit._core.types import AggregateOption, Label, Method, Unit
+from isopursuit.errors import unknown_option
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchProgress
 from isopursuit.search.limits import Limits
@@ -24,8 +24,8 @@ from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.search.searches import NO_BRUTE_SOURCE
 from isopursuit.search.solve import solve
+from isopursuit.selection.explain import before_explaining, explain
 from isopursuit.selection.result import Selection
-from isopursuit._core.threads import on_one_blas_thread, worker_count
 
 INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
 from isopursuit.sources.arrays import Blocks
 from isopursuit.sources.columns import Columns, precision
 from isopursuit.sources.settings import QUOTA
 from isopursuit.sources.tasks import Screen, Task
-from isopursuit._core.threads import on_one_blas_thread
 
 
 @dataclass(frozen=True)

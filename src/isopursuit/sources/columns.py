@@ -11,8 +11,13 @@ from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices, Unit
 from isopursuit._core.clock import UNLIMITED, Clock
+from isopursuit._core.linalg import EPS, LOOSE, fix_signs, in_own_span
+from isopursuit._core.options import is_whole
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array, Indices, Unit
+from isopursuit.data.matrix import RANK_SHARE, RANK_SPEED
+from isopursuit.data.units import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.errors import (
     DataTypeError,
     NonFiniteError,
@@ -22,14 +27,9 @@ from isopursuit.errors import (
     ShapeError,
     unknown_option,
 )
-from isopursuit.data.matrix import RANK_SHARE, RANK_SPEED
-from isopursuit._core.options import is_whole
-from isopursuit._core.linalg import EPS, LOOSE, fix_signs, in_own_span
-from isopursuit.data.units import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.sources.moments import Lengths, Moments, Summed
 from isopursuit.sources.settings import DEPENDENT, LOADED_BYTES, RUN, SHOWN
 from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
-from isopursuit._core.threads import on_one_blas_thread
 
 Vectors = Literal["columns", "rows"]
 

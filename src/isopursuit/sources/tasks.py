@@ -24,11 +24,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.backend import namespace, on_host
+from isopursuit._core.linalg import EPS
+from isopursuit._core.types import Array, Indices
 from isopursuit.data.matrix import LARGEST
 from isopursuit.pursuit.normalize import Normalization, log_lengths
-from isopursuit._core.linalg import EPS
 from isopursuit.sources import _screen
 from isopursuit.sources.settings import LARGEST_SINGLE, LEAST_QUOTA, SHOWN, UNDECIDED
 from isopursuit.sources.topk import TopK, true

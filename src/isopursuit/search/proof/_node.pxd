@@ -7,7 +7,7 @@
 # is a lower bound on l(S), S = S' + T, for subsets better than the incumbent.
 #
 # With size < D the eigenvalues of M(w) are replaced by their least majorant of `size` entries, and those of N(w) by that
-# of m entries (loss/majorant.py): the largest stay, and their average replaces all others. Values are summed over the
+# of m entries (loss/envelope.py): the largest stay, and their average replaces all others. Values are summed over the
 # last `size` (or m) of the ascending eigenvalues; slopes apply in all D directions.
 
 from libc.math cimport INFINITY, fmax, sqrt
@@ -116,7 +116,7 @@ cdef inline int loss_of(double* matrix, int size, int D, double c, double* value
 
 
 cdef inline int least_majorant(const double* e, int D, int size, double* spread) noexcept nogil:
-    # Ascending eigenvalues with all but the largest replaced by an average (loss/majorant.py). Returns how many stay.
+    # Ascending eigenvalues with all but the largest replaced by an average (loss/envelope.py). Returns how many stay.
     cdef double rest = 0.0, average = 0.0
     cdef int a, top = 0
     for a in range(D):

@@ -15,7 +15,7 @@ m − 1 smallest scores) + score_p is not below the incumbent. There are two cut
 
   because q(λ_i) ≥ κ_i λ_i − max_t (κ_i t − q(t)) and Σ κ_i λ_i ≥ tr(K M_S) (von Neumann). K = q'(M(w)) makes it the
   tangent of the convex relaxation at w, where q is the convex envelope of h (loss/envelope.py), and the maximum is
-  attained at the eigenvalues of M(w); with fewer columns than rows, at their least majorant (loss/majorant.py).
+  attained at the eigenvalues of M(w); with fewer columns than rows, at their least majorant (loss/envelope.py).
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.backend import namespace, on_host
-from isopursuit.loss.envelope import Relaxation
-from isopursuit.loss.majorant import spread
+from isopursuit._core.types import Array, Indices
+from isopursuit.loss.envelope import Relaxation, spread
 from isopursuit.search.passes import on_same_device, pieces, usable
 from isopursuit.sources.tasks import Transform
 from isopursuit.sources.topk import TopK

@@ -22,8 +22,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array
 from isopursuit._core.clock import REPORT_SECONDS, Clock
+from isopursuit._core.types import Array
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array
 from isopursuit._core.clock import Clock
+from isopursuit._core.types import Array
 
 ROWS, WIDTH = 64, 2**11  # columns compared at once (kept: a block fits into the cache of a core)
 MAX_PAIRS = 8_000_000  # most compatible pairs that are kept (derived: 96 MB)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._core.types import Array
 from isopursuit._core.clock import REPORT_SECONDS, Clock
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
 from isopursuit.search.incumbent import Incumbent, StopReason
@@ -26,7 +27,6 @@ from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
 from isopursuit.search.proof.targets import Targets
 from isopursuit.search.proof.tree import tree_kernel
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
-from isopursuit._core.threads import on_one_blas_thread
 
 ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)

@@ -21,15 +21,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.clock import REPORT_SECONDS, UNLIMITED, Clock
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.proof._tree import MOST_MISSING, WORK_OF_TEST, Explored, OpenNode, TreeKernel
 from isopursuit.search.swaps import include_first
-from isopursuit._core.threads import on_one_blas_thread
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
