@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.pages import table, write
-from docs.pictures.style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
+from docs.pictures.style import BLUE, FOLDER, GREY, ORANGE, picture
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.manifold.alanine import load_alanine_dipeptide
@@ -27,7 +27,7 @@ from isopursuit.manifold.tangent import tangent_spaces
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "explanation" / "aggregates.md"
-AGGREGATES = {"sum": "sum", "geometric": "geometric", "trimmed": "trimmed", "0.8": 0.8}
+AGGREGATES = {"sum": "sum", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated
 SPOILED = 0.05  # share of the tangent spaces that are replaced by random ones
 SYNTHETIC = {
@@ -99,7 +99,7 @@ def synthetic_table(counts):
 
 def draw(counts):
     """Write docs/pictures/aggregates.svg: how often the coordinates are found, by noise."""
-    colours = dict(zip(AGGREGATES, (ORANGE, GREEN, BLUE, GREY), strict=True))
+    colours = dict(zip(AGGREGATES, (ORANGE, BLUE, GREY), strict=True))
     with picture(FOLDER / "aggregates.svg", 7, 4.6, rows=2, columns=2, sharey=True) as axes:
         for column, (manifold, (_, noises)) in zip(axes.T, SYNTHETIC.items(), strict=True):
             for ax, kind in zip(column, KINDS, strict=True):

@@ -62,14 +62,14 @@ def test_from_a_file_to_torsions_and_files(file, expected, tmp_path):
 
 
 def test_json_on_stdout_is_all_there_is(file, expected):
-    result = run(file, *OPTIONS, "--json", "--aggregate", "geometric", "--leave-out", "--unit", "each", "--seed", "3")
+    result = run(file, *OPTIONS, "--json", "--aggregate", "0.8", "--leave-out", "--unit", "each", "--seed", "3")
     answer = json.loads(result.stdout)
     same = ip.find_coordinates(
-        load_trajectory(file), 2, atoms="all", frames=30, aggregate="geometric", leave_out=True, unit="each", seed=3
+        load_trajectory(file), 2, atoms="all", frames=30, aggregate=0.8, leave_out=True, unit="each", seed=3
     )
     assert answer["labels"] == list(same.labels)
     assert answer["points"] == same.points.tolist()
-    assert answer["aggregate"] == "geometric"
+    assert answer["aggregate"] == "trimmed 0.8"
     assert answer["points"] != expected.points.tolist()
 
 
@@ -96,7 +96,7 @@ def test_a_report_is_written(file, tmp_path):
         (("--frames", "0"), ("--frames 0",)),
         (("--select", "5:2"), ("--select 5:2",)),
         (("--select", "heavy"), ("3 atoms", "--select all")),
-        (("--aggregate", "mean"), ("--aggregate 'mean'", "geometric")),
+        (("--aggregate", "mean"), ("--aggregate 'mean'", "trimmed")),
         (("--aggregate", "1.5"), ("--aggregate '1.5'",)),
         (("--unit", "metre"), ("--unit 'metre'",)),
         (("--dimension", "0"), ("--dimension 0",)),

@@ -51,7 +51,7 @@ def find_torus():
     manifold = clifford_torus(1500)
     points, functions = manifold.points, manifold.dictionary
     return ip.find_coordinates(
-        points, 2, dictionary=functions, frames=np.arange(0, 1500, 50), neighbours=40, aggregate="geometric"
+        points, 2, dictionary=functions, frames=np.arange(0, 1500, 50), neighbours=40, aggregate="sum"
     )
 
 
@@ -173,7 +173,7 @@ def test_without_jinja_nothing_is_computed(ethanol, monkeypatch):
 def test_functions_of_points_have_a_page_without_molecule_or_angles(torus):
     page = coordinates_report_html(torus, title="A torus", source="points.npy")
     text = words(page)
-    for said in ("A torus", "points.npy", "1,500 points in 4 dimensions", "geometric mean over 30 points"):
+    for said in ("A torus", "points.npy", "1,500 points in 4 dimensions", "mean over 30 points"):
         assert said in text
     named = captions(page)
     assert not any("molecule" in caption or "frame" in caption for caption in named)

@@ -385,7 +385,7 @@ def test_progress_names_the_callers_columns(as_given, method):
     assert found.loss == pytest.approx(ip.isometry_loss(X[:, found.indices]))
 
 
-@pytest.mark.parametrize("aggregate", ["sum", "geometric", "trimmed"])
+@pytest.mark.parametrize("aggregate", ["sum", "trimmed"])
 def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
     X = np.random.default_rng(3).normal(size=(7, 2, 9))
     picked = ip.select(X, aggregate=aggregate, method="exact")

@@ -49,7 +49,7 @@ OPTIONS = {
     "unit=median": {"unit": "median", "exclude": BEST},
     "unit=each": {"unit": "each", "exclude": BEST},
     "unit=2": {"unit": 2.0},
-    "aggregate": {"aggregate": "geometric"},
+    "aggregate": {"aggregate": "trimmed"},
     "no limit": {"time_limit": None},
     "all rows": {"k": D, "include": [3, 7], "exclude": BEST},
     "k=None": {"k": None, "include": [3, 7]},

@@ -60,12 +60,10 @@ def joint_log_loss(
 
 
 def aggregated(each: NDArray[np.longdouble], aggregate: str | float) -> NDArray[np.longdouble]:
-    """The log of the aggregate of the log-losses (n, m): "sum", "geometric", or the share of a trimmed mean."""
+    """The log of the aggregate of the log-losses (n, m): "sum", or the share of a trimmed mean."""
     n = len(each)
     if n == 1 or aggregate == "sum":
         return np.logaddexp.reduce(each, axis=0)
-    if aggregate == "geometric":
-        return each.mean(axis=0)
     kept = math.ceil(float(aggregate) * n)
     return np.logaddexp.reduce(np.sort(each, axis=0)[:kept], axis=0) - np.log(Long(kept))
 

@@ -63,7 +63,7 @@ def run(seed: int) -> Outcome:
     """Draw a problem, search, compare."""
     problem = draw(np.random.default_rng([seed, 12]))
     if len(problem.X) > 1:
-        drawn = str(np.random.default_rng([seed, 15]).choice(["sum", "geometric", "0.7", "0.4"]))
+        drawn = str(np.random.default_rng([seed, 15]).choice(["sum", "0.7", "0.4"]))
         problem = replace(problem, aggregate=float(drawn) if drawn[0] == "0" else drawn)
     X: Any = problem.X[0] if len(problem.X) == 1 else list(problem.X)
     source = script(f"found = ip.{problem.call}\nprint(found)", X=X)

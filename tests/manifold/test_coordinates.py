@@ -61,8 +61,6 @@ def test_one_call_is_the_steps_one_by_one(ethanol, found):
 def test_the_losses_at_the_points_add_up_to_the_loss_per_point(ethanol):
     summed = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, aggregate="sum")
     assert summed.loss_per_point == pytest.approx(summed.point_losses.mean())
-    geometric = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, aggregate="geometric")
-    assert np.log(geometric.loss_per_point) == pytest.approx(geometric.point_log_losses.mean())
     trimmed = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, aggregate=0.5)
     assert trimmed.loss_per_point == pytest.approx(np.sort(trimmed.point_losses)[:15].mean())
 

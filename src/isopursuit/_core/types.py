@@ -16,7 +16,7 @@ Labels: TypeAlias = tuple[Label, ...]  # the names of all columns of a matrix, i
 SearchMethod: TypeAlias = Literal["two-stage", "exact", "exchange", "greedy", "brute"]
 Method: TypeAlias = Literal["auto", SearchMethod]  # "auto": `select` chooses by size
 Unit: TypeAlias = float | Literal["median", "each"] | None  # length that counts as 1; None for lengths as they are
-AggregateName: TypeAlias = Literal["sum", "geometric", "trimmed"]
+AggregateName: TypeAlias = Literal["sum", "trimmed"]
 # how losses at many points are combined; a number is the share of a trimmed mean
 AggregateOption: TypeAlias = AggregateName | float
 

@@ -265,7 +265,7 @@ def coordinates(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How losses at many frames become one number: sum, geometric, trimmed (the default), or the share of "
+            help="How losses at many frames become one number: sum, trimmed (the default), or the share of "
             "the frames that a trimmed mean keeps.",
             show_default=False,
         ),

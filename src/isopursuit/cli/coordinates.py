@@ -52,7 +52,7 @@ class Wanted:
         text = self.aggregate_text
         if text is None:
             return AGGREGATE
-        if text in ("sum", "geometric", "trimmed"):
+        if text in ("sum", "trimmed"):
             return text
         try:
             share = float(text)

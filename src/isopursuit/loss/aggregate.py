@@ -1,8 +1,8 @@
-"""Combine the losses at many points into one number: their sum, geometric mean, or trimmed mean.
+"""Combine the losses at many points into one number: their sum, or a trimmed mean.
 
 Each aggregate increases with the loss at every point, so lower bounds at the points give a lower bound on it. The paper
 uses the sum. A single point with a badly estimated tangent space can have a loss of e^(1/σ), more than all other points
-together. The geometric mean counts only its logarithm, and the trimmed mean ignores it.
+together. The trimmed mean ignores it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHARE = 0.9  # share of the points, lowest losses first, that "trimmed" keeps (c
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The sum of the losses at n points, their geometric mean, or the mean of the `share` with the lowest losses."""
+    """The sum of the losses at n points, or the mean of the `share` with the lowest losses."""
 
     name: AggregateName = "sum"
     share: float = 1.0
@@ -41,12 +41,10 @@ class Aggregate:
         Examples
         --------
         >>> losses = np.log([2.0, 8.0, 2.0, 2.0])
-        >>> np.exp([Aggregate(name, 0.75).log_total(losses) for name in ("sum", "geometric", "trimmed")]).round(3)
-        array([14.   ,  2.828,  2.   ])
+        >>> np.exp([Aggregate(name, 0.75).log_total(losses) for name in ("sum", "trimmed")]).round(3)
+        array([14.,  2.])
         """
         n = log_losses.shape[-1]
-        if self.name == "geometric":
-            return log_losses.mean(axis=-1)
         if self.name == "sum":
             return np.logaddexp.reduce(log_losses, axis=-1)
         m = self.kept(n)
@@ -67,14 +65,13 @@ class Aggregate:
         """
         if self.name == "trimmed":
             return f"mean over the best {self.kept(n)} of {n} points"
-        return f"{'geometric ' if self.name == 'geometric' else ''}mean over {n} points"
+        return f"mean over {n} points"
 
     def __str__(self) -> str:
         return f"trimmed {self.share:g}" if self.name == "trimmed" else self.name
 
 
 SUM = Aggregate()
-GEOMETRIC = Aggregate("geometric")
 
 
 def as_aggregate(given: Any) -> Aggregate:
@@ -87,8 +84,8 @@ def as_aggregate(given: Any) -> Aggregate:
     """
     if isinstance(given, Aggregate):
         return given
-    if given in ("sum", "geometric"):
-        return Aggregate(given)
+    if given == "sum":
+        return SUM
     if given == "trimmed":
         return Aggregate("trimmed", SHARE)
     if is_number(given) and 0 < float(given) <= 1:

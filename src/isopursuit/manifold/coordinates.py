@@ -92,7 +92,7 @@ def find_coordinates(
     neighbours : int, optional
         The number of frames for one tangent space, including the frame itself, at most half of all frames. Default:
         `default_neighbours`.
-    aggregate : {"sum", "geometric", "trimmed"} or float
+    aggregate : {"sum", "trimmed"} or float
         How the losses at the points are combined; see `select`.
     leave_out : bool
         Whether to leave out points whose tangent space is not determined. They are reported in any case.

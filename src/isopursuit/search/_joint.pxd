@@ -10,8 +10,7 @@
 # is. The sum of kappa x is kappa times the squared length of all columns, and that of T is |Y|^2 + |Z|^2. If h is
 # convex, l(Z) is at least the sum of h(|z|^2) over the columns of Z (pinching).
 #
-# Aggregates are compared as totals of shares. The share of a point is its loss, but at most `cap`, or the logarithm of
-# its loss. For every cap t the sum of the m lowest of n losses is at least sum min(l, t) - (n - m) t, with equality if
+# Aggregates are compared as totals of shares. The share of a point is its loss, but at most `cap`. For every cap t the sum of the m lowest of n losses is at least sum min(l, t) - (n - m) t, with equality if
 # t is the m-th lowest loss. A trimmed mean takes t from a good subset.
 
 from libc.math cimport INFINITY, exp, log, sqrt
@@ -50,7 +49,6 @@ cdef struct Points:
     double c
     double kappa
     const double* cells       # (CELLS) least values of h between neighbouring arguments
-    bint geometric            # whether a share is the logarithm of the loss
     int left_out              # number of points, those of the highest losses, that are ignored
     double divisor            # of the sum over the other points
     double cap                # largest share
@@ -86,14 +84,14 @@ cdef inline double least_loss_at(const Points* at, int i, const int* subset, int
 
 
 cdef inline double share(const Points* at, double loss) noexcept nogil:
-    return log(min(max(loss, 1.0), LARGEST)) if at.geometric else min(loss, at.cap)
+    return min(loss, at.cap)
 
 
 cdef inline double total_limit(const Points* at, double log_loss) noexcept nogil:
     # No subset with a total of at least this has a log-loss below the given one
-    cdef double limit = at.n * log_loss
-    if not at.geometric:
-        limit = at.divisor * exp(log_loss) + at.left_out * at.cap if log_loss < LARGEST_LOG else INFINITY
+    cdef double limit = INFINITY
+    if log_loss < LARGEST_LOG:
+        limit = at.divisor * exp(log_loss) + at.left_out * at.cap
     return limit * (1 + ROUNDING + 16 * at.n * SINGULAR_VALUE_ERROR)
 
 

@@ -10,13 +10,12 @@ class JointKernel:
     """The columns (P, n, D) of one problem at n points. Only one thread may use an instance at a time. Entries of one
     column at one point are together in memory.
 
-    The aggregate is the mean of the logarithms of the losses if `geometric`. Otherwise it is the sum of the losses
-    without the `left_out` highest, divided by their number if `mean`. All losses and limits are logarithms. Methods
-    with the names of `SwapKernel`'s do the same.
+    The aggregate is the sum of the losses without the `left_out` highest, divided by their number if `mean`. All losses
+    and limits are logarithms. Methods with the names of `SwapKernel`'s do the same.
     """
 
     def __init__(
-        self, columns: NDArray[np.float64], c: float, geometric: bool, left_out: int, mean: bool, deadline: float = ...
+        self, columns: NDArray[np.float64], c: float, left_out: int, mean: bool, deadline: float = ...
     ) -> None: ...
     @property
     def late(self) -> bool: ...

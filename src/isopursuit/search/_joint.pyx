@@ -60,7 +60,7 @@ cdef int descending(const void* a, const void* b) noexcept nogil:
 
 
 cdef class JointKernel:
-    def __init__(self, columns, double c, bint geometric, int left_out, bint mean, double deadline=INFINITY):
+    def __init__(self, columns, double c, int left_out, bint mean, double deadline=INFINITY):
         cdef size_t P = columns.shape[0], n = columns.shape[1], D = columns.shape[2]
         self.X, self.cells = columns, table_of_h(c)
         self.memory = np.zeros(D * (D + 1) + n * (D * D + 2 * (D + 1)))
@@ -69,7 +69,7 @@ cdef class JointKernel:
         self.at.columns, self.at.P, self.at.n, self.at.D, self.at.c = &self.X[0, 0, 0], P, n, D, c
         self.at.column_stride, self.at.point_stride = columns.strides[0] // 8, columns.strides[1] // 8
         self.at.kappa, self.at.cells = least_kappa(c), &self.cells[0]
-        self.at.geometric, self.at.left_out, self.at.divisor = geometric, left_out, n - left_out if mean else 1
+        self.at.left_out, self.at.divisor = left_out, n - left_out if mean else 1
         self.at.cap, self.at.order, self.at.ranked = LARGEST, &self.order[0], <Ranked*> &self.room[0]
         self.at.scratch = &self.memory[0]
         self.at.basis = self.at.scratch + D * (D + 1)
@@ -99,8 +99,6 @@ cdef class JointKernel:
 
     def least_loss(self, double total):
         total *= 1 - ROUNDING - 16 * self.at.n * SINGULAR_VALUE_ERROR
-        if self.at.geometric:
-            return exp(total / self.at.n)
         return (total - self.at.left_out * self.at.cap) / self.at.divisor
 
     cdef double log_total(self, const int* subset, int size, double limit) noexcept nogil:
@@ -125,11 +123,9 @@ cdef class JointKernel:
         if at.left_out:
             qsort(at.ranked, at.n, sizeof(Ranked), descending)
         for j in range(at.left_out, at.n):
-            total += at.ranked[j].log_loss
             largest = max(largest, at.ranked[j].log_loss)
-        if at.geometric or largest == INFINITY:
-            return total / at.n
-        total = 0
+        if largest == INFINITY:
+            return INFINITY
         for j in range(at.left_out, at.n):
             total += exp(at.ranked[j].log_loss - largest)
         return largest + log(total / at.divisor)

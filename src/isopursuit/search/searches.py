@@ -57,7 +57,7 @@ def greedy_search(
         How many columns to pick. Default: D. The loss is that of the D × k matrix of the columns as they are.
     unit : number, "median", "each" or None
         The length that counts as 1, as in `select`.
-    aggregate : {"sum", "geometric", "trimmed"} or number
+    aggregate : {"sum", "trimmed"} or number
         How the losses of several matrices are combined, as in `select`. Objectives other than "isometry" are summed.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,

@@ -31,7 +31,7 @@ def joint_kernel(columns: Array, c: float, aggregate: Aggregate, deadline: float
     """The kernel for `columns` (P, n, D) at many points, in any order in memory but that of their entries."""
     n = columns.shape[1]
     left_out = n - aggregate.kept(n)
-    return JointKernel(columns, c, aggregate.name == "geometric", left_out, aggregate.name != "sum", deadline)
+    return JointKernel(columns, c, left_out, aggregate.name != "sum", deadline)
 
 
 def swap_descent(

@@ -81,7 +81,7 @@ class Selection:
         Their labels, or their indices if there are no labels.
     loss : float
         Their loss l_c. At many points it is the aggregate of the points' losses: their sum (the ideal is k for each
-        point), or their geometric or trimmed mean (the ideal is k). `loss_per_point` has the same scale for all three.
+        point), or their trimmed mean (the ideal is k). `loss_per_point` has the same scale for both.
     unit : str
         The length that counts as 1, in words: "as given", "median length 3.21 = 1", "each column has length 1", ...
     pursuit : Pursuit or None

@@ -74,12 +74,12 @@ def select(
         all lengths by it. "median" divides them by the median length of the columns that may be picked: one number for
         all points, so lengths at different points remain comparable. "each" scales every column to length 1 at every
         point, so only angles matter. Zero columns remain zero.
-    aggregate : {"sum", "geometric", "trimmed"} or number
+    aggregate : {"sum", "trimmed"} or number
         How the losses at many points are combined into the number to minimize. "sum" (the default) is the paper's
-        choice; a single point whose columns are nearly dependent can dominate it. "geometric" is the geometric mean.
-        "trimmed" is the mean over the 90 % of the points with the lowest losses; a number sets another share. A
-        column that is zero at any point cannot be picked. The k columns must be independent at every point, except at
-        points that the trimmed mean ignores.
+        choice; a single point whose columns are nearly dependent can dominate it. "trimmed" is the mean over the
+        90 % of the points with the lowest losses; a number sets another share. A column that is zero at any point
+        cannot be picked. The k columns must be independent at every point, except at points that the trimmed mean
+        ignores.
     include, exclude : iterables of column numbers or labels
         Columns that must or must not be picked.
     labels : sequence, optional

@@ -46,7 +46,7 @@ cdef class CliqueSearch:
 
     def __init__(self, JointKernel kernel, included, int m):
         self.kernel, self.at, self.m, self.included = kernel, &kernel.at, m, len(included)
-        self.additive = not self.at.geometric and not self.at.left_out and self.at.c >= CONVEX_EXPONENT
+        self.additive = not self.at.left_out and self.at.c >= CONVEX_EXPONENT
         self.best = np.concatenate([included, np.zeros(m)]).astype(np.intc)
         self.set_pairs(np.zeros(0, np.intc), np.zeros((0, 2), np.intc), np.zeros((0, 0), np.intc), 0, 0.0)
         self.levels[0].total = kernel.lead(self.subset, self.included, m)
