@@ -24,7 +24,6 @@ SETUP = """
 import json, resource, time
 import numpy as np
 import isopursuit as ip
-from isopursuit.batched import batched_pursuit
 from isopursuit.datasets import load_iris, load_wine
 rng = np.random.default_rng(0)
 """
@@ -34,7 +33,6 @@ JOBS = {
     "pursuit 128 × 3000": "X = rng.normal(size=(128, 3000)) / 11\ndef job(): ip.isometry_pursuit(X, tol=1e-6)",
     "exact 10 × 178": "X = load_wine().matrix()[:10]\ndef job(): ip.exact_search(X)",
     "exchange 30 × 500": "X = rng.normal(size=(30, 500)) / 5.5\ndef job(): ip.exchange_search(X, kicks=20)",
-    "batched 500 of 4 × 75": "X = rng.normal(size=(500, 4, 75)) / 2\ndef job(): batched_pursuit(X)",
     "streamed 64 × 200,000": (
         "X = ip.as_source(rng.standard_normal((64, 200_000), dtype=np.float32) / 8)\n"
         "def job(): ip.isometry_pursuit(X, tol=1e-4)"

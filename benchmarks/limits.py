@@ -22,7 +22,6 @@ SETUP = """
 import json, math, time
 import numpy as np
 import isopursuit as ip
-from isopursuit.batched import batched_pursuit
 
 def matrix(D, P):
     if (D, P) == (61, 1797):
@@ -66,7 +65,6 @@ PURSUITS = {
     "isometry_pursuit": "ip.isometry_pursuit(X, time_limit=limit)",
     "basis_pursuit": "ip.basis_pursuit(X, time_limit=limit)",
     "lasso_path": "ip.lasso_path(X, time_limit=limit)",
-    "batched_pursuit": "batched_pursuit(X[None], time_limit=limit)",
     "isometry_pursuit, source": "ip.isometry_pursuit(ip.as_source(X), time_limit=limit)",
     "basis_pursuit, source": "ip.basis_pursuit(ip.as_source(X), time_limit=limit)",
 }

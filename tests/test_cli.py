@@ -376,7 +376,6 @@ def test_an_output_is_never_the_table_itself_or_named_twice(wine):
     same = wine.with_name("a.svg")
     assert_one_line_error(run("select", wine, "-k", "2", "--report", same, "--plot", same), "Name another file")
     assert_one_line_error(run("datasets", "iris", "--output", wine.parent), "is a folder")
-    assert_one_line_error(run("pursue", wine.with_name("*.parquet"), "--state", "/none/s.npz"), "--state", "/none")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes")
@@ -566,12 +565,6 @@ def test_a_column_named_twice_is_used_once(wine):
     answer = json.loads(found.stdout)
     assert answer["k"] == 2
     assert "named more than once, used once: alcohol." in answer["notes"]
-
-
-def test_a_state_that_cannot_be_written_is_refused_before_any_work(tmp_path):
-    np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(500, 3)))
-    found = run("pursue", tmp_path / "t.npy", "--state", tmp_path / "nowhere" / "state.npz")
-    assert_one_line_error(found, "--state", "cannot be written")
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):

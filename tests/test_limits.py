@@ -30,7 +30,6 @@ CALLS = {
     "basis_pursuit": lambda X, t: ip.basis_pursuit(X, time_limit=t),
     "basis_pursuit, source": lambda X, t: ip.basis_pursuit(ip.as_source(X), time_limit=t),
     "lasso_path": lambda X, t: ip.lasso_path(X, time_limit=t),
-    "batched_pursuit": lambda X, t: batched_pursuit(X[None], time_limit=t),
     "exact_search": lambda X, t: ip.exact_search(X, time_limit=t),
     "exact_search, source": lambda X, t: ip.exact_search(ip.as_source(X), time_limit=t),
     "exchange_search": lambda X, t: ip.exchange_search(X, time_limit=t),
@@ -139,13 +138,6 @@ def test_a_lasso_path_stopped_early_ends_with_the_penalties_reached():
     path = ip.lasso_path(X, penalties=200, time_limit=0.1)
     assert 1 <= len(path) < 200
     assert all(np.isfinite(found.certificate.gap) for found in path)
-
-
-def test_a_batch_stopped_early_has_finite_gaps():
-    X = np.random.default_rng(2).normal(size=(2000, 6, 200)) / np.sqrt(6)
-    found = batched_pursuit(X, time_limit=1e-6)
-    assert np.isfinite(found.gap).all()
-    assert "stopped" in found.status
 
 
 def test_greedy_without_a_limit_is_greedy_with_an_ample_one():

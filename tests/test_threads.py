@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import isopursuit as ip
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit.batched import batched_pursuit
 from isopursuit.errors import InputError
 
 X = np.random.default_rng(0).normal(size=(3, 40)) / np.sqrt(3)
@@ -35,7 +34,6 @@ CALLS = {
     "a source": lambda watch: ip.isometry_pursuit(ip.as_source(X), callback=watch),
     "basis_pursuit": lambda watch: ip.basis_pursuit(X, callback=watch),
     "lasso_path": lambda watch: ip.lasso_path(X, penalties=3, callback=watch),
-    "batched_pursuit": lambda watch: batched_pursuit(X[None], callback=watch),
     "greedy_search": lambda watch: ip.greedy_search(X, objective=watch),
     "brute_search": lambda watch: ip.brute_search(X[:, :6], objective=watch),
     "exact_search": lambda watch: ip.exact_search(X, callback=watch),

@@ -48,12 +48,6 @@ def relative_gap(primal: float, dual: float) -> float:
     return max(primal - dual, 0.0) / primal if primal > 0 else 0.0
 
 
-def relative_gaps(primal: Any, dual: Any) -> Any:
-    """`relative_gap` for arrays or tensors of values; NaN where a value is NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (primal - dual).clip(min=0.0) / primal
-
-
 @dataclass(frozen=True)
 class Certificate:
     """dual ≤ optimum ≤ primal: the proof that an answer is (nearly) best.

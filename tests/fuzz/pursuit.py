@@ -18,7 +18,6 @@ from scipy.optimize import linprog
 
 import isopursuit as ip
 from fuzz.harness import Outcome, script
-from isopursuit.batched import batched_pursuit
 from isopursuit.errors import InputError
 
 TOL = 1e-10  # the default gap of basis_pursuit
@@ -33,7 +32,7 @@ def run(seed: int) -> Outcome:
     D = int(rng.integers(1, 9))
     P = int(rng.integers(D, 41))
     X = FAMILIES[family](rng, D, P)
-    kind = str(rng.choice(["pursuit", "isometry", "points", "path", "batch"], p=[0.6, 0.12, 0.12, 0.08, 0.08]))
+    kind = str(rng.choice(["pursuit", "isometry", "points", "path"], p=[0.64, 0.14, 0.14, 0.08]))
     with _silent() as said:
         outcome = KINDS[kind](rng, family, X, seed)
     if said():
@@ -226,43 +225,7 @@ def _path(rng, family, X, seed):
     return Outcome(family, "optimal" if statuses == {"optimal"} else "stalled", tuple(failures), text)
 
 
-def _batch(rng, family, X, seed):
-    """A stack of problems answers as one by one: the same status and refusals, and bounds that overlap."""
-    D, P = X.shape
-    stack = [X, *(one for one in (FAMILIES[family](rng, D, P) for _ in range(2)) if one.shape[0] == D)]
-    stack = np.stack([one[:, : min(o.shape[1] for o in stack)] for one in stack])
-    stack = stack * float(np.exp(rng.uniform(-1, 1)))
-    c = float(rng.choice([0.3, 1.0, 2.0]))
-    text = script(
-        "from isopursuit.batched import batched_pursuit\nprint(batched_pursuit(X, c), batched_pursuit(X, c).refused)",
-        X=stack,
-        c=c,
-    )
-    found = batched_pursuit(stack, c)
-    failures: list[str] = []
-    for i, one in enumerate(stack):
-        try:
-            alone = ip.isometry_pursuit(one, c, tol=1e-8)
-        except InputError as error:
-            if found.refused.get(i) != f"{type(error).__name__}: {error}":
-                failures.append(f"problem {i} alone is refused ({error}); in the stack {found.status[i]}")
-            continue
-        if found.status[i] != alone.status:
-            failures.append(f"problem {i} is {alone.status} alone and {found.status[i]} in the stack")
-            continue
-        proof = alone.certificate
-        if not (found.dual[i] <= proof.primal * (1 + 1e-12) and proof.dual <= found.primal[i] * (1 + 1e-12)):
-            failures.append(f"problem {i}: bounds {found.dual[i]}, {found.primal[i]} alone {proof}")
-        if not set(np.flatnonzero(found.weights[i])) <= set(alone.tied):
-            failures.append(f"problem {i}: weight outside the tied set")
-        if alone.status == "optimal" and abs(found.weights[i].sum() - found.primal[i]) > 1e-8 * found.primal[i]:
-            failures.append(f"problem {i}: weights sum to {found.weights[i].sum()}, primal {found.primal[i]}")
-        if alone.unique and np.flatnonzero(found.weights[i]).tolist() != alone.support.tolist():
-            failures.append(f"problem {i}: another support than alone")
-    return Outcome(f"batch, {family}", "/".join(sorted(set(found.status.tolist()))), tuple(failures), text)
-
-
-KINDS = {"pursuit": _pursuit, "isometry": _isometry, "points": _points, "path": _path, "batch": _batch}
+KINDS = {"pursuit": _pursuit, "isometry": _isometry, "points": _points, "path": _path}
 
 
 # ------------------------------------------------------------------------------------------------------- checks

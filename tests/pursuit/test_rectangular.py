@@ -272,15 +272,6 @@ def test_a_source_of_columns_of_one_length_takes_few_passes():
     assert found.effort.passes <= 4
 
 
-def test_a_state_file_belongs_to_its_k(tmp_path):
-    X = gaussian(8, 6000, 7)
-    first = ip.isometry_pursuit(ip.as_source(X), k=4, memory=0, state=tmp_path / "s.npz")
-    again = ip.isometry_pursuit(ip.as_source(X), k=4, memory=0, state=tmp_path / "s.npz")
-    assert again.objective == pytest.approx(first.objective, rel=1e-9)
-    with pytest.raises(ParameterError, match="another target"):
-        ip.isometry_pursuit(ip.as_source(X), k=5, memory=0, state=tmp_path / "s.npz")
-
-
 def test_a_stopped_pursuit_has_an_honest_gap():
     X = gaussian(20, 400, 3)
     best = ip.isometry_pursuit(X, k=10).objective

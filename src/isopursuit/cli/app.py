@@ -93,7 +93,6 @@ TimeLimit = Annotated[
 Scheduler = Annotated[
     str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
 ]
-State = Annotated[Path | None, typer.Option("--state", help="File for the weights of a streamed run, to resume it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the answer to this .json file.")]
 
@@ -165,7 +164,6 @@ def pursue(
     as_json: AsJson = False,
     output: Output = None,
     scheduler: Scheduler = None,
-    state: State = None,
 ) -> None:
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     with exit_status():
@@ -175,7 +173,7 @@ def pursue(
         table = Input(
             file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler, drop_columns
         )
-        commands.pursue(table, c, state, commands.Outputs(as_json, output))
+        commands.pursue(table, c, commands.Outputs(as_json, output))
 
 
 @app.command()

@@ -193,13 +193,13 @@ def _report(
 # ---------------------------------------------------------------------------------------------------- pursue
 
 
-def pursue(table: Input, c: float, state: Path | None, outputs: Outputs) -> None:
+def pursue(table: Input, c: float, outputs: Outputs) -> None:
     """Solve only the convex program, for a table in memory or for streamed files."""
-    check_outputs(table.file, output=outputs.output, state=state)
-    if table.is_streamed() or state is not None:
+    check_outputs(table.file, output=outputs.output)
+    if table.is_streamed():
         with replace(table, k=None).stream() as source, interrupts.polled(), PursuitWatch() as watch:
             columns = ip.as_source(source, unit=table.unit)
-            found = ip.isometry_pursuit(columns, c, k=table.k, state=state, callback=watch)
+            found = ip.isometry_pursuit(columns, c, k=table.k, callback=watch)
         answer = {**table.origin, "c": c, **found.as_dict(), "unit": of_rows(str(columns.unit_length))}
     else:
         candidates = table.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ Solution = Literal["minimum-norm", "vertex"]
 class Options:
     """Options of a pursuit: the gap to reach, which solution to return, where to start, and when to stop.
 
-    `state` and `memory` are for sources.
+    `memory` is for sources.
     """
 
     tol: float = 1e-10
@@ -31,7 +30,6 @@ class Options:
     weights: ArrayLike | None = None
     callback: Callback | None = None
     clock: Clock = UNLIMITED
-    state: str | Path | None = None
     memory: int | None = None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ def basis_pursuit(
     callback: Callback | None = None,
     progress: bool = False,
     time_limit: float | None = None,
-    state: str | Path | None = None,
     memory: int | None = None,
 ) -> Pursuit:
     """Multitask basis pursuit: min Σ‖β_p‖ subject to X β = Y, certified.
@@ -67,8 +65,6 @@ def basis_pursuit(
         elsewhere. Nothing appears in the first half second.
     time_limit : float, optional
         Seconds after which to stop with the best solution so far.
-    state : path, optional
-        For a source: a file that keeps the weights after every pass. A run that was killed continues from it.
     memory : int, optional
         For a source: bytes that resident columns may take. By default between 512 MiB and 2 GiB, by the number of
         rows, and up to 8 GiB for a tensor.
@@ -87,7 +83,7 @@ def basis_pursuit(
     ([0, 1], 2.0, True)
     """
     penalty = as_penalty(penalty)
-    options = as_options(tol, solution, time_limit, weights=weights, state=state, memory=memory)
+    options = as_options(tol, solution, time_limit, weights=weights, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
         return _basis_pursuit(X, Y, penalty, labels, replace(options, callback=report))
 
@@ -119,7 +115,6 @@ def isometry_pursuit(
     callback: Callback | None = None,
     progress: bool = False,
     time_limit: float | None = None,
-    state: str | Path | None = None,
     memory: int | None = None,
 ) -> Pursuit:
     """Isometry pursuit: basis pursuit of the identity by the normalized columns of X.
@@ -132,7 +127,7 @@ def isometry_pursuit(
         How many columns to pick, if fewer than rows. The identity is then replaced by the cheapest projection of
         rank k, relaxed: min Σ‖β_p‖ subject to X β = P, where P is symmetric with eigenvalues from 0 to 1 and trace k.
         X may then have more rows than columns. If X contains k orthonormal columns, they are always tied. Not available
-        with a penalty, or in `basis_pursuit`, `lasso_path` and `batched_pursuit`.
+        with a penalty, or in `basis_pursuit` and `lasso_path`.
     normalization : {"symmetric", "logarithmic"} or callable
         See `symmetric_normalize`.
 
@@ -158,7 +153,7 @@ def isometry_pursuit(
     ([0, 1], 2.0)
     """
     c, goal = as_exponent(c), Goal(None, as_penalty(penalty), k)
-    options = as_options(tol, solution, time_limit, weights=weights, state=state, memory=memory)
+    options = as_options(tol, solution, time_limit, weights=weights, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
         return _isometry_pursuit(X, goal, c, normalization, labels, replace(options, callback=report))
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from isopursuit._core.outputs import check_writable
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data.matrix import length_notes
 from isopursuit.errors import RangeError, RankError
@@ -36,7 +34,6 @@ from isopursuit.pursuit.settings import (
     START_GAP,
 )
 from isopursuit.pursuit.starts import solve_as_if_equally_long, starting_columns
-from isopursuit.pursuit.state import load_state, save_state
 from isopursuit.pursuit.whitening import build_design
 from isopursuit.pursuit.working_set import solve, solve_by_parts
 from isopursuit.results import Effort, relative_gap
@@ -85,11 +82,9 @@ class StreamedColumns:
         goal: Goal,
         memory: int | None,
         watch: Watch,
-        state: Path | None,
         weights: Array | None,
     ) -> None:
         self.columns, self.goal, self.watch = columns, goal, watch
-        self.state = state
         D = columns.shape[0]
         # a pass returns two sets of columns; each entry is stored, transformed, twice in the kernel, and copied twice
         many = SPANNING * D * (D + 1)
@@ -106,14 +101,7 @@ class StreamedColumns:
         self.weights: Array = np.zeros(0)
         self.found: Screened | None = None
         self.notes = columns.notes
-        self.unsaved = ""
-        if state is not None:
-            check_writable(state, "The state file")
-        kept = None if state is None else load_state(state, self)
-        if kept is None:
-            self.begin(weights)
-        else:
-            self.restore(kept)
+        self.begin(weights)
 
     # ------------------------------------------------------------------------------------------- the beginning
 
@@ -147,15 +135,6 @@ class StreamedColumns:
         else:
             self.weights = self.design.start()
             solve(self.design, self.weights, SAMPLE_GAP, self.watch, warm=False, nested=True)
-
-    def restore(self, kept: dict[str, Array]) -> None:
-        """Begin with a saved state."""
-        transform = replace(self.columns.transform, log_scale=float(kept["log_scale"]))
-        self.columns = replace(self.columns, transform=transform)
-        self.hold(kept["indices"].astype(np.intp))
-        self.build()
-        self.weights = kept["weights"]
-        self.notes += (f"continued from {self.state}, after {int(kept['passes'])} passes.",)
 
     def hold(self, indices: Indices) -> None:
         """Make these columns the resident ones."""
@@ -253,8 +232,6 @@ class StreamedColumns:
         self.reach = float(np.sqrt(slack)) * (1 + 1e-9) + 1e-12
         self.settled = found.largest.left < -self.reach
         self.band = max(found.top - 1, 0.0)
-        if self.state is not None:
-            self.unsaved = save_state(self.state, self)
         self.watch.columns, self.watch.passes = self.columns.shape[1], len(self.seconds)
         self.watch.bytes = len(self.seconds) * self.columns.nbytes
         self.watch(self.gap)
@@ -344,8 +321,6 @@ class StreamedColumns:
         notes = self.notes
         if found is not None:
             notes += length_notes(found.zero, found.short)
-        if self.unsaved:
-            notes += (f"the state was not saved: {self.unsaved} The run went on without it.",)
         return Resident(
             indices=self.indices,
             weights=self.weights,
@@ -377,8 +352,7 @@ def load_columns(columns: Columns, goal: Goal, options: Options) -> Resident:
     """Minimize f over a source to the requested relative gap, or until every column that matters is resident."""
     watch = Watch(options.callback, options.clock)
     weights = as_weights(options.weights, columns.shape[1])
-    state = None if options.state is None else Path(options.state)
-    stream = StreamedColumns(columns, goal, options.memory, watch, state, weights)
+    stream = StreamedColumns(columns, goal, options.memory, watch, weights)
     solve_by_parts(stream, options.tol, watch)
     watch.check()
     return stream.resident()

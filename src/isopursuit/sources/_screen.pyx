@@ -10,66 +10,44 @@ from scipy.linalg.cython_blas cimport dgemm, sgemm
 import numpy as np
 
 cdef enum:
-    WIDTH = 256  # columns multiplied at once, so that the buffer stays in cache (guess)
+    # columns multiplied at once; measured by benchmarks.scale for 64 and 128 rows: 128 and 512 take as long
+    WIDTH = 256
+    LINE = 16  # floats in a line of cache (derived: 64 bytes)
+    STRIDE = WIDTH + 16  # from a row of a buffer to the next; a power of two would map all rows to a few lines of cache
 
 ctypedef fused real:
     float
     double
 
 
-cdef void multiply(real* left, int rows, real* right, int inner, int columns, real* out) noexcept nogil:
-    """out (rows × columns) = left (rows × inner) · right (inner × columns), all column-major."""
+cdef void multiply(const real* left, int rows, const real* z, int inner, int n, real* out) noexcept nogil:
+    """out (rows × n) = left (rows × inner) · z (inner × n), all row-major; BLAS sees them as their transposes."""
     cdef real one = 1, zero = 0
+    cdef int stride = STRIDE
     if real is float:
-        sgemm("N", "N", &rows, &columns, &inner, &one, left, &rows, right, &inner, &zero, out, &rows)
+        sgemm("N", "N", &n, &rows, &inner, &one, <float*> z, &stride, <float*> left, &inner, &zero, out, &stride)
     else:
-        dgemm("N", "N", &rows, &columns, &inner, &one, left, &rows, right, &inner, &zero, out, &rows)
+        dgemm("N", "N", &n, &rows, &inner, &one, <double*> z, &stride, <double*> left, &inner, &zero, out, &stride)
 
 
-cdef void load(const real[:, :] x, Py_ssize_t first, int n, bint upright, const double* a, const double* b,
-               double* z) noexcept nogil:
-    """z = a∘x − b for n columns, column after column where `upright`, else row after row."""
-    cdef int d, p, D = <int> x.shape[0]
-    cdef double factor, shift
-    if upright:
-        for p in range(n):
-            for d in range(D):
-                z[p * D + d] = x[d, first + p] * a[d] - b[d]
-    else:
-        for d in range(D):
-            factor, shift = a[d], b[d]
-            for p in range(n):
-                z[d * n + p] = x[d, first + p] * factor - shift
+cdef void load(const real[:, :] x, Py_ssize_t first, int n, real* z) noexcept nogil:
+    """z (D₀ × n) = columns of x, a line of cache of each row at a time: fast for columns in either order."""
+    cdef int d, p, begin = 0
+    while begin < n:
+        for d in range(<int> x.shape[0]):
+            for p in range(begin, min(begin + <int> LINE, n)):
+                z[d * STRIDE + p] = x[d, first + p]
+        begin += LINE
 
 
-cdef void copy(const real[:, :] x, Py_ssize_t first, int n, bint upright, real* z) noexcept nogil:
-    cdef int d, p, D = <int> x.shape[0]
-    if upright:
-        for p in range(n):
-            for d in range(D):
-                z[p * D + d] = x[d, first + p]
-    else:
-        for d in range(D):
-            for p in range(n):
-                z[d * n + p] = x[d, first + p]
-
-
-cdef void dots(const real* u, const real* v, int D, int n, bint upright, double* out) noexcept nogil:
+cdef void dots(const real* u, const real* v, int D, int n, double* out) noexcept nogil:
     """out_p = u_pᵀ v_p, in float64."""
     cdef int d, p
-    cdef double total
-    if upright:
+    for p in range(n):
+        out[p] = 0
+    for d in range(D):
         for p in range(n):
-            total = 0
-            for d in range(D):
-                total += <double> u[p * D + d] * v[p * D + d]
-            out[p] = total
-    else:
-        for p in range(n):
-            out[p] = 0
-        for d in range(D):
-            for p in range(n):
-                out[p] += <double> u[d * n + p] * v[d * n + p]
+            out[p] += <double> u[d * STRIDE + p] * v[d * STRIDE + p]
 
 
 def measure(const real[:, :] x, a, b, A, const real[:, ::1] F, const real[:, ::1] K):
@@ -84,71 +62,46 @@ def measure(const real[:, :] x, a, b, A, const real[:, ::1] F, const real[:, ::1
     F, K : (r, D) and (D, D), or None
         F defaults to K; if both are None, only lengths are computed.
     """
-    cdef int raw = <int> x.shape[0], D = raw if A is None else <int> len(A), r = D if F is None else <int> F.shape[0]
+    cdef int raw = <int> x.shape[0], D = raw if A is None else <int> len(A)
+    cdef int r = D if F is None else <int> F.shape[0]
     cdef Py_ssize_t m = x.shape[1], first = 0
-    cdef int n, i
-    cdef bint upright = x.strides[0] == sizeof(real), plain = a is None and A is None
+    cdef int n, d, p
+    cdef bint plain = a is None and A is None
     out = np.empty((3, m))
     cdef double[:, ::1] view = out
-    # BLAS sees a C-ordered matrix as its transpose: the left factor must be passed transposed
-    cdef const double[::1] a_view = np.ones(raw) if a is None else a
-    cdef const double[::1] b_view = np.zeros(raw) if b is None else b
-    cdef const double[:, ::1] A_view
-    cdef const real[:, ::1] F_view, K_view
-    cdef const double* A_data = NULL
-    cdef const real* F_data = NULL
-    cdef const real* K_data = NULL
-    if A is not None:
-        A_view = np.ascontiguousarray(A.T) if upright else A
-        A_data = &A_view[0, 0]
-    if F is not None:
-        F_view = np.ascontiguousarray(np.asarray(F).T) if upright else F
-        F_data = &F_view[0, 0]
-    if K is not None:
-        K_view = K
-        K_data = &K_view[0, 0]
-    cdef double* given = NULL
-    cdef double* moved = NULL
-    cdef bint packed = plain and upright and x.strides[1] == raw * sizeof(real)  # the block has the layout of BLAS
-    cdef real* own = <real*> malloc(WIDTH * D * sizeof(real))
-    cdef real* z = own
-    cdef real* v = <real*> malloc(WIDTH * max(D, r) * sizeof(real))
-    if not plain:
-        given = <double*> malloc(WIDTH * raw * sizeof(double))
-        moved = given if A_data == NULL else <double*> malloc(WIDTH * D * sizeof(double))
+    cdef const double[::1] scale = np.ones(raw) if a is None else a, shift = np.zeros(raw) if b is None else b
+    cdef const double[:, ::1] projection = np.zeros((1, 1)) if A is None else A
+    cdef bint projected = A is not None
+    cdef real* z = <real*> malloc(STRIDE * max(D, raw) * sizeof(real))
+    cdef real* v = <real*> malloc(STRIDE * max(D, r) * sizeof(real))
+    cdef double* given = NULL if plain else <double*> malloc(STRIDE * raw * sizeof(double))
+    cdef double* moved = <double*> malloc(STRIDE * D * sizeof(double)) if projected else given
     with nogil:
         while first < m:
             n = <int> min(WIDTH, m - first)
+            load(x, first, n, z)
             if plain:
-                if packed:
-                    z = <real*> &x[0, first]
-                else:
-                    copy(x, first, n, upright, z)
-                dots(z, z, D, n, upright, &view[0, first])
+                dots(z, z, D, n, &view[0, first])
             else:
-                load(x, first, n, upright, &a_view[0], &b_view[0], given)
-                if A_data != NULL and upright:
-                    multiply[double](<double*> A_data, D, given, raw, n, moved)
-                elif A_data != NULL:
-                    multiply[double](given, n, <double*> A_data, raw, D, moved)
-                dots(moved, moved, D, n, upright, &view[0, first])
-                for i in range(D * n):
-                    z[i] = <real> moved[i]
-            if K_data != NULL:
-                if upright:
-                    multiply[real](<real*> K_data, D, z, D, n, v)
-                else:
-                    multiply[real](z, n, <real*> K_data, D, D, v)
-                dots(z, v, D, n, upright, &view[2, first])
-                if F_data != NULL and upright:
-                    multiply[real](<real*> F_data, r, z, D, n, v)
-                elif F_data != NULL:
-                    multiply[real](z, n, <real*> F_data, D, r, v)
-                dots(v, v, r, n, upright, &view[1, first])
+                for d in range(raw):
+                    for p in range(n):
+                        given[d * STRIDE + p] = z[d * STRIDE + p] * scale[d] - shift[d]
+                if projected:
+                    multiply[double](&projection[0, 0], D, given, raw, n, moved)
+                dots(moved, moved, D, n, &view[0, first])
+                for d in range(D):
+                    for p in range(n):
+                        z[d * STRIDE + p] = <real> moved[d * STRIDE + p]
+            if K is not None:
+                multiply[real](&K[0, 0], D, z, D, n, v)
+                dots(z, v, D, n, &view[2, first])
+                if F is not None:
+                    multiply[real](&F[0, 0], r, z, D, n, v)
+                dots(v, v, r, n, &view[1, first])
             first += n
-        free(own)
-        free(v)
-        if moved != given:
-            free(moved)
-        free(given)
+    free(z)
+    free(v)
+    free(given)
+    if projected:
+        free(moved)
     return out
