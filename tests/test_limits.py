@@ -8,7 +8,6 @@ import pytest
 
 import isopursuit as ip
 from isopursuit._core.clock import Clock
-from isopursuit.batched import batched_pursuit
 from isopursuit.errors import ParameterError
 from isopursuit.search.problem import Problem
 from isopursuit.search.volume import large_volume
