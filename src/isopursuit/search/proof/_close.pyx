@@ -14,14 +14,13 @@ Before the relaxation is solved only the pairs are known; they alone close many 
 """
 
 from libc.math cimport INFINITY, exp, fmax, fmin, isfinite, pow
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from isopursuit.loss._penalty cimport Loss, Value, envelope, h, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh
 from isopursuit.search.proof._node cimport (
     CUT_ERROR, EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Node, Point, Problem, Smallest, cutoff,
-    loss_of, smallest, sort_by,
+    loss_of, reserve, smallest, sort_by,
 )
 
 cdef extern from *:
@@ -226,7 +225,9 @@ cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
             return False
         table = <size_t> n * n
     level = 2 * table + 5 * <size_t> n
-    memory = <double*> malloc((doubles + table + m * level) * sizeof(double) + (2 * <size_t> m + 3) * n * sizeof(int))
+    memory = <double*> reserve(
+        node.tables, (doubles + table + m * level) * sizeof(double) + (2 * <size_t> m + 3) * n * sizeof(int)
+    )
     if memory == NULL:
         node.failed = True
         return False
@@ -239,7 +240,6 @@ cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
     if inertia(&all):
         done = enumerate_candidates(&all)
     node.tests += budget - all.budget
-    free(memory)
     return done
 
 

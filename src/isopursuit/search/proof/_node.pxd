@@ -11,6 +11,7 @@
 # last `size` (or m) of the ascending eigenvalues; slopes apply in all D directions.
 
 from libc.math cimport INFINITY, fmax, sqrt
+from libc.stdlib cimport free, malloc
 
 from isopursuit.loss._penalty cimport TOLERANCE, Curve, Envelopes, Loss, spectral_loss
 from isopursuit.search._dense cimport dot, singular_values
@@ -26,6 +27,11 @@ cdef extern from *:
     const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest, so that rounding closes no node
     const double CUT_ERROR         # error of a tangent, relative to the sizes of its terms (chosen: far above eps)
     const int MOST_MISSING         # most missing columns of a node that is closed by enumeration (derived: its pivots)
+
+
+cdef struct Scratch:          # memory that is used again and grows as needed
+    void* at
+    size_t bytes
 
 
 cdef struct Problem:
@@ -89,6 +95,7 @@ cdef struct Node:
     double* matrix            # (2D, D) scratch, and one row
     double* small             # (D + 1) scratch
     int* working              # (n) the working set of a Newton step
+    Scratch* tables           # of an enumeration
     double* newton            # Newton steps: Hessian, its squares, step, gradient, features
     Candidates open
     Point here
@@ -101,6 +108,15 @@ cdef struct Node:
     long long work            # multiplications of relaxations
     long long tests           # tests of enumerations
     bint failed               # memory ran out or LAPACK did not converge: nothing may be concluded
+
+
+cdef inline void* reserve(Scratch* scratch, size_t needed) noexcept nogil:
+    # At least this many bytes, not kept from before; NULL if there is no memory
+    if needed > scratch.bytes:
+        free(scratch.at)
+        scratch.at = malloc(needed)
+        scratch.bytes = needed if scratch.at != NULL else 0
+    return scratch.at
 
 
 cdef inline double cutoff(const Problem* problem) noexcept nogil:

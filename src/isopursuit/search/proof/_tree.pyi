@@ -67,12 +67,10 @@ class TreeKernel:
     low, high, table
         From `isopursuit.loss.envelope.relax`.
     incumbent : float
-        Loss of the best subset known; lower it between two rounds of tasks.
+        Loss of the best subset known; subsets that tasks search for have a lower one.
     stiffness : float
         From `isopursuit.loss.penalty.stiffness`.
     """
-
-    incumbent: float
 
     def __init__(
         self,
@@ -91,6 +89,7 @@ class TreeKernel:
     def explore(
         self,
         start: OpenNode,
+        incumbent: float,
         budgets: NDArray[np.int64],
         doubted: NDArray[np.int8],
         spare: int,
@@ -105,6 +104,8 @@ class TreeKernel:
         Parameters
         ----------
         start : OpenNode
+        incumbent : float
+            Loss of the best subset known.
         budgets, doubted : (size + 1,) arrays
             For each number of missing columns: the most tests of an enumeration, and whether it is doubted.
         spare : int

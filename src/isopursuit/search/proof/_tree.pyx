@@ -7,7 +7,7 @@ queue (tree.py).
 """
 
 from libc.math cimport INFINITY, fabs, sqrt
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from isopursuit.loss._penalty cimport Curve
 from isopursuit.search.proof._bound cimport filter_candidates, fit_weights, relax, rotate
 from isopursuit.search.proof._close cimport close_node
-from isopursuit.search.proof._node cimport MOST_MISSING as MOST, Node, Point, Problem, cutoff
+from isopursuit.search.proof._node cimport MOST_MISSING as MOST, Node, Point, Problem, Scratch, cutoff, reserve
 
 cdef extern from *:
     """
@@ -62,11 +62,16 @@ cdef struct Counts:           # for each number of missing columns; see tree.Bud
     long long tests           # and their tests
 
 
+cdef struct Workspace:        # memory that one task after another uses: pages that are new to each would cost more than its work
+    Scratch numbers
+    Scratch integers
+    Scratch tables
+
+
 cdef struct Task:
     Node node
     Problem problem
-    double* memory
-    int* integers
+    Workspace* space
     Open** stack
     int depth
     int room
@@ -105,9 +110,9 @@ cdef bint allocate(Task* task, int n) noexcept nogil:
     cdef int D = task.problem.D, size = task.problem.size
     cdef size_t cap = capacity_of(n, D)
     cdef size_t doubles = 2 * D * D + 2 * D + 1 + <size_t> (size + n) * D + 2 * n + 2 * point_size(n, D)
-    task.memory = <double*> calloc(doubles + cap * (2 * cap + 2 + D * (D + 1) // 2), sizeof(double))
-    task.integers = <int*> malloc((2 * <size_t> n + 2 * size) * sizeof(int))
-    return task.memory != NULL and task.integers != NULL
+    doubles += cap * (2 * cap + 2 + D * (D + 1) // 2)
+    return (reserve(&task.space.numbers, doubles * sizeof(double)) != NULL
+            and reserve(&task.space.integers, (2 * <size_t> n + 2 * size) * sizeof(int)) != NULL)
 
 
 cdef void prepare(Task* task, const Open* at) noexcept nogil:
@@ -117,7 +122,7 @@ cdef void prepare(Task* task, const Open* at) noexcept nogil:
     node.problem, node.D, node.k, node.m, node.capacity = &task.problem, D, k, size - k, capacity_of(n, D)
     node.row = k > 0
     node.bound = at.bound
-    node.matrix = task.memory
+    node.matrix = <double*> task.space.numbers.at
     node.small = node.matrix + 2 * D * D + D
     node.chosen = node.small + D + 1
     node.open.X = node.chosen + k * D
@@ -127,7 +132,9 @@ cdef void prepare(Task* task, const Open* at) noexcept nogil:
     lay_out(&node.there, node.open.split + n + point_size(n, D), n, D, k)
     node.newton = node.open.split + n + 2 * point_size(n, D)
     node.open.n, node.open.base, node.open.split_base = n, -INFINITY, -INFINITY
-    node.subset, node.best_subset = task.integers, task.integers + size
+    node.subset = <int*> task.space.integers.at
+    node.tables = &task.space.tables
+    node.best_subset = node.subset + size
     node.open.index = node.best_subset + size
     node.working = node.open.index + n
     memcpy(node.open.index, at.candidates, n * sizeof(int))
@@ -340,46 +347,52 @@ cdef class Explored:
     cdef readonly object counts
 
 
+cdef class Space:
+    """The memory of one task after another."""
+
+    cdef Workspace space
+
+    def __dealloc__(self):
+        free(self.space.numbers.at)
+        free(self.space.integers.at)
+        free(self.space.tables.at)
+
+
 cdef class TreeKernel:
     """The problem's data and the state its threads share; see the stub file."""
 
     cdef Problem problem
     cdef int stopped
+    cdef list idle            # memory of tasks that have ended, for later ones
     cdef const double[:, ::1] columns
     cdef const double[:, ::1] table
 
     def __init__(self, const double[:, ::1] columns, int size, double c, double low, double high,
                  const double[:, ::1] table, double incumbent, double stiffness):
-        self.columns, self.table = columns, table
+        self.columns, self.table, self.idle = columns, table, []
         self.problem.D, self.problem.size, self.problem.loss.rows = columns.shape[1], size, table.shape[0]
         self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0]
         self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
         self.problem.stiffness, self.problem.incumbent = stiffness, incumbent
         self.stopped, self.problem.stop = 0, &self.stopped
 
-    @property
-    def incumbent(self):
-        return self.problem.incumbent
-
-    @incumbent.setter
-    def incumbent(self, double loss):
-        self.problem.incumbent = loss
-
     def stop(self):
         self.stopped = 1
 
-    def explore(self, OpenNode start, const long long[::1] budgets, const char[::1] doubted, long long spare,
+    def explore(self, OpenNode start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
                 double ceiling, long long work, long long most_nodes):
         cdef Task task
         cdef int i, size = self.problem.size
         counts = np.zeros((size + 1, 6), np.int64)
         cdef long long[:, ::1] counted = counts
         cdef Explored found = Explored()
-        begin(&task, &self.problem)
+        cdef Space space = self.idle.pop() if self.idle else Space()
+        begin(&task, &self.problem, &space.space)
+        task.problem.incumbent = incumbent
         task.counts, task.budgets = <Counts*> &counted[0, 0], &budgets[0]
         task.doubted, task.spare = &doubted[0], spare
         if not allocate(&task, start.at.n) or not grow(&task, 1):
-            finish(&task)
+            free(task.stack)
             raise MemoryError
         task.stack[0], task.depth = start.at, 1
         start.at = NULL
@@ -391,7 +404,8 @@ cdef class TreeKernel:
         found.least, found.counts = task.node.least, counts
         if task.node.improved:
             found.leaf = np.array(<int[:size]> task.node.best_subset)
-        finish(&task)
+        free(task.stack)
+        self.idle.append(space)
         if task.node.failed:
             raise RuntimeError("A node of the search could not be finished: out of memory, or LAPACK did not converge.")
         return found
@@ -401,11 +415,11 @@ cdef class TreeKernel:
         cdef Task task
         cdef Status status = STOPPED
         cdef int n
+        cdef Space space = Space()
         if start.at.k >= self.problem.size:
             return None
-        begin(&task, &self.problem)
+        begin(&task, &self.problem, &space.space)
         if not allocate(&task, start.at.n):
-            finish(&task)
             raise MemoryError
         with nogil:
             prepare(&task, start.at)
@@ -414,20 +428,12 @@ cdef class TreeKernel:
         found, n = None, task.node.open.n
         if status == OPEN and task.node.open.base > -INFINITY:
             found = (task.node.bound, np.array(<int[:n]> task.node.open.index), np.array(<double[:n]> task.node.here.w))
-        finish(&task)
         return found
 
 
-cdef void begin(Task* task, const Problem* problem) noexcept nogil:
-    task.problem = problem[0]
-    task.memory, task.integers, task.stack = NULL, NULL, NULL
-    task.depth = task.room = 0
+cdef void begin(Task* task, const Problem* problem, Workspace* space) noexcept nogil:
+    task.problem, task.space = problem[0], space
+    task.stack, task.depth, task.room = NULL, 0, 0
     task.nodes = 0
     task.node.work = task.node.tests = task.node.evaluations = 0
     task.node.least, task.node.improved, task.node.failed = INFINITY, False, False
-
-
-cdef void finish(Task* task) noexcept nogil:
-    free(task.memory)
-    free(task.integers)
-    free(task.stack)

@@ -5,14 +5,17 @@ node and explores its subtree for a given amount of work, without the GIL. The n
 the queue. The smallest bound among the open nodes and those being explored is a lower bound on the loss of every
 subset.
 
-Tasks run in rounds. All tasks of a round have the same incumbent, their work is counted and not timed, and their
-results are recorded in order. So, except for rounding in BLAS, the answer does not depend on the number of threads.
+The number of tasks that are running or finished and not yet recorded is the same for any number of threads. Results are
+recorded in the order in which tasks were started, each followed by a new task, and the work of a task is counted, not
+timed. So, except for rounding in BLAS, the answer does not depend on the number of threads, and no thread waits for a
+round to end.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -34,9 +37,9 @@ from isopursuit.search.swaps import include_first
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
-TASKS = 64  # tasks of a round (derived: four for each of 16 threads, so that few of them wait for the last one)
-ROUND_SHARE = 0.125  # work of a round, as a share of all before: a new incumbent is known that much later (chosen)
-CEILING = 0.1  # share of the gap: a round leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
+TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
+TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
+CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
 TRIAL_SHARE = 0.1  # share of all work for doubted enumerations (measured: 0.05 and 0.2 are 9 and 4 % slower)
 MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
@@ -94,6 +97,15 @@ class Proof:
     least: float
     nodes: int
     evaluations: int
+
+
+class Task(NamedTuple):
+    """A task of the kernel: the bound of its node, the most nodes and doubted tests it may use, and its result."""
+
+    bound: float
+    nodes: int
+    spare: int
+    result: Future[Explored]
 
 
 def branch_and_bound(
@@ -196,7 +208,7 @@ class _Search:
         self.loss = min(self._loss(self.best), below)
         self.kernel = tree_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
         self.heap: list[tuple[float, int, OpenNode]] = []
-        self.in_process: list[float] = []  # bounds of the nodes of the current round
+        self.running: deque[Task] = deque()  # in the order of their start
         self.over = False
         self.stop: StopReason | None = None
         self.nodes = self.ties = self.work = 0
@@ -221,36 +233,49 @@ class _Search:
             self._push(OpenNode(float(self.k), chosen, candidates, weights, True))
 
     def run(self) -> None:
-        """Explore nodes in rounds until the search is over."""
+        """Explore nodes until the search is over."""
         with ThreadPoolExecutor(self.limits.workers) as threads:
-            while taken := self._take():
-                try:
-                    running = self._submit(threads, taken)
-                    while wait(running, max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))).not_done:
+            try:
+                while self._start(threads):
+                    while wait([self.running[0].result], self._pause()).not_done:
                         self._watch()
-                except BaseException:  # Ctrl-C, or an error of the callback
-                    self.kernel.stop()  # the tasks return soon; their bounds stay in `in_process`
-                    raise
-                for future in running:
-                    self._record(future.result())
-                self.in_process.clear()
-                self._watch()
+                    self._record(self.running[0])
+                    self._watch()
+            except BaseException:  # Ctrl-C, or an error of the callback
+                self.kernel.stop()  # the tasks return soon; the bounds of their nodes stay in `running`
+                raise
+        while self.stop is not None and self.running:  # what tasks found before the limit
+            self._record(self.running[0])
 
-    def _submit(self, threads: ThreadPoolExecutor, taken: list[OpenNode]) -> list[Future[Explored]]:
-        """Start one task for each node, with equal shares of the work."""
-        work = min(int(ROUND_SHARE * self.work / TASKS), TASK_WORK)
-        nodes = max((self.node_limit - self.nodes) // len(taken), 1)
-        budgets, doubted = self.budgets.limits()
-        spare = self.budgets.spare(self.work)
+    def _pause(self) -> float:
+        """Seconds until the clock is checked again."""
+        return max(0.01, min(self.limits.clock.remaining, REPORT_SECONDS))
+
+    def _start(self, threads: ThreadPoolExecutor) -> bool:
+        """Start tasks for the nodes with the least bounds; returns whether the search goes on."""
+        if self.over:
+            return False
+        if not (self.heap or self.running) or self._gap() <= self.gap:
+            self.end(None)
+            return False
         explore = on_one_blas_thread(self.kernel.explore)
-        lower = self._lower_bound()
-        ceiling = lower + CEILING * (self.loss - lower)
-        running: list[Future[Explored]] = []
-        for node in taken:
-            given = min(spare, 2 * MOST_TESTS)  # enough for one enumeration
-            spare -= given
-            running.append(threads.submit(explore, node, budgets, doubted, given, ceiling, work, nodes))
-        return running
+        while self.heap and len(self.running) < TASKS:
+            nodes = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
+            if nodes <= 0:
+                break
+            lower = self._lower_bound()
+            ceiling = lower + CEILING * (self.loss - lower)
+            budgets, doubted = self.budgets.limits()
+            spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
+            spare = max(min(spare, 2 * MOST_TESTS), 0)  # enough for one enumeration
+            work, nodes = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK), max(nodes // TASKS, 1)
+            node = self.heap[0][2]
+            result = threads.submit(explore, node, min(self.loss, LARGEST), budgets, doubted, spare, ceiling, work, nodes)
+            self.running.append(Task(self.heap[0][0], nodes, spare, result))
+            heapq.heappop(self.heap)  # last, so that the bound stays valid if Ctrl-C comes before
+        if not self.running:
+            self.end(StopReason.NODES)
+        return bool(self.running)
 
     def proof(self) -> Proof:
         """The result, after the threads have returned."""
@@ -269,33 +294,18 @@ class _Search:
             self.end(StopReason.TIME)
         elif self.limits.report is not None and not self.over and clock.seconds >= self.reported + REPORT_SECONDS:
             self.reported = clock.seconds
-            open_nodes = len(self.heap) + len(self.in_process)
+            open_nodes = len(self.heap) + len(self.running)
             snapshot = Snapshot(self._sorted(), self.loss, self._lower_bound(), self.nodes, open_nodes)
             if self.limits.report(snapshot):
                 self.end(StopReason.INTERRUPTED)
 
-    def _take(self) -> list[OpenNode]:
-        """The nodes of the next round, those with the least bounds, or none if the search is over."""
-        if self.over:
-            return []
-        if not self.heap or self._gap() <= self.gap:
-            self.end(None)
-            return []
-        if self.nodes >= self.node_limit:
-            self.end(StopReason.NODES)
-            return []
-        count = min(TASKS, len(self.heap), self.node_limit - self.nodes)
-        # in this order, so that the bound stays valid if Ctrl-C comes between the two lines
-        self.in_process = [bound for bound, _, _ in heapq.nsmallest(count, self.heap)]
-        return [heapq.heappop(self.heap)[2] for _ in range(count)]
-
-    def _record(self, found: Explored) -> None:
-        """Record the result of a task: a better subset, and its open nodes."""
+    def _record(self, task: Task) -> None:
+        """Record the result of the first task: a better subset, and its open nodes."""
+        found = task.result.result()
         if found.leaf is not None:
             loss = self._loss(found.leaf)
             if loss < self.loss:
                 self.best, self.loss = include_first(self.include, found.leaf), loss
-                self.kernel.incumbent = min(self.loss, LARGEST)
         self.nodes += found.nodes
         self.evaluations += found.evaluations
         self.work += found.work
@@ -304,6 +314,7 @@ class _Search:
         self.least = min(self.least, found.least)
         for node in found.open:
             self._push(node)
+        self.running.popleft()  # last, as above
 
     def _push(self, node: OpenNode) -> None:
         self.ties -= 1  # the youngest first among equal bounds
@@ -317,7 +328,7 @@ class _Search:
         return math.exp(logarithm) if logarithm < math.log(LARGEST) else math.inf
 
     def _lower_bound(self) -> float:
-        bound = min([*self.in_process, *(node[0] for node in self.heap[:1])], default=math.inf)
+        bound = min([*(task.bound for task in self.running), *(node[0] for node in self.heap[:1])], default=math.inf)
         return max(min(bound, self.loss, LARGEST), float(self.k))
 
     def _gap(self) -> float:
