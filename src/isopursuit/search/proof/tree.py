@@ -270,7 +270,9 @@ class _Search:
             spare = max(min(spare, 2 * MOST_TESTS), 0)  # enough for one enumeration
             work, nodes = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK), max(nodes // TASKS, 1)
             node = self.heap[0][2]
-            result = threads.submit(explore, node, min(self.loss, LARGEST), budgets, doubted, spare, ceiling, work, nodes)
+            result = threads.submit(
+                explore, node, min(self.loss, LARGEST), budgets, doubted, spare, ceiling, work, nodes
+            )
             self.running.append(Task(self.heap[0][0], nodes, spare, result))
             heapq.heappop(self.heap)  # last, so that the bound stays valid if Ctrl-C comes before
         if not self.running:
