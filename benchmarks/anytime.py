@@ -25,10 +25,10 @@ import isopursuit as ip
 from benchmarks import pivots
 from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
-from isopursuit.datasets import load_wine
-from isopursuit.plots.axes import maybe_log
 from isopursuit._core.linalg import unit_columns
+from isopursuit.data import load_wine
 from isopursuit.results import loss_text
+from isopursuit.show._style import maybe_log
 
 PAGE = Path(__file__).parents[1] / "docs" / "anytime.md"
 PICTURE = PAGE.parent / "pictures" / "anytime.svg"

@@ -12,7 +12,7 @@ from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.shapes import shapes
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.plots import plot_dimension, plot_spectra
+from isopursuit.show import plot_dimension, plot_spectra
 
 
 def main():

@@ -24,7 +24,7 @@ SETUP = """
 import json, resource, time
 import numpy as np
 import isopursuit as ip
-from isopursuit.datasets import load_iris, load_wine
+from isopursuit.data import load_iris, load_wine
 rng = np.random.default_rng(0)
 """
 JOBS = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve, qr
 
-from isopursuit._core.types import Array, Indices
 from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import unit_columns
+from isopursuit._core.types import Array, Indices
 
 MIN_VOLUME_GAIN = 1.01  # maxvol swaps while the volume grows at least by this factor (as in the literature)
 MAX_SWAPS = 100  # per column; maxvol ends much earlier (guess)

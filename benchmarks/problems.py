@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
-from isopursuit.datasets import load_iris, load_wine
+from isopursuit.data import load_iris, load_wine
 from isopursuit.experiments.methods import conic as paper_program
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.pages import table, write
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
-from isopursuit.plots.axes import whole_ticks
+from isopursuit.show._style import whole_ticks
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"

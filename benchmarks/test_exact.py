@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import isopursuit as ip
-from isopursuit.datasets import load_iris, load_wine
 from isopursuit._core.linalg import unit_columns
+from isopursuit.data import load_iris, load_wine
 
 LIMIT = 60.0  # seconds for one proof
 

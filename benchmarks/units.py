@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
 from benchmarks.pages import table, write
-from isopursuit.datasets import load_iris, load_wine, load_words
+from isopursuit.data import load_iris, load_wine, load_words
 
 PAGES = Path(__file__).parents[1] / "docs" / "explanation"
 TIME_LIMIT = 60.0  # seconds for each answer; none of them takes so long on two idle cores

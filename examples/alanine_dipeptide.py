@@ -20,7 +20,7 @@ import numpy as np
 import isopursuit as ip
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.trajectory import find_bonds
-from isopursuit.plots import plot_frequencies, plot_manifold, plot_point_losses, plot_ramachandran, plot_torsions
+from isopursuit.show import plot_frequencies, plot_manifold, plot_point_losses, plot_ramachandran, plot_torsions
 
 output = Path("output")
 output.mkdir(exist_ok=True)

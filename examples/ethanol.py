@@ -24,7 +24,7 @@ import isopursuit as ip
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, torsion_values
 from isopursuit.manifold.molecules import TorsionMatrices, rotatable_bonds, torsion_matrices, turning_rates
-from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, plot_molecule
+from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_molecule
 
 FRAMES = 100
 METHODS = ("greedy", "two-stage", "exact")

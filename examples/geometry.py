@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.plots import plot_length_curves, plot_lengths, plot_vectors
+from isopursuit.show import plot_length_curves, plot_lengths, plot_vectors
 
 # %%
 # Forty vectors have many lengths and directions. The two picked ones are nearly at right angles, and their lengths are

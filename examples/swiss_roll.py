@@ -23,7 +23,7 @@ import isopursuit as ip
 from isopursuit.manifold.dictionary import Differentials, differentials
 from isopursuit.manifold.synthetic import Synthetic, clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
-from isopursuit.plots import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
+from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
 
 POINTS, PLACES, NEIGHBOURS = 3000, 100, 60
 LEVELS = {

@@ -18,9 +18,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
-from isopursuit.plots import plot_gram, plot_singular_values
-from isopursuit.report import write_report
+from isopursuit.data import load_wine
+from isopursuit.show import plot_gram, plot_singular_values
+from isopursuit.show._report import write_report
 
 wine = load_wine()
 names = [f"wine {i} ({kind})" for i, kind in enumerate(wine.classes)]

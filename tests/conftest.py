@@ -17,7 +17,7 @@ settings.register_profile("steady", deadline=None, derandomize="CI" in os.enviro
 settings.load_profile("steady")
 
 
-DOCTESTS = {"isopursuit.plots.molecules.molecule_svg": "rdkit"}  # examples in the package that need a marker, too
+DOCTESTS = {"isopursuit.show._molecule_plots.molecule_svg": "rdkit"}  # examples in the package that need a marker, too
 
 
 @pytest.hookimpl(tryfirst=True)

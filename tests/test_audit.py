@@ -170,7 +170,7 @@ def test_an_audit_says_which_length_counts_as_1(unit, said):
 
 def test_an_audit_shows_itself(tmp_path):
     pytest.importorskip("jinja2")
-    from isopursuit.report import write_report
+    from isopursuit.show._report import write_report
 
     X = problem(0, 3, 9)
     names = [f"<v{i}>" for i in range(9)]

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from terminals import on_a_terminal
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 
 TWO_GIGABYTES = b"{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"
 COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")

@@ -17,7 +17,7 @@ from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.report import coordinates_report_html, write_coordinates_report
+from isopursuit.show._coordinates_report import coordinates_report_html, write_coordinates_report
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 

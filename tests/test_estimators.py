@@ -17,10 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
-from isopursuit.estimators.relevance import length_factor
+from isopursuit.estimators._relevance import length_factor
 
 WINE = load_wine()
 FRAME = pd.DataFrame(WINE.values, columns=list(WINE.features))

@@ -9,9 +9,16 @@ import polars as pl
 import pytest
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
-from isopursuit.errors import DataTypeError, IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
-from isopursuit.files import FileError, Table, read_table
+from isopursuit.data import Table, load_wine, read_table
+from isopursuit.errors import (
+    DataTypeError,
+    FileError,
+    IsoPursuitError,
+    LabelError,
+    NonFiniteError,
+    ParameterError,
+    ShapeError,
+)
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from test_cli import run
 
 import isopursuit as ip
 from isopursuit._core.linalg import leading_directions, row_space, singular_values
-from isopursuit.data.identifiers import identifier_columns, identifier_note
+from isopursuit.data import read_table
+from isopursuit.data._identifiers import identifier_columns, identifier_note
 from isopursuit.errors import LabelError, ParameterError, ShapeError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
-from isopursuit.files import read_table
-from isopursuit.plots import compared_columns
+from isopursuit.show import compared_columns
 
 rng = np.random.default_rng(0)
 TALL = rng.normal(size=(30_000, 6))  # a matrix of rows × rows would take 7.2 GB

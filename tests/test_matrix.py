@@ -10,7 +10,7 @@ import scipy.sparse
 
 import isopursuit as ip
 from isopursuit import errors
-from isopursuit.data import matrix
+from isopursuit.data import _matrix as matrix
 
 GOOD = np.array([[1.0, 0.2, 0.6, 2.0], [0.1, 1.0, 0.6, -1.0]])
 ENTRANCES = [ip.isometry_pursuit, ip.greedy_search, ip.brute_search, ip.exchange_search, ip.exact_search, ip.select]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 from isopursuit.errors import ParameterError, RangeError
 
 lengths = st.floats(0.05, 20.0)

@@ -12,14 +12,14 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import isopursuit as ip
-from isopursuit import plots
-from isopursuit.datasets import load_iris, load_wine
+from isopursuit import show as plots
+from isopursuit.data import load_iris, load_wine
 from isopursuit.errors import PackageError, ParameterError, ShapeError
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, colour_map, short_heads
+from isopursuit.show._style import BLUE, ORANGE, SKY, colour_map, short_heads
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 

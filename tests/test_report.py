@@ -18,11 +18,10 @@ from typer.testing import CliRunner
 import isopursuit as ip
 from isopursuit._core.views import number
 from isopursuit.cli import app
-from isopursuit.datasets import load_iris, load_wine
+from isopursuit.data import Table, load_iris, load_wine
 from isopursuit.errors import ShapeError
-from isopursuit.files import Table
-from isopursuit.plots import compared_columns
-from isopursuit.report import report_html, write_report
+from isopursuit.show import compared_columns
+from isopursuit.show._report import report_html, write_report
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 

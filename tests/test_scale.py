@@ -7,7 +7,7 @@ from search.test_streamed import SOURCES
 
 import isopursuit as ip
 from isopursuit._core.linalg import row_space
-from isopursuit.data.units import UnitLength
+from isopursuit.data._units import UnitLength
 from isopursuit.errors import NonFiniteError, ParameterError, RangeError
 from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.ethanol import load_ethanol

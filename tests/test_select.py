@@ -7,7 +7,7 @@ import pytest
 from fuzz.explain import run
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.search.problem import Problem
 

@@ -6,7 +6,7 @@ from pages import Reader
 
 import isopursuit as ip
 from isopursuit._core.views import gram_table, table
-from isopursuit.datasets import load_iris
+from isopursuit.data import load_iris
 from isopursuit.results import loss_text
 
 HOSTILE = "<script>alert(1)</script>\" onmouseover='x'"

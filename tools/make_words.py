@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, softmax
 
-from isopursuit.datasets import Dataset
+from isopursuit.data import Dataset
 
 Array = NDArray[np.float64]
 

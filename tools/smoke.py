@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 from isopursuit.errors import PackageError
-from isopursuit.report import report_html
+from isopursuit.show._report import report_html
 
 
 def main() -> None:

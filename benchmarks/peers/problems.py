@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isopursuit.datasets import load_iris, load_wine, load_words
+from isopursuit._core.linalg import unit_columns
+from isopursuit.data import load_iris, load_wine, load_words
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
-from isopursuit._core.linalg import unit_columns
 
 SCALINGS = ("raw", "unit")
 SIZES = {  # data: k, the last of them (but for tokens, 384) the number of rows

@@ -3,8 +3,8 @@
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
-from isopursuit.plots import plot_progress
+from isopursuit.data import load_wine
+from isopursuit.show import plot_progress
 
 
 def draw():

@@ -4,7 +4,7 @@ import numpy as np
 from style import BLUE, FOLDER, GREY, picture
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 
 PICKED_FEATURES = 5
 

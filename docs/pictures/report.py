@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 from style import FOLDER
 
-from isopursuit.datasets import load_words
+from isopursuit.data import load_words
 
 COMMAND = "select words.csv --label class -k 7 --report words.html"
 COLOURS = 64  # of the picture: a third of the size, and no difference to see

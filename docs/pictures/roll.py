@@ -4,7 +4,7 @@ from style import FOLDER, picture
 
 import isopursuit as ip
 from isopursuit.manifold.synthetic import swiss_roll
-from isopursuit.plots import plot_coordinates, plot_manifold
+from isopursuit.show import plot_coordinates, plot_manifold
 
 
 def draw():

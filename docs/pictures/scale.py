@@ -4,7 +4,7 @@ import numpy as np
 from style import BLUE, FOLDER, GREY, ORANGE, picture
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 
 PICKED_ROWS = 6
 UNITS = {"unit=None: lengths as given": None, 'unit="median"': "median", 'unit="each": angles alone': "each"}

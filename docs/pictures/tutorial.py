@@ -5,7 +5,7 @@ from scale import draw_lengths
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.datasets import load_words
+from isopursuit.data import load_words
 
 
 def draw():

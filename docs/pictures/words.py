@@ -4,7 +4,7 @@ import numpy as np
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.datasets import load_words
+from isopursuit.data import load_words
 
 LIGHT, DARK = "#ffffff", "#222222"  # text on dark and on light cells
 

@@ -12,7 +12,7 @@ import numpy as np
 from isopursuit._core import views
 from isopursuit._core.options import is_whole
 from isopursuit._core.types import Array, Indices, Label, Labels, PursuitStatus, Status
-from isopursuit.data.units import AS_GIVEN, UnitLength
+from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import SUM, Aggregate
 
@@ -22,6 +22,7 @@ PROVED = 1e-9  # largest relative gap of an answer that is called proved optimal
 USEFUL = (
     0.5  # largest relative gap worth showing: beyond it the best loss may be less than half of the incumbent's (guess)
 )
+IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
 NO_BOUND = "no useful bound yet"
 UNDECIDED = "optimum not decided"  # where float64 cannot compare losses, and more time would not help
 LARGEST_EXPONENT = 709  # largest power of e that float64 holds (derived: log 1.8e308 = 709.8)

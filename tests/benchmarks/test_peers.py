@@ -10,7 +10,7 @@ from peers.methods import METHODS, OURS
 from peers.problems import Problem, write_problems
 from peers.record import RECORD, Row, drop, judge, read, row, write
 
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,9 +10,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.report import write_coordinates_report, write_report
+from isopursuit.show._coordinates_report import write_coordinates_report
+from isopursuit.show._report import write_report
 
 pytestmark = [pytest.mark.needs("selenium"), needs_browser]
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=document.title="owned">"\' $\\frac{'

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.datasets import load_iris, load_words
+from isopursuit.data import load_iris, load_words
 from isopursuit.experiments import paper, tables
 from isopursuit.experiments.methods import conic, run
 from isopursuit.experiments.plan import Task, matrix, tasks

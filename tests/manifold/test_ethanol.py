@@ -7,8 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from isopursuit.errors import ParameterError
-from isopursuit.files import FileError
+from isopursuit.errors import FileError, ParameterError
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, fetch_ethanol, load_ethanol
 from isopursuit.manifold.internal import torsion_values
 

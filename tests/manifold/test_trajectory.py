@@ -3,8 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from isopursuit.errors import NonFiniteError, PackageError, ParameterError, ShapeError
-from isopursuit.files import FileError
+from isopursuit.errors import FileError, NonFiniteError, PackageError, ParameterError, ShapeError
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
 from isopursuit.manifold.trajectory import SYMBOLS, Trajectory, find_bonds, load_trajectory

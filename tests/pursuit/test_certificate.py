@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import clarabel, random_rotation
 
 import isopursuit as ip
-from isopursuit.datasets import load_iris, load_wine
+from isopursuit.data import load_iris, load_wine
 from isopursuit.errors import ParameterError, RankError, ShapeError
 
 seeds = st.integers(0, 2**32 - 1)

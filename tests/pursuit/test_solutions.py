@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oracles import random_rotation
 
 import isopursuit as ip
-from isopursuit.datasets import load_iris, load_wine
+from isopursuit.data import load_iris, load_wine
 
 seeds = st.integers(0, 2**32 - 1)
 

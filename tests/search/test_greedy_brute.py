@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isopursuit as ip
-from isopursuit.datasets import load_wine
+from isopursuit.data import load_wine
 from isopursuit.errors import BudgetError, ParameterError
 from isopursuit.search import greedy
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
+from isopursuit.data import read_table
 from isopursuit.errors import DataTypeError, FileError, IsoPursuitError, NonFiniteError, ParameterError, ShapeError
-from isopursuit.files import read_table
 from isopursuit.sources.arrays import ArraySource, FileSource
 
 rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ from backends import marked
 
 import isopursuit as ip
 from isopursuit._core.linalg import row_space
+from isopursuit.data import read_table
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -21,7 +22,6 @@ from isopursuit.errors import (
     RankError,
     ShapeError,
 )
-from isopursuit.files import read_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

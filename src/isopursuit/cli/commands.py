@@ -17,8 +17,8 @@ from isopursuit.cli.inputs import Candidates, Input, row_numbers
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.data.matrix import in_unit
-from isopursuit.datasets import DATASETS
+from isopursuit.data import DATASETS
+from isopursuit.data._matrix import in_unit
 from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
 from isopursuit.results import loss_text
@@ -146,8 +146,8 @@ def _picture(picked: ip.Selection, kind: str) -> bytes:
     """Inner products and singular values of the picked columns."""
     from matplotlib.figure import Figure
 
-    from isopursuit.plots import plot_gram, plot_singular_values
-    from isopursuit.plots.axes import rendered
+    from isopursuit.show import plot_gram, plot_singular_values
+    from isopursuit.show._style import rendered
 
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -166,7 +166,7 @@ def _report(
     import shlex
     import sys
 
-    from isopursuit.report import report_html
+    from isopursuit.show._report import report_html
 
     file, values = candidates.input.file, candidates.matrix.values
     given = "given " if isinstance(answer, ip.Audit) else ""

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.data.matrix import with_fewer_rows
-from isopursuit.data.units import as_unit
+from isopursuit.data import read_table
+from isopursuit.data._files import is_there, one_line
+from isopursuit.data._matrix import with_fewer_rows
+from isopursuit.data._units import as_unit
 from isopursuit.errors import (
     LabelError,
     ParameterError,
@@ -21,14 +23,12 @@ from isopursuit.errors import (
     optional,
     unknown_option,
 )
-from isopursuit.files import read_table
-from isopursuit.files.paths import is_there, one_line
 from isopursuit.sources.columns import as_source, open_source
 
 if TYPE_CHECKING:
     from isopursuit._core.types import Label, Unit
-    from isopursuit.data.matrix import Matrix
-    from isopursuit.files import Table
+    from isopursuit.data import Table
+    from isopursuit.data._matrix import Matrix
     from isopursuit.sources.columns import Columns
 
 LARGE_FILE = 2**26  # bytes; larger .npy files are streamed (guess: reading them takes longer than a search)

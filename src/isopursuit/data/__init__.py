@@ -1,1 +1,10 @@
-"""From the caller's data to a matrix: validation, units, names."""
+"""Tables of named numbers from CSV, TSV, Parquet, Arrow, .npy and .npz files, and small data sets.
+
+polars reads CSV, Parquet and Arrow (extra `files`). Arrays are never unpickled, and errors take one line.
+"""
+
+from isopursuit.data._datasets import DATASETS, Dataset, load_iris, load_wine, load_words
+from isopursuit.data._reading import read_table
+from isopursuit.data._table import Table
+
+__all__ = ["DATASETS", "Dataset", "Table", "load_iris", "load_wine", "load_words", "read_table"]

@@ -7,8 +7,8 @@ the proof. They differ in what a candidate is: a feature, or a sample. The third
 from isopursuit.errors import optional
 
 optional("sklearn", "sklearn", "isopursuit.estimators")
-from isopursuit.estimators.features import IsometryFeatureSelector  # noqa: E402
-from isopursuit.estimators.samples import IsometrySampleSelector  # noqa: E402
-from isopursuit.estimators.sensors import IsometrySensorSelector  # noqa: E402
+from isopursuit.estimators._features import IsometryFeatureSelector  # noqa: E402
+from isopursuit.estimators._samples import IsometrySampleSelector  # noqa: E402
+from isopursuit.estimators._sensors import IsometrySensorSelector  # noqa: E402
 
 __all__ = ["IsometryFeatureSelector", "IsometrySampleSelector", "IsometrySensorSelector"]

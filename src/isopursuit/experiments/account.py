@@ -101,7 +101,7 @@ def _conjecture(rows: Rows) -> str:
         "",
         "```python",
         "import isopursuit as ip",
-        f"from isopursuit.datasets import load_{first.data}",
+        f"from isopursuit.data import load_{first.data}",
         "",
         f"X = load_{first.data}().replicate({first.replicate}, D={first.D}, P={first.P})",
         'print(ip.brute_search(X, objective="multitask").indices, ip.isometry_pursuit(X).tied)',

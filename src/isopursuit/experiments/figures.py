@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit import plots
+from isopursuit import show as plots
 from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array
 from isopursuit.errors import optional
 from isopursuit.experiments import paper
 from isopursuit.experiments.plan import dataset, kind
 from isopursuit.experiments.rows import Rows, losses, paired, printed_rows, series
-from isopursuit.plots.axes import BLUE, COLOURS, LINES, MARKERS, ORANGE, rendered
+from isopursuit.show._style import BLUE, COLOURS, LINES, MARKERS, ORANGE, rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from isopursuit._core.types import Array, Indices
-from isopursuit.datasets import DATASETS, Dataset
+from isopursuit.data import DATASETS, Dataset
 from isopursuit.errors import ParameterError
 from isopursuit.experiments import paper
 from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from isopursuit._core.types import Array
-from isopursuit.data.units import UnitLength
+from isopursuit.data._units import UnitLength
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_penalty, log_sum
 

@@ -29,7 +29,7 @@ from isopursuit._core.linalg import spectrum
 from isopursuit._core.options import as_exponent
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ShapeError
 
 # Tolerances, relative to the loss. The error of a proof is at most PROVED + NODE_TOLERANCE < STATED.

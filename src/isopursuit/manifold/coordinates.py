@@ -20,7 +20,7 @@ from isopursuit._core.linalg import direction_rank
 from isopursuit._core.options import is_whole
 from isopursuit._core.progress import seconds_text, shown, stage_line
 from isopursuit._core.types import AggregateOption, Array, Indices, Mask, Method, Unit
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.manifold.checks import PointChecks, check_points

@@ -223,7 +223,7 @@ class Coordinates:
     ) -> str:
         """The text of the report; see `coordinates_report_html`."""
         # imported here, because the report is a later layer
-        report: Any = import_module("isopursuit.report.coordinates")
+        report: Any = import_module("isopursuit.show._coordinates_report")
         return str(report.coordinates_report_html(self, title=title, command=command, time_limit=time_limit))
 
     def as_dict(self) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.options import as_exponent, as_numbers
 from isopursuit._core.types import Array, Label, Labels, Unit
-from isopursuit.data.matrix import as_matrix, in_unit_stack, name_columns
-from isopursuit.data.units import AS_GIVEN, UnitLength
+from isopursuit.data._matrix import as_matrix, in_unit_stack, name_columns
+from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.pursuit.normalize import log_lengths

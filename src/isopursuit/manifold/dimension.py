@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.types import Array, Indices, Labels
-from isopursuit.data.matrix import as_matrix, in_unit_stack
+from isopursuit.data._matrix import as_matrix, in_unit_stack
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.checks import check_points

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.options import as_numbers
 from isopursuit._core.types import Array, Indices, Unit
-from isopursuit.data.units import AS_GIVEN, UnitLength
+from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.manifold.dictionary import in_manifold_unit, of_unit_size
 from isopursuit.manifold.internal import adjacency, all_torsions, beyond_bond, rotatable_bonds, torsion_gradients
 from isopursuit.manifold.shapes import (

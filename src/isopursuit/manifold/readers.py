@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from isopursuit._core.types import Array, Indices
+from isopursuit.data._files import one_line
 from isopursuit.errors import DataTypeError, FileError, ParameterError, optional
-from isopursuit.files.paths import one_line
 from isopursuit.manifold.frames import Block, Frames, boxes, elements_of, residue_texts
 
 LAYOUTS = (("R", "z"), ("coords", "nuclear_charges"))  # MD17 and sGDML; rMD17

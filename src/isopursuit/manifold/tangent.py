@@ -13,7 +13,7 @@ from isopursuit._core.linalg import EPS
 from isopursuit._core.options import as_numbers
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.manifold.neighbours import neighbour_search
 from isopursuit.manifold.pca import QUERIES, LocalPCA, Weights, slices

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from isopursuit._core.options import as_count, as_numbers
 from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array, Indices
+from isopursuit.data._files import check_file
 from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError, unknown_option
-from isopursuit.files.paths import check_file
 from isopursuit.manifold.bonds import LONGEST_BOND, STRETCH, bonds_by_distance, bonds_by_rdkit, closest_pair
 from isopursuit.manifold.elements import SYMBOLS
 from isopursuit.manifold.frames import Frames, as_atoms, chosen_atoms, read_atoms

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.types import Array
-from isopursuit.data.matrix import LARGEST, as_matrix
+from isopursuit.data._matrix import LARGEST, as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.pursuit.progress import Callback
 

@@ -16,7 +16,7 @@ from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.linalg import singular_values
 from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.penalty import log_penalty
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Label
-from isopursuit.data.matrix import LARGEST, Matrix, as_points
+from isopursuit.data._matrix import LARGEST, Matrix, as_points
 from isopursuit.errors import ParameterError
 from isopursuit.pursuit.inputs import as_options, as_targets
 from isopursuit.pursuit.problems import Problem

@@ -13,7 +13,7 @@ from isopursuit._core.options import as_exponent, as_size
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Label
-from isopursuit.data.matrix import as_points
+from isopursuit.data._matrix import as_points
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
 from isopursuit.pursuit.inputs import Goal, Options, Solution, as_options, as_penalty, as_targets

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopursuit._core.types import Array, Indices, Mask
-from isopursuit.data.matrix import length_notes
+from isopursuit.data._matrix import length_notes
 from isopursuit.errors import RangeError, RankError
 from isopursuit.pursuit.design import Design
 from isopursuit.pursuit.evaluation import Evaluation

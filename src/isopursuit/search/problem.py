@@ -17,7 +17,7 @@ from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import direction_rank
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
-from isopursuit.data.matrix import (
+from isopursuit.data._matrix import (
     Matrix,
     as_indices,
     as_labels,

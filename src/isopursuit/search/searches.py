@@ -212,7 +212,7 @@ def exact_search(
 
     Examples
     --------
-    >>> from isopursuit.datasets import load_iris
+    >>> from isopursuit.data import load_iris
     >>> found = exact_search(load_iris().matrix())
     >>> found.status, round(found.loss, 4)
     ('optimal', 5.7485)

@@ -15,7 +15,7 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.types import Method, SearchMethod
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
-from isopursuit.results import Pursuit, Search, loss_text
+from isopursuit.results import IMPROVES, Pursuit, Search, loss_text
 from isopursuit.search.brute import brute
 from isopursuit.search.exact import exact
 from isopursuit.search.exchange import exchange
@@ -38,7 +38,6 @@ from isopursuit.search.settings import (
     SHORT_PURSUIT,
     TIED_SHARE,
 )
-from isopursuit.selection.result import IMPROVES
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")

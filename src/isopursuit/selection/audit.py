@@ -17,14 +17,14 @@ from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit.results import Search, loss_text, name_of, plain
+from isopursuit.results import IMPROVES, Search, loss_text, name_of, plain
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.limits import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.search.solve import Outcome, bounds_are_known, solve
 from isopursuit.selection.explain import explain
-from isopursuit.selection.result import IMPROVES, Selection
+from isopursuit.selection.result import Selection
 
 SWAP_SHARE = 0.3  # largest share of the time for single swaps, which are tried before the search (guess)
 INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (guess)

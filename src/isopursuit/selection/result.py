@@ -9,12 +9,11 @@ import numpy as np
 
 from isopursuit._core import views
 from isopursuit._core.types import Array, Indices, Label, Labels
-from isopursuit.data.units import UnitLength
+from isopursuit.data._units import UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import Aggregate
-from isopursuit.results import LogLoss, Pursuit, Search, loss_text, plain, power_text
+from isopursuit.results import IMPROVES, LogLoss, Pursuit, Search, loss_text, plain, power_text
 
-IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
 LISTED = 3  # alternatives of each kind in the text of a selection
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
+from isopursuit.data._files import npy_header
 from isopursuit.errors import FileError, IsoPursuitError, NonFiniteError, ShapeError
-from isopursuit.files.arrays import npy_header
 from isopursuit.sources.columns import Source, precision
 from isopursuit.sources.settings import BLOCK_BYTES, FINGERPRINT, LEAST_BLOCK, NEIGHBOUR_BYTES, SPARSE
 from isopursuit.sources.tasks import Task

@@ -16,8 +16,8 @@ from isopursuit._core.linalg import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit._core.options import is_whole
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Unit
-from isopursuit.data.matrix import RANK_SHARE, RANK_SPEED
-from isopursuit.data.units import AS_GIVEN, UnitLength, as_unit, without
+from isopursuit.data._matrix import RANK_SHARE, RANK_SPEED
+from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.errors import (
     DataTypeError,
     NonFiniteError,

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopursuit._core.backend import on_host
 from isopursuit._core.types import Array
-from isopursuit.data.matrix import LARGEST
+from isopursuit.data._matrix import LARGEST
 from isopursuit.sources.settings import SHOWN, SUMMED_AT_ONCE
 from isopursuit.sources.tasks import Transform, measure
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
-from isopursuit.data.matrix import LARGEST
+from isopursuit.data._matrix import LARGEST
 from isopursuit.pursuit.normalize import Normalization, log_lengths
 from isopursuit.sources import _screen
 from isopursuit.sources.settings import LARGEST_SINGLE, LEAST_QUOTA, SHOWN, UNDECIDED

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.types import Array, Indices
-from isopursuit.data.matrix import name_columns
+from isopursuit.data._files import check_file, is_there, one_line
+from isopursuit.data._matrix import name_columns
+from isopursuit.data._reading import ARROW, PANDAS_INDEX, PARQUET
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
-from isopursuit.files.paths import check_file, is_there, one_line
-from isopursuit.files.reading import ARROW, PANDAS_INDEX, PARQUET
 from isopursuit.sources.arrays import fold_blocks, take_runs
 from isopursuit.sources.columns import precision
 from isopursuit.sources.tasks import Task

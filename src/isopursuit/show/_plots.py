@@ -11,10 +11,14 @@ from numpy.typing import ArrayLike
 from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
 from isopursuit._core.views import fixed, percent
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.plots.axes import (
+from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
+from isopursuit.results import NO_BOUND, USEFUL, loss_text
+from isopursuit.search.incumbent import SearchProgress
+from isopursuit.selection.result import Selection
+from isopursuit.show._style import (
     BLUE,
     COLOURS,
     GREY,
@@ -31,10 +35,6 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
-from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
-from isopursuit.results import NO_BOUND, USEFUL, loss_text
-from isopursuit.search.incumbent import SearchProgress
-from isopursuit.selection.result import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +236,7 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
     Examples
     --------
     >>> import isopursuit as ip
-    >>> from isopursuit.datasets import load_iris
+    >>> from isopursuit.data import load_iris
     >>> history = []
     >>> picked = ip.select(load_iris().matrix(), method="exact", callback=history.append)
     >>> plot_progress(history).get_xlabel()

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit.data.identifiers import identifier_note
-from isopursuit.data.matrix import SHOWN, name_columns
+from isopursuit.data._delimited import GROUPED, Columns, as_number, bare, read_delimited
+from isopursuit.data._files import check_file, load_array, one_line
+from isopursuit.data._identifiers import identifier_note
+from isopursuit.data._matrix import SHOWN, name_columns
+from isopursuit.data._table import Table
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -25,10 +28,6 @@ from isopursuit.errors import (
     optional,
     printable,
 )
-from isopursuit.files.arrays import load_array
-from isopursuit.files.delimited import GROUPED, Columns, as_number, bare, read_delimited
-from isopursuit.files.paths import check_file, one_line
-from isopursuit.files.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +66,7 @@ def read_table(
         be numbers, a note says what was assumed.
     drop_columns : sequence of str, or str separated by commas
         Columns to leave out. If `columns` is not given, a note names the columns that look like identifiers or
-        counters (see `isopursuit.data.identifiers`).
+        counters (see `isopursuit.data._identifiers`).
 
     Raises
     ------

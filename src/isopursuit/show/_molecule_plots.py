@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
 
 from isopursuit.errors import ParameterError, optional
-from isopursuit.plots.axes import BLUE, ORANGE, SKY, new_axes
+from isopursuit.show._style import BLUE, ORANGE, SKY, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from isopursuit._core.linalg import row_space
 from isopursuit._core.types import Array
 from isopursuit.errors import PackageError, ParameterError, ShapeError, optional
-from isopursuit.plots.axes import (
+from isopursuit.show._molecule_plots import depicted
+from isopursuit.show._style import (
     BLUE,
     COLOURS,
     GREY,
@@ -22,7 +23,6 @@ from isopursuit.plots.axes import (
     short_heads,
     short_names,
 )
-from isopursuit.plots.molecules import depicted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 from isopursuit._core.linalg import row_space
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.plots.axes import (
+from isopursuit.results import name_of
+from isopursuit.selection.pointwise import PointwiseSelection
+from isopursuit.show._style import (
     BLUE,
     ORANGE,
     SKY,
@@ -26,8 +28,6 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
-from isopursuit.results import name_of
-from isopursuit.selection.pointwise import PointwiseSelection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

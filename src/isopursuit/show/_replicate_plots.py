@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.types import Array, Mask
 from isopursuit.errors import ShapeError
-from isopursuit.plots.axes import (
+from isopursuit.results import Pursuit
+from isopursuit.show._style import (
     BLUE,
     COLOURS,
     GREY,
@@ -24,7 +25,6 @@ from isopursuit.plots.axes import (
     short_names,
     whole_ticks,
 )
-from isopursuit.results import Pursuit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from isopursuit._core.options import is_number
 from isopursuit._core.views import fixed, number, percent, shade, signed
 from isopursuit.errors import PackageError, optional
-from isopursuit.plots.inline import inline_svg
 from isopursuit.results import USEFUL, loss_text
+from isopursuit.show._svg import inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def _environment() -> Any:
 
 
 def _asset(name: str) -> str:
-    return (files("isopursuit") / "report" / name).read_text(encoding="utf-8")
+    return (files("isopursuit") / "show" / "templates" / name).read_text(encoding="utf-8")
 
 
 def _sort_key(value: float) -> str:

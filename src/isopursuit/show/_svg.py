@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopursuit._core.views import escape
-from isopursuit.plots.axes import rendered
+from isopursuit.show._style import rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.types import Array, Mask, Method, Unit
-from isopursuit.data.matrix import Matrix
-from isopursuit.data.units import as_unit
+from isopursuit.data._matrix import Matrix
+from isopursuit.data._units import as_unit
 from isopursuit.errors import ParameterError
-from isopursuit.estimators.base import IsometrySelector, as_weights
-from isopursuit.estimators.relevance import Scoring, by_shares
+from isopursuit.estimators._base import IsometrySelector, as_weights
+from isopursuit.estimators._relevance import Scoring, by_shares
 
 MOST_COPIES = 10_000_000  # rows that a table may have with each sample repeated, for a relevance function (guess)
 
@@ -75,7 +75,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
 
     Examples
     --------
-    >>> from isopursuit.datasets import load_wine
+    >>> from isopursuit.data import load_wine
     >>> wine = load_wine()
     >>> selector = IsometryFeatureSelector(k=3, method="exact").fit(wine.values)
     >>> [wine.features[i] for i in selector.get_support(indices=True)]

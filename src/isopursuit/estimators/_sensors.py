@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 
 from isopursuit._core.options import is_whole
 from isopursuit._core.types import Array, Indices, Method, Unit
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select

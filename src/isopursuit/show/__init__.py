@@ -1,6 +1,6 @@
 """Pictures (extra `plot`). Each takes `ax` and returns it; matplotlib is imported only when one is drawn."""
 
-from isopursuit.plots.manifolds import (
+from isopursuit.show._manifold_plots import (
     PrincipalComponents,
     plot_coordinates,
     plot_dimension,
@@ -9,10 +9,8 @@ from isopursuit.plots.manifolds import (
     plot_spectra,
     principal_components,
 )
-from isopursuit.plots.molecules import molecule_svg, plot_molecule
-from isopursuit.plots.points import plot_point_losses
-from isopursuit.plots.replicates import plot_loss_ecdf, plot_paired_losses, plot_support_cardinalities
-from isopursuit.plots.selections import (
+from isopursuit.show._molecule_plots import molecule_svg, plot_molecule
+from isopursuit.show._plots import (
     compared_columns,
     plot_gram,
     plot_length_curves,
@@ -21,7 +19,9 @@ from isopursuit.plots.selections import (
     plot_singular_values,
     plot_vectors,
 )
-from isopursuit.plots.torsions import plot_ramachandran, plot_torsions
+from isopursuit.show._point_plots import plot_point_losses
+from isopursuit.show._replicate_plots import plot_loss_ecdf, plot_paired_losses, plot_support_cardinalities
+from isopursuit.show._torsion_plots import plot_ramachandran, plot_torsions
 
 __all__ = [
     "PrincipalComponents",

@@ -16,9 +16,9 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_whole
 from isopursuit._core.types import Array, Indices, Method, Unit
-from isopursuit.data.matrix import Matrix, as_indices
-from isopursuit.estimators.base import IsometrySelector, as_weights
-from isopursuit.estimators.relevance import (
+from isopursuit.data._matrix import Matrix, as_indices
+from isopursuit.estimators._base import IsometrySelector, as_weights
+from isopursuit.estimators._relevance import (
     Scoring,
     as_scores,
     as_trade_off,
@@ -69,7 +69,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     relevance : float
         The weight of the scores that are passed to `fit`: 0 is orthogonality alone, 1 is relevance alone. In between,
         lengths are changed such that near the ideal the loss is a weighted sum of both, as
-        `isopursuit.estimators.relevance` derives. Without scores it has no effect.
+        `isopursuit.estimators._relevance` derives. Without scores it has no effect.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     Examples
     --------
-    >>> from isopursuit.datasets import load_wine
+    >>> from isopursuit.data import load_wine
     >>> selector = IsometrySampleSelector(k=4, standardize=True).fit(load_wine().values)
     >>> sorted(selector.sample_indices_.tolist())
     [84, 92, 100, 130]

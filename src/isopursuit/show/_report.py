@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from isopursuit import plots
+from isopursuit import show as plots
 from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array
-from isopursuit.data.matrix import as_matrix
+from isopursuit.data import Table
+from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ShapeError
-from isopursuit.files import Table
-from isopursuit.report.page import draw_pictures, render, require_templates
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.audit import Audit
 from isopursuit.selection.result import Selection
+from isopursuit.show._page import draw_pictures, render, require_templates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def write_report(
     Examples
     --------
     >>> import isopursuit as ip, tempfile
-    >>> from isopursuit.datasets import load_iris
+    >>> from isopursuit.data import load_iris
     >>> X = load_iris().matrix()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     written = write_report(ip.select(X), X, folder + "/iris.html", title="Four irises")
@@ -111,7 +111,7 @@ def report_html(
         shows the values of the picked ones.
     noun : str, optional
         The word for one candidate, such as "patient". Default: "row" or "column".
-    table : array_like, data frame or `isopursuit.files.Table`, optional
+    table : array_like, data frame or `isopursuit.data.Table`, optional
         Your table before standardization, with rows in the order of the candidates. Default: X as a table.
 
     Returns

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from isopursuit.data._header import Columns, Number, has_names, with_names
 from isopursuit.errors import FileError
-from isopursuit.files.header import Columns, Number, has_names, with_names
 
 if TYPE_CHECKING:
     import polars as pl

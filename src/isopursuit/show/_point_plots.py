@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError, unknown_option
-from isopursuit.plots.axes import BLUE, GREY, ORANGE, maybe_log, new_axes, refuse_empty, whole_ticks
 from isopursuit.results import LARGE
+from isopursuit.show._style import BLUE, GREY, ORANGE, maybe_log, new_axes, refuse_empty, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,8 +19,8 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span, leading_directions
 from isopursuit._core.options import as_numbers, is_whole
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
-from isopursuit.data.identifiers import identifier_note
-from isopursuit.data.units import AS_GIVEN, UnitLength, as_unit, without
+from isopursuit.data._identifiers import identifier_note
+from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
 from isopursuit.errors import (
     DataTypeError,
     LabelError,

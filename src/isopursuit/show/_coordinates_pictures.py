@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit import plots
+from isopursuit import show as plots
 from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.internal import all_angles, angle_values
 from isopursuit.manifold.trajectory import find_bonds
-from isopursuit.plots.axes import short_heads
-from isopursuit.plots.inline import SIZE
-from isopursuit.report.page import draw_pictures
 from isopursuit.selection.pointwise import PointwiseSelection
+from isopursuit.show._page import draw_pictures
+from isopursuit.show._style import short_heads
+from isopursuit.show._svg import SIZE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
