@@ -5,7 +5,7 @@
 # make lint   style, types, layering        make bench   speed against peers, in one run
 # make dist   a wheel and an sdist in dist/, each installed in a clean environment and tried there, and so is an editable install
 # make fuzz   random hostile problems against brute force, CVXPY and higher precision (FUZZ_ARGS="--minutes 60 --first 5000")
-# make peers  beside other libraries, in an environment of their own: writes docs/peers.md
+# make peers  beside other libraries, in an environment of their own: writes the tables of docs/speed.md
 # make model  a sentence model of 80 MB, for the benchmarks of its tokens and for tools/make_words.py
 # Nothing outside this folder is touched, but for wheels kept in pip's cache: later runs need no network.
 

@@ -9,11 +9,10 @@ point, so the results depend on no search. It needs matplotlib and about four mi
 
 import dataclasses
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pages import table, write
+from benchmarks.pages import save_table
 from docs.pictures.style import BLUE, FOLDER, GREY, ORANGE, picture
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
@@ -25,8 +24,6 @@ from isopursuit.manifold.shapes import shape_gradients
 from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
 from isopursuit.manifold.tangent import tangent_spaces
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGE = DOCS / "explanation" / "aggregates.md"
 AGGREGATES = {"sum": "sum", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated
 SPOILED = 0.05  # share of the tangent spaces that are replaced by random ones
@@ -87,14 +84,14 @@ def found_counts(make, noises):
 
 
 def synthetic_table(counts):
-    """Swiss roll and torus beside each other."""
+    """Heads and rows: swiss roll and torus beside each other."""
     heads = ["tangent spaces", "aggregate"]
     rows = {(kind, name): [KINDS[kind], f"`{name}`"] for kind in KINDS for name in AGGREGATES}
     for manifold, (_, noises) in SYNTHETIC.items():
         heads += [f"{manifold.split()[-1]}, {noise:g}" for noise in noises[::TABLE_STEP]]
         for key, row in rows.items():
             row += [str(count) for count in counts[manifold][key][::TABLE_STEP]]
-    return table(heads, list(rows.values()))
+    return heads, list(rows.values())
 
 
 def draw(counts):
@@ -164,9 +161,8 @@ def main():
     counts = {manifold: found_counts(*options) for manifold, options in SYNTHETIC.items()}
     draw(counts)
     heads = ["molecule", "tangent spaces", *(f"`{name}`" for name in AGGREGATES)]
-    made = {"synthetic": synthetic_table(counts), "molecules": table(heads, molecule_tables())}
-    print(*made.values(), sep="\n\n")
-    write(made, PAGE, "python -m benchmarks.aggregates")
+    save_table("aggregates", *synthetic_table(counts))
+    save_table("aggregates_molecules", heads, molecule_tables())
 
 
 if __name__ == "__main__":

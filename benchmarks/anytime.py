@@ -6,7 +6,7 @@
 milliseconds and then stop. Ours must be at least as good as each peer within 10 times its time, or within 50 ms if that
 is longer: the program exits with 1 where it is not. Times that are compared are processor time, the best of five runs,
 of ours (all its threads) as of the peers, on one BLAS thread. With --write the table
-and the picture become part of docs/anytime.md; with --held-out other problems are tried (of
+and the picture of docs/speed.md are written; with --held-out other problems are tried (of
 these only diabetes and heavy tails were not looked at while the first answers were written).
 """
 
@@ -23,15 +23,14 @@ from threadpoolctl import threadpool_limits
 
 import isopursuit as ip
 from benchmarks import pivots
-from benchmarks.pages import table, write
+from benchmarks.pages import save_table
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit._core.linalg import unit_columns
 from isopursuit.data import load_wine
 from isopursuit.results import loss_text
 from isopursuit.show._style import maybe_log
 
-PAGE = Path(__file__).parents[1] / "docs" / "anytime.md"
-PICTURE = PAGE.parent / "pictures" / "anytime.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "anytime.svg"
 PEERS = {"pivoted QR": pivots.pivoted_qr, "greedy DPP": pivots.greedy_dpp, "maxvol": pivots.maxvol}
 PEER_COLOURS = ORANGE, GREEN, GREY
 RUNS = 5  # whose best time counts: other work on the machine makes the others longer
@@ -106,19 +105,28 @@ def at(history, seconds):
     return min((loss for when, loss, *_ in history if when <= seconds), default=np.inf)
 
 
-def rows_of(name, others, runs, picked, took):
-    """A row of the table for each peer, and whether ours is not as good in time."""
-    for peer, (seconds, loss) in others.items():
-        allowed = max(TIMES * seconds, LEAST)
-        goal = loss * (1 + 1e-9)
-        ours = min(at(history, allowed) for history in runs)
-        then = min((when for history in runs for when, found, *_ in history if found <= goal), default=None)
-        missed = ours > goal
-        since = "never" if then is None else f"{1000 * then:.0f}"
-        milliseconds = f"{1000 * seconds:.0f}" if seconds >= 0.01 else f"{1000 * seconds:.2g}"
-        times = [milliseconds, loss_text(loss), since, f"{1000 * allowed:.0f}", loss_text(ours)]
-        end = [loss_text(at(runs[0], 1.0)), f"{loss_text(picked.loss)} ({took:.1f} s)", picked.verdict]
-        yield [name, peer, *times, *end], missed
+def since(runs, loss):
+    """Processor seconds after which ours was as good as this loss, or infinity."""
+    goal = loss * (1 + 1e-9)
+    return min((when for history in runs for when, found, *_ in history if found <= goal), default=np.inf)
+
+
+def row_of(name, others, runs, picked, took):
+    """The problem's row of the table."""
+    peers = [f"{loss_text(loss)} in {milliseconds(seconds)} ms" for seconds, loss in others.values()]
+    reached = max(since(runs, loss) for _, loss in others.values())
+    after = milliseconds(reached) if np.isfinite(reached) else "never"
+    end = f"{loss_text(picked.loss)} ({took:.1f} s)"
+    return [name, *peers, after, loss_text(at(runs[0], 1.0)), end, picked.verdict]
+
+
+def milliseconds(seconds):
+    return f"{1000 * seconds:.0f}" if seconds >= 0.001 else f"{1000 * seconds:.2g}"
+
+
+def late(others, runs):
+    """The peers whose loss ours does not reach in the allowed time."""
+    return [peer for peer, (seconds, loss) in others.items() if since(runs, loss) > max(TIMES * seconds, LEAST)]
 
 
 def draw(results):
@@ -147,11 +155,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", help="only problems whose name begins like this")
     parser.add_argument("--seconds", type=float, default=20.0, help="the time limit of select")
-    parser.add_argument("--write", action="store_true", help="into docs/anytime.md")
+    parser.add_argument("--write", action="store_true", help="the table and the picture of docs/speed.md")
     parser.add_argument("--held-out", action="store_true", help="other problems")
     asked = parser.parse_args()
     print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}\n")
-    lines, results, missed = [], {}, 0
+    lines, results, missed = [], {}, []
     for name, make in (HELD_OUT if asked.held_out else PROBLEMS).items():
         if asked.problems and not any(name.startswith(start) for start in asked.problems):
             continue
@@ -160,17 +168,15 @@ def main():
         allowed = max(LEAST, TIMES * max(seconds for seconds, _ in others.values()))
         early = [ours_of(X, k, asked.seconds, allowed)[0] for _ in range(RUNS - 1)]
         results[name] = (others, [history, *early], picked, took)
-        for row, late in rows_of(name, *results[name]):
-            print(" | ".join(row) + ("  LATE" if late else ""), flush=True)
-            lines.append(row)
-            missed += late
-    heads = ["problem", "peer", "its ms", "its loss", "ours as good after, ms", "allowed, ms", "ours then"]
+        lines.append(row_of(name, *results[name]))
+        missed += late(others, [history, *early])
+        print(" | ".join(lines[-1]), flush=True)
     if asked.write:
-        text = table([*heads, "ours after 1 s", "ours at the end", "verdict"], lines)
-        write({"anytime": text}, PAGE, "python -m benchmarks.anytime --write")
+        ours = ("select is as good after, ms", "after 1 s", "at the end", "verdict")
+        save_table("anytime", ["problem", *PEERS, *ours], lines)
         draw(results)
-    print(f"\n{len(lines) - missed} of {len(lines)} peers are reached in time.")
-    sys.exit(missed > 0)
+    print(f"\nNot reached in time: {', '.join(missed) or 'none'}.")
+    sys.exit(len(missed) > 0)
 
 
 if __name__ == "__main__":

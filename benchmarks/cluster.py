@@ -17,6 +17,7 @@ import numpy as np
 from dask.distributed import Client, LocalCluster, wait
 
 import isopursuit as ip
+from benchmarks.pages import BIG_DATA, command_text, save_row
 from isopursuit.sources.tasks import Screen, Transform
 
 D = 128
@@ -72,14 +73,21 @@ def main():
     parser.add_argument("--columns", type=int, default=2_000_000)
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--pursue", action="store_true")
+    parser.add_argument("--write", action="store_true", help="its rows of docs/tables/big_data.csv")
     options = parser.parse_args()
     one, first = measure(1, options.columns, options.passes, options.pursue)
     two, second = measure(2, options.columns, options.passes, options.pursue)
     print(f"128 × {options.columns:,} float32, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     print(f"one worker {one:.2f} s a pass, two workers {two:.2f} s a pass: speed-up {one / two:.2f}")
+    title = f"{D} × {options.columns:,} on Dask workers"
+    if options.write:
+        speed = f"two are {one / two:.2f} times as fast as one"
+        save_row("big_data", BIG_DATA, [f"{title}, a pass", speed, command_text()])
     if options.pursue:
+        told = []
         reference, alone = pursued(in_memory(options.columns))
         killed = measure(2, options.columns, 1, pursue=True, kill=True)[1]
+        told.append(f"in memory {alone:.1f} s")
         print(
             f"in memory: {alone:.1f} s, gap {reference.certificate.gap:.1e}, "
             f"{len(reference.support)} columns with weight"
@@ -87,6 +95,9 @@ def main():
         for who, (found, seconds) in {"one worker": first, "two": second, "two, one killed after 1 s": killed}.items():
             same = np.array_equal(found.support, reference.support)
             print(f"{who}: {seconds:.1f} s, gap {found.certificate.gap:.1e}, same support as in memory: {same}")
+            told.append(f"{who} {seconds:.1f} s{'' if same else ' (another support)'}")
+        if options.write:
+            save_row("big_data", BIG_DATA, [f"{title}, to gap 1e-5", ", ".join(told), command_text()])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A pursuit over a tensor that stays on a CUDA device: passes, and where the time goes.
 
-python -m benchmarks.device [--rows 256] [--columns 10000000] [--spread 0.0]
+python -m benchmarks.device [--rows 256] [--columns 10000000] [--spread 0.0] [--write]
 """
 
 import argparse
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import isopursuit as ip
+from benchmarks.pages import BIG_DATA, command_text, save_row
 from isopursuit.sources.tasks import Screen, Transform
 from isopursuit.sources.tensors import Block, DeviceProducts
 
@@ -38,6 +39,7 @@ def main():
     parser.add_argument("--rows", type=int, default=256)
     parser.add_argument("--columns", type=int, default=10_000_000)
     parser.add_argument("--spread", type=float, default=0.0, help="of the logarithm of the columns' lengths")
+    parser.add_argument("--write", action="store_true", help="the problem's row of docs/tables/big_data.csv")
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
@@ -71,6 +73,10 @@ def main():
     share = sum(clock.values()) / seconds
     print(f"matrix products {share:.0%} of the time: " + ", ".join(f"{k} {v:.2f} s" for k, v in clock.items()))
     print(f"{len(found.support)} columns with weight, {len(found.tied)} not excluded")
+    if options.write:
+        title = f"{D} × {P:,} on {name}" + (f", log-lengths spread by {options.spread:g}" if options.spread else "")
+        result = f"gap {found.certificate.gap:.1e} after {seconds:.2g} s and {found.effort.passes} passes"
+        save_row("big_data", BIG_DATA, [title, result, command_text()])
 
 
 if __name__ == "__main__":

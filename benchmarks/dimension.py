@@ -1,4 +1,4 @@
-"""The picture of docs/howto/dimension.md: evidence for the dimension of ethanol's manifold of shapes.
+"""The picture of docs/howto/coordinates.md: evidence for the dimension of ethanol's manifold of shapes.
 
     python -m benchmarks.dimension
 

@@ -6,9 +6,7 @@ Every selector is a step of a pipeline, so it sees the training part of a fold o
 target, the others do. Writes the table of docs/howto/features.md. It takes about a minute on one core.
 """
 
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import qr
@@ -21,10 +19,9 @@ from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
+from benchmarks.pages import save_table
 from isopursuit.estimators import IsometryFeatureSelector
 
-PAGE = Path(__file__).parents[1] / "docs" / "howto" / "features.md"
-MARKS = "<!-- accuracy: written by `python -m benchmarks.features` -->", "<!-- /accuracy -->"
 FOLDS = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)
 SIZES = (3, 5, 10)
 DATA = {"breast cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}
@@ -109,26 +106,19 @@ def accuracy(X, y, *selector):
     return f"{found.mean():.1f} ± {found.std():.1f}"
 
 
-def table():
-    """The lines of a Markdown table."""
-    yield ["data", "k", *METHODS, "all features"]
-    yield ["---"] * (len(METHODS) + 3)
+def rows():
     for name, load in DATA.items():
         X, y = load(return_X_y=True)
         everything = accuracy(X, y)
         for k in SIZES:
-            yield [name, str(k), *(accuracy(X, y, selector(k)) for selector in METHODS.values()), everything]
+            row = [name, str(k), *(accuracy(X, y, selector(k)) for selector in METHODS.values()), everything]
+            print(" | ".join(row), flush=True)
+            yield row
 
 
 def main():
     warnings.simplefilter("ignore", ConvergenceWarning)
-    lines: list[str] = []
-    for cells in table():
-        lines.append("| " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
-    text = "\n".join([MARKS[0], *lines, MARKS[1]])
-    block = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
-    PAGE.write_text(block.sub(lambda _: text, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    save_table("accuracy", ["data", "k", *METHODS, "all features"], rows())
 
 
 if __name__ == "__main__":

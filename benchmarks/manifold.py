@@ -1,15 +1,18 @@
 """Ethanol from positions to picked torsions: time for 100 frames and for 10,000, and the pursuit against CVXPY + SCS.
 
-python -m benchmarks.manifold [FILE]      another trajectory than the package's own
+    python -m benchmarks.manifold [FILE] [--write]
+
+FILE is another trajectory than the package's own. With --write the figures of docs/howto/coordinates.md are recorded.
 """
 
+import argparse
 import os
-import sys
 import time
 
 import numpy as np
 
 import isopursuit as ip
+from benchmarks.pages import record
 from isopursuit.experiments.methods import conic
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
@@ -24,7 +27,12 @@ def timed(function, *arguments, **options):
 
 
 def main():
-    ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    ethanol = load_ethanol(options.file)
+    figures = {}
     order = np.random.default_rng(0).permutation(len(ethanol.positions))
     workers = os.cpu_count() or 1
     few, seconds = timed(torsion_matrices, ethanol, order[:100], **PAPER)
@@ -35,6 +43,7 @@ def main():
         print(f"  {method}: {found.losses.mean():.3f} ± {found.losses.std(ddof=1):.3f}, {seconds:.1f} s")
         total += seconds
     print(f"all methods: {total:.1f} s (target 15 s)")
+    figures["few_seconds"] = f"{total:.2g} s"
 
     # first all of ours, then all of theirs: alternating, CVXPY leaves our caches cold, which costs us a factor of two
     normalized = [ip.symmetric_normalize(X) for X in few.matrices]
@@ -46,6 +55,7 @@ def main():
         assert abs(solved.objective / found.objective - 1) < 1e-4
     one, other = (1e3 * np.median([seconds for _, seconds in some]) for some in (ours, theirs))
     print(f"pursuit {one:.2f} ms, CVXPY + SCS {other:.0f} ms: {other / one:.0f} × (target 200)")
+    figures["ratio"] = f"{other / one:.0f}"
 
     for seed in range(4):
         frames = np.random.default_rng(seed).choice(len(ethanol.positions), 100, replace=False)
@@ -64,6 +74,9 @@ def main():
         f"median {np.median(picked.losses):.3f}, worst gap {picked.gaps.max():.0e}, "
         f"|S| {picked.supports.min()} to {picked.supports.max()}"
     )
+    figures |= {"many": f"{len(many):,}", "many_seconds": f"{seconds + more:.0f} s"}
+    if options.write:
+        record("manifold", "python -m benchmarks.manifold FILE --write", figures)
 
 
 if __name__ == "__main__":

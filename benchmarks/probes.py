@@ -1,22 +1,22 @@
 """Words as probes of a language model's vectors: ours beside pivoted QR, the most frequent words, and random ones.
 
-    python -m benchmarks.probes [--page docs/tokens.md] [--picture docs/pictures/probes.svg]
+    python -m benchmarks.probes [--write]
 
 Needs the model that `make model` installs. Candidates are the first 5,000 words of all-MiniLM-L6-v2's vocabulary, which
 lists frequent words first, as token vectors of length 1. The table has, for sets of k words: the loss; the error of
 inner products as coefficients of sums of five of the words; the variance of coefficients by least squares; the largest
-cosine; and the error of the other words of the vocabulary, reconstructed from these.
+cosine; and the error of the other words of the vocabulary, reconstructed from these. With --write the table and the
+picture of docs/howto/dictionary.md are made again.
 """
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import qr
 
 import isopursuit as ip
 from benchmarks import pages
-from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
+from docs.pictures.style import BLUE, FOLDER, GREEN, GREY, ORANGE, picture
 from tools.make_words import token_matrix
 
 CANDIDATES, SIZES = 5000, (10, 30, 100)
@@ -76,8 +76,7 @@ def draw(found, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--page", type=Path, help="the page whose table is replaced")
-    parser.add_argument("--picture", type=Path, help="where to draw the errors")
+    parser.add_argument("--write", action="store_true", help="the table and the picture of docs/howto/dictionary.md")
     options = parser.parse_args()
     V, others, words = vectors()
     modes = np.linalg.svd(V, full_matrices=False)[0]
@@ -95,12 +94,10 @@ def main():
             )
         print(k, " ".join(words[i] for i in picked["isopursuit"][0]), flush=True)
     heads = ["k", "words", "loss", "inner products, %", "variance", "largest cosine", "other words, %"]
-    text = pages.table(heads, rows)
-    print(text)
-    if options.page:
-        pages.write({"probes": text}, options.page, "python -m benchmarks.probes")
-    if options.picture:
-        draw(found, options.picture)
+    print(pages.table(heads, rows))
+    if options.write:
+        pages.save_table("probes", heads, rows)
+        draw(found, FOLDER / "probes.svg")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ POOL most relevant candidates, with the same scores. Writing takes about three m
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
@@ -22,11 +21,10 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
+from benchmarks.pages import save_table
 from isopursuit.estimators import IsometrySampleSelector
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE = DOCS / "howto" / "diversify.md"
-MARKS = "<!-- diversity: written by `python -m benchmarks.relevance` -->", "<!-- /diversity -->"
 SETTINGS = (0.0, 0.2, 0.4, 0.6, 0.8)  # of each method's trade-off; 0 is diversity alone
 SHOWN = (0.0, 0.4, 0.6, 1.0)  # in the table; 1 is the row of the most relevant candidates
 POOL = 100  # candidates of a query
@@ -181,18 +179,18 @@ def measure_all(queries: list[Query]) -> dict[tuple[str, float], Summary]:
     return found
 
 
-def table(found: dict[str, dict[tuple[str, float], Summary]]) -> str:
-    """One row for each method and shown trade-off, with the columns of every data set beside each other."""
+def write(found: dict[str, dict[tuple[str, float], Summary]]) -> None:
+    """The table: a row for each method and shown trade-off, with the columns of every data set beside each other."""
     columns = [f"{data}: {name}" for data in found for name in ("relevance", "S-recall", "mean, largest cosine")]
-    lines = ["| method | trade-off | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    lines = []
     for name, setting in (key for key in found["corpus"] if key[1] in SHOWN):
         cells = [name, f"{setting:g}"]
         for rows in found.values():
             mean, deviation = rows[name, setting]
             cells += [f"{mean.relevance:.2f}", f"{mean.recall:.2f} ± {deviation.recall:.2f}"]
             cells += [f"{mean.mean_cosine:.2f}, {mean.largest_cosine:.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append(cells)
+    save_table("diversity", ["method", "trade-off", *columns], lines)
 
 
 def draw(found: dict[str, dict[tuple[str, float], Summary]]) -> None:
@@ -242,10 +240,7 @@ def main() -> None:
     if parser.parse_args().check:
         return check()
     found = {name: measure_all(list(make())) for name, make in DATA.items()}
-    text = f"{MARKS[0]}\n{table(found)}\n{MARKS[1]}"
-    print(text)
-    block = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
-    PAGE.write_text(block.sub(lambda _: text, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    write(found)
     return draw(found)
 
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.run [--write] [pytest's own arguments, such as -k "test_pursuit or test_exact"]
 
-With --write the tables and the picture of docs/benchmarks.md are made again. Exit status 1 if a target of the project
-is missed (see TARGETS).
+With --write the tables, the figures and the picture of docs/speed.md are made again. Exit status 1 if a target of the
+project is missed (see TARGETS).
 """
 
 import json
@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pages import table, write
+from benchmarks.pages import record, save_table
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit.show._style import whole_ticks
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "benchmarks.md"
+COMMAND = "python -m benchmarks.run --write"
+PICTURE = HERE.parent / "docs" / "pictures" / "benchmarks.svg"
 OUTPUT = HERE.parent / "output" / "benchmarks.json"
 # how many times faster than CVXPY + SCS
 TARGETS = {
@@ -43,6 +44,13 @@ SEARCHES = {
     "breast_cancer_features[20]": "20 of the 30 breast-cancer features",
     "unit_length_columns[8-300]": "unit-length Gaussian columns 8 × 300",
     "unit_length_columns[10-200]": "unit-length Gaussian columns 10 × 200",
+}
+# the seconds that other pages and README repeat
+IN_SENTENCES = {
+    "wine_13": "wine_ladder[13]",
+    "breast_cancer_15": "breast_cancer_ladder[15]",
+    "gaussian_10": "unit_length_columns[10-200]",
+    "import_seconds": "import",
 }
 # and the families of its picture
 FAMILIES = {
@@ -149,37 +157,36 @@ def print_search(rows):
 
 
 def write_page(rows):
-    """The tables of docs/benchmarks.md whose rows were measured, and its picture if both of them were."""
-    solved = []
+    """The tables and figures of docs/speed.md whose rows were measured, and its picture if both tables were."""
+    solved, ratios, figures = [], [], {}
     for name, ours, peers in pursuits(rows):
         if "SCS" in peers:
             theirs = f"{ending(peers['SCS'])} {duration(median(peers['SCS']))}".strip()
-            solved.append([title(name), duration(median(ours)), theirs, times(median(peers["SCS"]) / median(ours))])
+            ratios.append(median(peers["SCS"]) / median(ours))
+            solved.append([title(name), duration(median(ours)), theirs, times(ratios[-1])])
     by_name = {row["name"].removeprefix("test_"): row["extra_info"] for row in rows}
     proved = [
         [label, f"{info['loss']:#.9g}", duration(info["seconds"]), f"{info['nodes']:,}", info["status"]]
         for label, info in ((label, by_name.get(name)) for name, label in SEARCHES.items())
         if info
     ]
-    columns, across = (scaling(rows, name) for name in SCALING)
-    made = {}
     if solved:
-        made["pursuit"] = table(["problem", "isopursuit", "CVXPY + SCS", "ratio"], solved)
+        save_table("pursuit", ["problem", "isopursuit", "CVXPY + SCS", "ratio"], solved)
+        figures |= {"least_ratio": times(min(ratios)), "most_ratio": times(max(ratios))}
     if proved:
-        made["exact"] = table(["problem", "loss", "time", "nodes", "status"], proved)
-    if columns and across:
-        made["scaling"] = (
-            f"The time grows as P^{columns[-1]:.2f} in the number of columns (D = 8, P = 1,000 to 64,000) and as "
-            f"D^{across[-1]:.2f}\nin the number of rows (P = 2,000, D = 2 to 32)."
-        )
-    write(made, PAGE, "python -m benchmarks.run --write")
+        save_table("exact", ["problem", "loss", "time", "nodes", "status"], proved)
+    figures |= {figure: duration(by_name[name]["seconds"]) for figure, name in IN_SENTENCES.items() if name in by_name}
+    for figure, name in zip(("columns_power", "rows_power"), SCALING, strict=True):
+        if found := scaling(rows, name):
+            figures[figure] = f"{found[-1]:.2f}"
+    record("run", COMMAND, figures)
     if solved and proved:
         draw(rows, by_name)
 
 
 def draw(rows, by_name):
     """Seconds of both solvers for each problem, and seconds to a proof against the number of columns picked."""
-    with picture(PAGE.parent / "pictures" / "benchmarks.svg", 5.5, 7, rows=2) as (solved, proved):
+    with picture(PICTURE, 5.5, 7, rows=2) as (solved, proved):
         shown = [(name, median(ours), peers["SCS"]) for name, ours, peers in pursuits(rows) if "SCS" in peers][::-1]
         places, ours, theirs = range(len(shown)), [one for _, one, _ in shown], [median(row) for *_, row in shown]
         solved.hlines(places, ours, theirs, color=GREY, linewidth=1)

@@ -20,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import isopursuit as ip
+from benchmarks.pages import BIG_DATA, command_text, save_row
 from isopursuit.sources.tasks import Screen, Transform
 
 BLOCK = 2**18
@@ -113,6 +114,7 @@ def main():
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--no-table", action="store_true")
     parser.add_argument("--no-pursuit", action="store_true")
+    parser.add_argument("--write", action="store_true", help="the problem's row of docs/tables/big_data.csv")
     options = parser.parse_args()
     path = options.folder / f"{options.kind}{options.rows}-{options.columns}-{options.spread:g}.npy"
     if not path.exists():
@@ -143,6 +145,13 @@ def main():
     print(f"seconds a pass: {', '.join(f'{s:.1f}' for s in found.effort.seconds)}; peak memory {peak() / 1e9:.2f} GB")
     print("gap reached: " + ", ".join(f"{gap:.0e} after {at:.1f} s" for gap, at in reached.items()))
     print(f"{len(found.support)} columns with weight, {len(found.tied)} not excluded")
+    if options.write:
+        title = f"{options.rows} × {options.columns:,} in a file of {path.stat().st_size / 1e9:.2g} GB"
+        title += f", log-lengths spread by {options.spread:g}" if options.spread else ""
+        early = [f"gap {gap:.0e} after {at:.2g} s" for gap, at in reached.items() if at < seconds]
+        last = f"gap {found.certificate.gap:.1e} after {seconds:.2g} s and {found.effort.passes} passes"
+        result = ", ".join([*early[:1], last, f"{peak() / 1e9:.2f} GB of memory"])
+        save_row("big_data", BIG_DATA, [title, result, command_text()])
 
 
 if __name__ == "__main__":

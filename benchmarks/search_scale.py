@@ -1,6 +1,6 @@
 """Greedy, exchange and exact search over a million columns: passes, seconds, what was left, proof or gap.
 
-    python -m benchmarks.search_scale [--columns 1000000] [--dimensions 8 12 16] [--limit 60] [--only NAME]
+    python -m benchmarks.search_scale [--columns 1000000] [--dimensions 8 12 16] [--limit 60] [--only NAME] [--write]
 
 Columns are Gaussian of mean square length 1, in float32, streamed from memory; then times e^(spread · Gaussian); with
 rows of different scale; and with an orthonormal basis hidden among them, up to noise. Prints Markdown. One BLAS thread;
@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 import isopursuit as ip
+from benchmarks.pages import save_row
 
 KINDS = {
     "Gaussian": {},
@@ -43,6 +44,7 @@ def main():
     parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 12, 16])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for exchange, and for exact")
     parser.add_argument("--only", help="part of a kind's name")
+    parser.add_argument("--write", action="store_true", help="the rows of docs/tables/searches.csv")
     asked = parser.parse_args()
     print("| columns | D | search | passes | seconds | loss − D | bound − D | hidden basis | told |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -57,6 +59,7 @@ def main():
                 "exchange": lambda source=source: ip.exchange_search(source, time_limit=asked.limit),
                 "exact": lambda source=source: ip.exact_search(source, time_limit=asked.limit),
             }
+            row = [f"{D} × {asked.columns:,}, {name}"]
             for method, search in searches.items():
                 began = time.perf_counter()
                 found = search()
@@ -64,10 +67,14 @@ def main():
                 passes = found.notes[-1].partition(" ")[0]
                 picked = "" if hidden is None else "found" if found.indices.tolist() == hidden.tolist() else "not found"
                 told = "; ".join([found.verdict, *found.notes[:-1]])
+                basis = f"; hidden basis {picked}" if picked else ""
+                row.append(f"{found.loss:.6g} in {seconds:.2g} s, {found.verdict}{basis}")
                 losses = f"{found.loss - D:.4g} | {found.lower_bound - D:.4g}"
                 print(
                     f"| {name} | {D} | {method} | {passes} | {seconds:.1f} | {losses} | {picked} | {told} |", flush=True
                 )
+            if asked.write:
+                save_row("searches", ["columns", *searches], row)
 
 
 if __name__ == "__main__":

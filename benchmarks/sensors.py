@@ -1,11 +1,11 @@
 """Sensor placement with PySensors: reconstruction error of our optimizer beside its QR and TPGR, and random places.
 
-    python -m benchmarks.sensors [--page docs/howto/sensors.md] [--picture docs/pictures/sensors.svg]
+    python -m benchmarks.sensors [--picture docs/pictures/sensors.svg]
 
 Three kinds of snapshots: plumes that a random wind carries from twelve sources, a plate that vibrates, and
 scikit-learn's digits (pixels that vary). Modes are learned on one half; noise of 10 % of the root mean square is added
 to what sensors read. Errors are ‖reconstruction − snapshot‖ / ‖snapshot‖ in percent, medians over seeds. Prints
-Markdown tables; `--page` writes them between the page's marks.
+Markdown tables.
 """
 
 import argparse
@@ -167,7 +167,6 @@ def draw(found, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--page", type=Path, help="the page whose tables are replaced")
     parser.add_argument("--picture", type=Path, help="where to draw positions and errors")
     options = parser.parse_args()
     warnings.simplefilter("ignore", LinAlgWarning)  # random and TPGR's sensors can be nearly dependent
@@ -183,8 +182,6 @@ def main():
     ]
     text = "\n\n".join(texts)
     print(text)
-    if options.page:
-        pages.write({"errors": text}, options.page, "python -m benchmarks.sensors")
     if options.picture:
         draw(equal, options.picture)
 

@@ -1,14 +1,14 @@
 """The MiniLM token dictionary, 384 × 30,522, scaled to median length 1: time to gap 1e-8 in products X Xᵀ; its words.
 
-    python -m benchmarks.tokens [--page docs/tokens.md]
+    python -m benchmarks.tokens [--write]
 
-Needs the model that `make model` installs. Between the marks of the page it lists the tokens that get weight.
+Needs the model that `make model` installs. Prints the tokens of largest weight. With --write it records the time and
+writes the table of the kinds of tokens that get weight.
 """
 
 import argparse
 import os
 import time
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
@@ -18,6 +18,7 @@ import isopursuit as ip
 from benchmarks import pages
 from tools.make_words import token_matrix
 
+HEADS = ["kind of token", "in the dictionary", "with weight", "share of all weight"]
 KINDS = {
     "special, [CLS] or [unused…]": lambda word: word.startswith("[") and word.endswith("]"),
     "pieces, ##…": lambda word: word.startswith("##"),
@@ -29,7 +30,7 @@ KINDS = {
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--page", type=Path, help="the page whose lists are replaced")
+    parser.add_argument("--write", action="store_true", help="into docs/tables and the pages")
     options = parser.parse_args()
     X, words = token_matrix()
     X = np.ascontiguousarray(X / np.median(np.linalg.norm(X, axis=0)))
@@ -43,37 +44,28 @@ def main():
         f"{os.environ['OPENBLAS_NUM_THREADS']} threads, load {os.getloadavg()[0]:.1f}."
     )
     print(told)
-    if options.page:
-        pages.write({"tokens": block(X, found, words, told)}, options.page, "python -m benchmarks.tokens")
-
-
-def block(X, found, words, told):
-    heaviest = found.support[np.argsort(-found.weights[found.support])]
+    heaviest = found.support[np.argsort(-found.weights[found.support])][:100]
+    print(" ".join(words[i] for i in heaviest))
     random = np.random.default_rng(0).choice(len(words), 1000, replace=False)
+    print(f"median of the largest |cosine|: {nearest(X, heaviest):.2f}; of random tokens {nearest(X, random):.2f}")
+    rows = list(kinds(found, words))
+    print(pages.table(HEADS, rows))
+    if options.write:
+        pages.save_table("tokens", HEADS, rows)
+        figures = {"seconds": f"{seconds:.2g} s", "products": f"{seconds / product:.0f}"}
+        support = {"tokens": f"{len(words):,}", "support": f"{len(found.support):,}"}
+        pages.record("tokens", "python -m benchmarks.tokens --write", figures | support)
+
+
+def kinds(found, words):
+    """A row for each kind of token: how many there are, how many have weight, and their share of it."""
     left = set(range(len(words)))
-    rows = []
     for kind, belongs in KINDS.items():
         members = {i for i in left if belongs(words[i])}
         left -= members
         held = members.intersection(found.support.tolist())
         weight = found.weights[sorted(held)].sum() / found.weights.sum()
-        rows.append([kind, f"{len(members):,}", f"{len(held):,}", f"{weight:.1%}"])
-    return "\n".join(
-        [
-            f"Of {len(words):,} tokens {len(found.support):,} have weight at the optimum.",
-            "",
-            told,
-            "",
-            pages.table(["kind of token", "in the dictionary", "with weight", "share of all weight"], rows),
-            "",
-            "The 100 heaviest tokens, heaviest first:",
-            "",
-            *wrapped([f"`{words[i]}`" for i in heaviest[:100]]),
-            "",
-            f"The largest |cosine| of a token with another one has median {nearest(X, heaviest[:100]):.2f} for these "
-            f"100, and {nearest(X, random):.2f} for 1,000 random tokens.",
-        ]
-    )
+        yield [kind, f"{len(members):,}", f"{len(held):,}", f"{weight:.1%}"]
 
 
 def nearest(X, columns):
@@ -82,15 +74,6 @@ def nearest(X, columns):
     cosines = np.abs(unit[:, columns].T @ unit)
     cosines[np.arange(len(columns)), columns] = 0.0
     return np.median(cosines.max(axis=1))
-
-
-def wrapped(words, width=120):
-    lines = [""]
-    for word in words:
-        if len(lines[-1]) + len(word) > width:
-            lines.append("")
-        lines[-1] += word + " "
-    return [line.rstrip() for line in lines]
 
 
 def timed(function):

@@ -2,12 +2,9 @@
 
     python -m benchmarks.units
 
-Writes a table of docs/explanation/scale.md and one of geometry.md. It needs scikit-learn for the data.
-Every answer is that of
-`method="exchange"`, which is deterministic if it ends before its time limit.
+Writes the tables of docs/explanation/scale.md and geometry.md. It needs scikit-learn for the data. Every answer is
+that of `method="exchange"`, which is deterministic if it ends before its time limit.
 """
-
-from pathlib import Path
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -15,10 +12,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
-from benchmarks.pages import table, write
+from benchmarks.pages import save_table
 from isopursuit.data import load_iris, load_wine, load_words
 
-PAGES = Path(__file__).parents[1] / "docs" / "explanation"
 TIME_LIMIT = 60.0  # seconds for each answer; none of them takes so long on two idle cores
 DRAWS = 300  # random subsets that the cover of picked rows is compared with
 
@@ -76,12 +72,8 @@ def cover_rows():
 
 
 def main():
-    made = {
-        "units": table(["picked from", "unit", "percentiles of length", "largest cosine", "loss"], unit_rows()),
-        "cover": table(["picked from", "random rows", "k-means", "`median`", "`median`, signs apart"], cover_rows()),
-    }
-    for page in ("scale.md", "geometry.md"):
-        write(made, PAGES / page, "python -m benchmarks.units")
+    save_table("units", ["picked from", "unit", "percentiles of length", "largest cosine", "loss"], unit_rows())
+    save_table("cover", ["picked from", "random rows", "k-means", "`median`", "`median`, signs apart"], cover_rows())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Run the comparison and write its page: `python -m benchmarks.peers`, or `make peers`.
 
-First the record, benchmarks/recorded/peers.jsonl, row by row; then, from that file alone, docs/peers.md with its table
-and pictures, and the short table of docs/benchmarks.md.
+First the record, benchmarks/recorded/peers.jsonl, row by row; then, from that file alone, docs/tables/peers*.csv,
+the pictures, the figures of docs/speed.md and the table of README.md.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     if not options.page:
         run(options)
     write_page(record.read(options.record), ROOT)
-    print("wrote docs/peers.md, docs/peers and the table of docs/benchmarks.md")
+    print("wrote docs/tables/peers*.csv, docs/pictures/peers, and the figures of docs/speed.md and README.md")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The three pictures of the verdict."""
+"""Two pictures of the comparison."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ PLACES = [(dx, dy) for dy in (0, 9, -9, 18, -18, 27, -27, 36) for dx in ((0, 7, 
 
 
 def draw(record: Record, folder: Path) -> None:
-    """Save time.svg, k.svg and columns.svg; the same record gives the same bytes."""
+    """Save time.svg and k.svg; the same record gives the same bytes."""
     from docs.pictures.style import picture
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -26,8 +26,6 @@ def draw(record: Record, folder: Path) -> None:
         quality_against_time(record, panels)
     with picture(folder / "k.svg", 5.5, 9.5, rows=3, sharey=True) as panels:
         quality_against_k(record, panels)
-    with picture(folder / "columns.svg", 5.5, 5.5) as axes:
-        time_against_columns(record, axes)
 
 
 def quality_against_time(record: Record, panels) -> None:
@@ -82,18 +80,6 @@ def quality_against_k(record: Record, panels) -> None:
         axes.set_xticks(sizes, [str(k) for k in sizes])
     panels[-1].set_xlabel("k")
     _legend(panels)
-
-
-def time_against_columns(record: Record, axes) -> None:
-    for method in SHOWN:
-        rows = [row for row in _answered(record, method) if (row.data, row.k, row.scaling) == ("tokens", 16, "unit")]
-        if rows:
-            rows.sort(key=lambda row: row.P)
-            axes.plot(
-                [r.P for r in rows], [r.seconds for r in rows], _style(method), color=_color(method), label=method
-            )
-    axes.set(xscale="log", yscale="log", xlabel="P, columns (tokens, k = 16, unit)", ylabel="seconds")
-    _legend([axes])
 
 
 def _answered(record: Record, method: str) -> list[Row]:

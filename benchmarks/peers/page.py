@@ -1,35 +1,56 @@
-"""From the record alone: docs/peers.md, its complete table, the pictures, and the short table of docs/benchmarks.md."""
+"""From the record alone: the tables peers*.csv in docs/tables, the pictures, figures in sentences, README's table."""
 
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from string import Template
 
 import numpy as np
 
+from benchmarks import pages
+
 from .figures import draw
-from .methods import LIBRARIES, LIMIT, METHODS, OURS, SECOND_STAGE
+from .methods import LIBRARIES, METHODS, OURS
 from .problems import Problem
 from .record import Record, Row
 
 EQUAL = 1e-6  # losses this close, relatively, count as equal
+SMALL = 10  # proofs are counted separately for at most so many columns picked
 MARKS = "<!-- peers: written by `make peers` -->", "<!-- /peers -->"
 PEERS = tuple(name for name in METHODS if name not in OURS)
+# the methods of README's table, and how they are called there
+IN_README = {
+    "exact": "isopursuit, exact",
+    "exchange": "isopursuit, exchange",
+    "two-stage": "isopursuit, two-stage (the paper's)",
+    "DPP, greedy": "greedy DPP (pyversity)",
+    "pivoted QR": "pivoted QR (SciPy)",
+}
 
 
 def write_page(record: Record, root: Path) -> None:
     """Everything that `make peers` leaves behind."""
-    draw(record, root / "docs" / "peers")
-    (root / "docs" / "peers.md").write_text(page(record), encoding="utf-8")
-    (root / "docs" / "peers" / "table.csv").write_text(complete_table(record), encoding="utf-8")
-    (root / "docs" / "peers" / "problems.csv").write_text(by_problem(record), encoding="utf-8")
-    benchmarks = root / "docs" / "benchmarks.md"
-    text = benchmarks.read_text(encoding="utf-8")
+    draw(record, root / "docs" / "pictures" / "peers")
+    for name, text in tables(record).items():
+        (root / "docs" / "tables" / f"{name}.csv").write_text(text, encoding="utf-8")
+    readme = root / "README.md"
     block = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), re.DOTALL)
-    benchmarks.write_text(block.sub(lambda _: short_table(record), text), encoding="utf-8")
+    text = readme.read_text(encoding="utf-8")
+    readme.write_text(block.sub(lambda _: short_table(record), text), encoding="utf-8")
+    pages.record("peers", "make peers", figures(record))
+
+
+def tables(record: Record) -> dict[str, str]:
+    """The files of docs/tables, by their names."""
+    return {
+        "peers": complete_table(record),
+        "peers_methods": summary(record),
+        "peers_better": better(record),
+        "peers_problems": by_problem(record),
+        "peers_libraries": libraries(record),
+    }
 
 
 # --------------------------------------------------------------------------------------------------- what is compared
@@ -85,71 +106,26 @@ def excess(record: Record, method: str, scaling: str) -> list[float]:
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def page(record: Record) -> str:
-    """The verdict in Markdown: page.md, filled."""
-    machine = record.environment
-    took = f"; {record.minutes:.0f} minutes in all" if record.minutes else "; not finished"
-    return Template(Path(__file__).with_name("page.md").read_text(encoding="utf-8")).substitute(
-        rows=f"{len(record.rows):,}",
-        cpu=machine["cpu"],
-        cores=machine["cores"],
-        jobs=machine["jobs"],
-        python=machine["python"],
-        date=machine["date"],
-        load=f"{machine['load']:.1f}{took}",
-        count=len(record.problems()),
-        fewer=sum(map(fewer_than_rows, record.problems())),
-        data="; ".join(dict.fromkeys(problem.data for problem in record.problems())),
-        limit=f"{LIMIT:g}",
-        second=f"{SECOND_STAGE:g}",
-        verdict="\n\n".join(verdict(record)),
-        summary=summary(record),
-        libraries=libraries(record),
-        missing=missing(record),
-    )
-
-
-def verdict(record: Record) -> list[str]:
-    """Where we lose, where we prove, and who is as good and faster."""
-    parts = []
-    for ours in ("exchange", "exact", "two-stage"):
-        lost = list(losses_to_peers(record, ours))
-        asked = [row.problem for row in record.rows if row.method == ours]
-        fewer, total = sum(map(fewer_than_rows, asked)), len(asked)
-        if lost:
-            lost_fewer = sum(fewer_than_rows(row.problem) for row, _ in lost)
-            parts.append(
-                f"On {len(lost)} of {total} problems, {lost_fewer} of {fewer} with k below the number of rows, a "
-                f"peer's l_1 is lower than that of our {ours} search:"
-            )
-            cells = ((name(a.problem), number(a.loss, 7), b.method, number(b.loss, 7)) for a, b in lost)
-            parts.append(table(("problem", ours, "peer", "its l_1"), cells))
-        else:
-            parts.append(
-                f"On none of {total} problems, {fewer} of them with k below the number of rows, is a peer's l_1 lower "
-                f"than that of our {ours} search."
-            )
+def figures(record: Record) -> dict[str, str]:
+    """What sentences say about the record."""
+    machine, problems = record.environment, record.problems()
     exact = [row for row in record.rows if row.method == "exact"]
-    passing = sum(row.proof == "optimal" for row in record.rows if row.method == "exchange")
-    small = [row for row in exact if row.k <= 10]
-    unproved = [f"{name(row.problem)} ({row.error or row.proof})" for row in small if row.proof != "optimal"]
-    parts.append(
-        f"The exact search proved {sum(row.proof == 'optimal' for row in exact)} of its {len(exact)} answers optimal, "
-        f"and {len(small) - len(unproved)} of the {len(small)} with k ≤ 10"
-        + (f"; not proved are {'; '.join(unproved)}." if unproved else ".")
-        + f" The exchange search proved {passing} of its answers. No peer proves anything about l_1."
-    )
-    fast = list(faster_equals(record))
-    if fast:
-        many = "1 problem" if len(fast) == 1 else f"{len(fast)} problems"
-        parts.append(f"On {many} a peer's l_1 is as low as our exchange's, in less than half the time:")
-        cells = ((name(a.problem), number(a.loss, 7), number(a.seconds), b.method, number(b.seconds)) for a, b in fast)
-        parts.append(table(("problem", "l_1", "exchange, s", "peer", "its time, s"), cells))
-        parts.append(Path(__file__).with_name("faster.md").read_text(encoding="utf-8").strip())
-    return parts
+    small = [row for row in exact if row.k <= SMALL]
+    return {
+        "problems": f"{len(problems)}",
+        "fewer": f"{sum(map(fewer_than_rows, problems))}",
+        "rows": f"{max(problem.rows for problem in problems):,}",
+        "columns": f"{max(problem.P for problem in problems):,}",
+        "proved": f"{sum(row.proof == 'optimal' for row in exact)}",
+        "proved_small": f"{sum(row.proof == 'optimal' for row in small)}",
+        "small": f"{len(small)}",
+        "machine": f"{machine['cpu']}, {machine['cores']} cores, {machine['jobs']} libraries at a time with one core "
+        f"each; Python {machine['python']}, {machine['date']}, load at the start {machine['load']:.1f}",
+    }
 
 
 def summary(record: Record) -> str:
+    """A row for each method."""
     cells = []
     for method in METHODS:
         rows = [row for row in record.rows if row.method == method]
@@ -160,8 +136,7 @@ def summary(record: Record) -> str:
         for scaling in ("raw", "unit"):
             ratios = excess(record, method, scaling)
             line += [ratio(float(np.median(ratios))), ratio(max(ratios))] if ratios else ["", ""]
-        best = sum(row.log_loss <= best_loss(record, row.problem) + EQUAL for row in answered)
-        line.append(f"{best} of {len(rows)}")
+        line.append(f"{best_on(record, method)} of {len(rows)}")
         if answered:
             line += [number(float(np.median([row.seconds for row in answered])))]
             line += [f"{np.median([row.peak_mb for row in answered]):.0f}"]
@@ -174,7 +149,30 @@ def summary(record: Record) -> str:
         line.append(f"{failed}" if failed else "")
         cells.append(line)
     heads = ("method", "library", "raw", "worst", "unit", "worst", "best on", "seconds", "MB", "proof", "no answer")
-    return table(heads, cells)
+    return as_csv(heads, cells)
+
+
+def best_on(record: Record, method: str) -> int:
+    """On how many problems no other method has a lower loss."""
+    rows = [row for row in record.rows if row.method == method and not row.error]
+    return sum(row.log_loss <= best_loss(record, row.problem) + EQUAL for row in rows)
+
+
+def better(record: Record) -> str:
+    """Where a peer's loss is lower than that of one of our searches, or as low as our exchange's and faster."""
+    cells = []
+    for ours in ("exchange", "exact", "two-stage"):
+        for one, other in losses_to_peers(record, ours):
+            cells.append((name(one.problem), ours, one, other))
+    worse = {problem for problem, ours, *_ in cells if ours == "exchange"}
+    faster = ((name(one.problem), "exchange", one, other) for one, other in faster_equals(record))
+    cells += [row for row in faster if row[0] not in worse]
+
+    def of(row: Row) -> tuple[str, str]:
+        return number(row.loss, 7), number(row.seconds, 2)
+
+    rows = ((problem, ours, *of(one), other.method, *of(other)) for problem, ours, one, other in cells)
+    return as_csv(("problem", "ours", "l_1", "s", "peer", "its l_1", "its s"), rows)
 
 
 def by_problem(record: Record) -> str:
@@ -196,9 +194,7 @@ def by_problem(record: Record) -> str:
         times = [number(row.seconds) for row in (best, ours, exact)]
         cells.append((name(problem), best.method, shown[0], times[0], shown[1], times[1], shown[2], times[2], proof))
     heads = ("problem", "best peer", "l_1", "s", "exchange", "s", "exact", "s", "proof")
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows([heads, *cells])
-    return text.getvalue()
+    return as_csv(heads, cells)
 
 
 def complete_table(record: Record) -> str:
@@ -217,10 +213,14 @@ def complete_table(record: Record) -> str:
 
 
 def libraries(record: Record) -> str:
+    """Versions, import times and sizes; the installed size counts everything that pip installs, NumPy included."""
     cells = []
     for library, about in LIBRARIES.items():
         known = record.libraries.get(library, {})
-        if "error" in known or not known:
+        if not known:
+            continue
+        if "error" in known:
+            cells.append((library, f"not installed: {known['error']}", about.what, "", "", "", ""))
             continue
         first = record.first_calls.get(library, {})
         cells.append(
@@ -235,44 +235,28 @@ def libraries(record: Record) -> str:
             )
         )
     heads = ("library", "version", "for", "import, s", "slowest first call, s", "own MB", "installed MB")
-    return table(heads, cells)
-
-
-def missing(record: Record) -> str:
-    broken = {library: known["error"] for library, known in record.libraries.items() if "error" in known}
-    if not broken:
-        return "Every peer installed on this Python."
-    lines = [f"- {library}: {reason}" for library, reason in broken.items()]
-    return "\n".join(["Not installed, with pip's reason:", "", *lines])
+    return as_csv(heads, cells)
 
 
 def short_table(record: Record) -> str:
-    """The short table of docs/benchmarks.md, between its marks."""
-    chosen = ("exact", "exchange", "two-stage", "maxvol", "pivoted QR", "k-DPP", "DPP, greedy", "CUR", "MMR", "SCS")
+    """README's table, between its marks."""
     cells = []
-    for method in chosen:
+    for method, called in IN_README.items():
         answered = [row for row in record.rows if row.method == method and not row.error]
         if not answered:
             continue
-        ratios = {scaling: excess(record, method, scaling) for scaling in ("raw", "unit")}
-        best = sum(row.log_loss <= best_loss(record, row.problem) + EQUAL for row in answered)
-        cells.append(
-            (
-                f"**{method}**" if method in OURS else f"{method} ({METHODS[method].library})",
-                *(number(float(np.median(some))) if some else "" for some in ratios.values()),
-                f"{best} of {len(record.problems())}",
-                number(float(np.median([row.seconds for row in answered])), 2),
-            )
-        )
-    heads = ("median over the problems answered", "l_1 / best, raw", "l_1 / best, unit", "best on", "seconds")
-    return "\n".join([MARKS[0], table(heads, cells), MARKS[1]])
+        ratios = [excess(record, method, scaling) for scaling in ("raw", "unit")]
+        losses = [f"{short_ratio(float(np.median(some)))} ({short_ratio(max(some))})" for some in ratios]
+        seconds = number(float(np.median([row.seconds for row in answered])), 2)
+        cells.append((called, *losses, f"{best_on(record, method)} of {len(record.problems())}", seconds))
+    heads = ("method", "raw (worst)", "unit length (worst)", "best on", "seconds")
+    return "\n".join([MARKS[0], pages.table(heads, cells), MARKS[1]])
 
 
-def table(heads: Iterable[str], cells: Iterable[Iterable[str]]) -> str:
-    """A Markdown table."""
-    heads = tuple(heads)
-    lines = [heads, ["---"] * len(heads), *cells]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+def as_csv(heads, cells) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *cells])
+    return text.getvalue()
 
 
 def name(problem: Problem) -> str:
@@ -288,3 +272,8 @@ def ratio(value: float) -> str:
     if value >= 1e300:
         return "> 10^300"
     return number(value) if value < 1e6 else f"10^{math.log10(value):.0f}"
+
+
+def short_ratio(value: float) -> str:
+    """Three digits at most near 1, two elsewhere."""
+    return ratio(float(f"{value:.{4 if value < 1.1 else 2}g}"))

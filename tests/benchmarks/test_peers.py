@@ -10,6 +10,7 @@ from peers.methods import METHODS, OURS
 from peers.problems import Problem, write_problems
 from peers.record import RECORD, Row, drop, judge, read, row, write
 
+from benchmarks import pages
 from isopursuit.data import load_wine
 
 ROOT = Path(__file__).parents[2]
@@ -20,13 +21,12 @@ def record():
     return read()
 
 
-def test_the_page_in_the_documentation_is_that_of_its_record(record):
-    assert page.page(record) == (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
-    assert page.complete_table(record) == (ROOT / "docs" / "peers" / "table.csv").read_text(encoding="utf-8")
-    assert page.by_problem(record) == (ROOT / "docs" / "peers" / "problems.csv").read_text(encoding="utf-8")
-    assert page.short_table(record) in (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    for picture in ("time", "k", "columns"):
-        assert (ROOT / "docs" / "peers" / f"{picture}.svg").exists()
+def test_the_tables_of_the_documentation_are_those_of_the_record(record):
+    for name, text in page.tables(record).items():
+        assert text == (ROOT / "docs" / "tables" / f"{name}.csv").read_text(encoding="utf-8"), name
+    assert page.short_table(record) in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert page.figures(record) == pages.recorded()["peers"]["figures"]
+    assert {picture.stem for picture in (ROOT / "docs" / "pictures" / "peers").iterdir()} == {"time", "k"}
 
 
 def test_every_method_was_asked_for_every_problem(record):
@@ -112,7 +112,7 @@ def test_a_lost_row_is_told(tmp_path):
     ((ours, peer),) = page.losses_to_peers(small, "exchange")
     assert (ours.method, peer.method) == ("exchange", "maxvol")
     assert list(page.losses_to_peers(small, "exact")) == []
-    assert "| iris (4 rows), 4 of 150, unit | 7.389056 | maxvol | 6.685894 |" in "\n".join(page.verdict(small))
+    assert '"iris (4 rows), 4 of 150, unit",exchange,7.389056,1,maxvol,6.685894,1' in page.better(small)
 
 
 def test_the_record_is_the_repositorys_own():
