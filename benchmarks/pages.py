@@ -35,7 +35,9 @@ def recorded() -> dict:
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """README and the documentation, without what is built."""
+    docs = (ROOT / "docs").rglob("*.md")
+    return [ROOT / "README.md", *sorted(page for page in docs if not {"_build", "gallery"} & set(page.parts))]
 
 
 def filled(text: str, kept: dict) -> str:
