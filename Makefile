@@ -33,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --doct
 TESTED := README.md --pyargs isopursuit tests
 FAST := not long and not needs
 
-.PHONY: demo test check long docs lint bench fuzz peers model dist clean
+.PHONY: demo test check long docs lint bench fuzz paper peers model dist clean
 demo: $(SMALL)/installed
 	@$(SMALL)/bin/python examples/wine.py
 
@@ -79,6 +79,9 @@ dist: $(SMALL)/ready
 	  pip install --quiet --disable-pip-version-check $(LOCAL) --no-build-isolation -e dist/source && \
 	  python -I tools/smoke.py && echo "an editable install works"
 	@rm -rf dist/clean dist/source dist/log
+
+paper: $(VENV)/complete $(VENV)/installed
+	$(BIN)/python -m paper --out docs
 
 peers: $(VENV)/complete $(VENV)/installed $(VENV)/model
 	$(BIN)/python -m benchmarks.peers

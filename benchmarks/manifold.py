@@ -13,9 +13,9 @@ import numpy as np
 
 import isopursuit as ip
 from benchmarks.pages import record
-from isopursuit.experiments.methods import conic
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.molecules import torsion_matrices
+from paper.methods import conic
 
 PAPER = {"torsions": "all", "normalization": "symmetric", "unit": None}  # as the paper's experiment
 

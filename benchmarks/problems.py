@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 import isopursuit as ip
 from isopursuit.data import load_iris, load_wine
-from isopursuit.experiments.methods import conic as paper_program
+from paper.methods import conic as paper_program
 
 
 def gaussian(D, P, seed=0):

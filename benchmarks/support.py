@@ -19,9 +19,9 @@ import numpy as np
 import scs
 
 from isopursuit import isometry_pursuit, symmetric_normalize
-from isopursuit.experiments.methods import conic
-from isopursuit.experiments.plan import molecule
-from isopursuit.experiments.rows import spread
+from paper.methods import conic
+from paper.plan import molecule
+from paper.tables import spread
 
 PAPER = 1e-6  # the authors set entries of B below this to zero
 THRESHOLDS = (1e-4, PAPER, 1e-8)

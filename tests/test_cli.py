@@ -518,31 +518,6 @@ def test_without_jinja_a_report_is_refused_before_any_work_and_all_else_works(wi
     assert_one_line_error(done, "--report needs jinja2. Install isopursuit[report]")
 
 
-@pytest.mark.long
-def test_reproduce_prints_the_paper_beside_ours_and_writes_the_account(tmp_path):
-    text = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path)).stdout
-    assert "paper" in text
-    assert "ours" in text
-    assert (tmp_path / "reproduction.md").read_text(encoding="utf-8").startswith("# The paper's experiments")
-    again = run("reproduce", "words", "--replicates", "2", "--out", str(tmp_path), "--report")
-    assert again.stdout == text
-    assert again.stderr == ""
-
-
-def test_reproduce_refuses_a_trajectory_that_is_not_ethanol(tmp_path):
-    (tmp_path / "mine.npz").write_text("not a trajectory")
-    done = run("reproduce", "ethanol", "--data", tmp_path / "mine.npz", "--out", tmp_path)
-    assert_one_line_error(done, "mine.npz is not a readable .npz file")
-    assert not (tmp_path / "reproduction.sqlite").exists()
-
-
-def test_reproduce_says_what_out_and_data_are_for(tmp_path):
-    (tmp_path / "file").touch()
-    assert_one_line_error(run("reproduce", "iris", "--out", tmp_path / "file"), "is a file", "folder")
-    done = run("reproduce", "iris", "--data", tmp_path / "file", "--out", tmp_path)
-    assert_one_line_error(done, "--data is ethanol's trajectory")
-
-
 def test_a_header_of_numbers_is_a_header_unless_it_is_said_not_to_be(tmp_path):
     file = tmp_path / "t.csv"
     values = np.random.default_rng(0).normal(size=(9, 3)).round(5)

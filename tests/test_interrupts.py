@@ -62,24 +62,23 @@ def commands(table, folder):
         "exchange": ("select", table, "--method", "exchange", "--time-limit", "600", "--json"),
         "report": ("select", table, "--time-limit", "600", "--report", folder / "r.html", "--plot", folder / "p.png"),
         "pursue": ("pursue", table, "-c", "1"),
-        "reproduce": ("reproduce", "all", "--out", folder, "--workers", "1"),
     }
 
 
 @pytest.mark.parametrize("seconds", [0, 0.6, 2])
-@pytest.mark.parametrize("name", ["exact", "exchange", "report", "reproduce"])
+@pytest.mark.parametrize("name", ["exact", "exchange", "report"])
 def test_ctrl_c_ends_a_command_whatever_it_is_doing(table, tmp_path, name, seconds):
     process = start(COMMAND, *commands(table, tmp_path)[name])
     wait_until(lambda: handles_termination(process))
     time.sleep(seconds)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers of `reproduce` get it too
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     status, _, err = ended(process)
     assert status == 130
     assert err.count("interrupted: ") == 1
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]  # no drafts
 
 
-@pytest.mark.parametrize("name", ["exact", "reproduce", "pursue"])
+@pytest.mark.parametrize("name", ["exact", "pursue"])
 def test_a_second_ctrl_c_ends_it_as_well(table, tmp_path, name):
     process = start(COMMAND, *commands(table, tmp_path)[name])
     wait_until(lambda: handles_termination(process))
@@ -141,27 +140,6 @@ def test_a_kernel_that_does_not_return_is_not_waited_for(number):
 def test_the_first_module_imports_nothing_that_takes_long():
     code = "import sys, isopursuit_command; print('numpy' in sys.modules, 'typer' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False False\n"
-
-
-FAMILY = """
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from isopursuit_command import begin_worker
-
-if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, get_context("spawn"), begin_worker, ("time:sleep", 600))
-    pool.submit(print)
-    print(*pool._processes, flush=True)
-    pool.shutdown()
-"""
-
-
-def test_a_worker_ends_with_its_parent_even_before_it_has_loaded_what_it_needs(tmp_path):
-    (tmp_path / "family.py").write_text(FAMILY)
-    parent = start(sys.executable, tmp_path / "family.py")
-    assert int(parent.stdout.readline()) > 0
-    parent.kill()
-    parent.communicate(timeout=LONG)  # returns when nobody is left to write: the worker would sleep for ten minutes
 
 
 @pytest.mark.parametrize("pause", [0.02, 0.06, 0.12])

@@ -8,7 +8,6 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import isopursuit as ip
@@ -19,7 +18,7 @@ from isopursuit.manifold.dictionary import differentials
 from isopursuit.manifold.dimension import dimension_evidence
 from isopursuit.manifold.synthetic import clifford_torus
 from isopursuit.manifold.tangent import tangent_spaces
-from isopursuit.show._style import BLUE, ORANGE, SKY, colour_map, short_heads
+from isopursuit.show._style import ORANGE, SKY, colour_map, short_heads
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -132,49 +131,6 @@ def test_another_matrix_is_refused(wine):
             plots.plot_lengths(other, picked)
 
 
-def test_paired_losses_are_coloured_by_the_winner():
-    first = np.array([1.0, 3.0, 2.0, np.inf, np.inf])
-    second = np.array([2.0, 1.0, 2.0 * (1 + 1e-10), 5.0, np.inf])
-    ax = drawn(plots.plot_paired_losses(first, second, names=("greedy", "two-stage")))
-    assert legend(ax) == ["greedy lower (1)", "two-stage lower (2)", "equal (2)"]
-    lines = {tuple(line.get_ydata()): line for line in ax.get_lines() if len(line.get_ydata())}
-    assert {key: to_hex(line.get_color()) for key, line in lines.items()} == {
-        (1.0, 2.0): BLUE.lower(),
-        (3.0, 1.0): ORANGE.lower(),
-        (2.0, 2.0 * (1 + 1e-10)): "#000000",
-    }
-    assert len({line.get_linestyle() for line in lines.values()}) == 3
-    assert "2 with an infinite loss not shown" in ax.get_title()
-    assert texts(ax.get_xticklabels()) == ["greedy", "two-stage"]
-
-
-def test_ecdf_reaches_the_share_of_finite_losses():
-    first, second = [4.0, 2.0, 3.0, np.inf], [1.0, 1.0, 6.0, 2.0]
-    one, two = drawn(plots.plot_loss_ecdf(first, second)).get_lines()
-    assert one.get_xdata().tolist() == [2.0, 2.0, 3.0, 4.0]
-    assert one.get_ydata().tolist() == [0.0, 0.25, 0.5, 0.75]
-    assert two.get_ydata()[-1] == 1.0
-    ratio = drawn(plots.plot_loss_ecdf(first, second, kind="ratio")).get_lines()[0]
-    assert ratio.get_xdata().tolist() == [0.25, 0.25, 0.5, 2.0]
-
-
-def test_losses_that_are_not_pairs_are_refused():
-    with pytest.raises(ShapeError, match="one length"):
-        plots.plot_paired_losses([1.0, 2.0], [1.0])
-
-
-def test_support_cardinalities_count_pursuits():
-    pursuits = [ip.isometry_pursuit(load_wine().replicate(i, 6)) for i in range(8)]
-    sizes = [len(pursuit.support) for pursuit in pursuits]
-    ax = drawn(plots.plot_support_cardinalities(pursuits, D=6))
-    bars = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches}
-    assert {size: count for size, count in bars.items() if count} == {size: sizes.count(size) for size in sizes}
-    assert legend(ax) == [f"mean {np.mean(sizes):.1f}", "fewest possible, D = 6"]
-    spread = drawn(plots.plot_support_cardinalities([6, 700, 350]))
-    assert sum(bar.get_height() for bar in spread.patches) == 3
-    assert len(spread.patches) <= 40
-
-
 def test_progress_shows_incumbent_above_bound():
     states = [ip.SearchProgress(0.1 * i, 9.0 - 0.1 * i, 6.0 + 0.2 * i, 0.05, 10 * i, 3) for i in range(6)]
     best, bound = drawn(plots.plot_progress(states)).get_lines()
@@ -214,8 +170,6 @@ def test_a_label_is_never_mathematics_nor_breaks_a_line():
     assert " _$x$" in legend(plots.plot_vectors(X, picked))
     for ax in (plots.plot_gram(picked), plots.plot_gram(X, picked=picked), plots.plot_vectors(X, picked)):
         drawn(ax)
-    drawn(plots.plot_paired_losses([1.0], [2.0], names=("$\\frac{", "$b$")))
-    drawn(plots.plot_loss_ecdf([1.0], [2.0], names=("$\\frac{", "$b$"), kind="ratio"))
     assert not any("\n" in text or "\x00" in text for text in texts(plots.plot_gram(picked).get_xticklabels()))
 
 
@@ -226,9 +180,6 @@ def test_every_picture_draws_where_it_is_told(wine):
         lambda ax: plots.plot_gram(X, ax, picked=picked),
         lambda ax: plots.plot_singular_values(picked, ax),
         lambda ax: plots.plot_lengths(X, picked, ax),
-        lambda ax: plots.plot_paired_losses([1.0, 40.0], [2.0, 3.0], ax),
-        lambda ax: plots.plot_loss_ecdf([1.0, 40.0], [2.0, 3.0], ax),
-        lambda ax: plots.plot_support_cardinalities([3, 4, 4], ax),
         lambda ax: plots.plot_length_curves("length", ax=ax),
     ]
     for draw in draws:
@@ -495,7 +446,6 @@ def test_what_is_no_element_is_refused():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: plots.plot_support_cardinalities([]),
         lambda: plots.plot_singular_values([]),
         lambda: plots.plot_length_curves(exponents=()),
         lambda: plots.plot_coordinates([], []),
@@ -509,12 +459,6 @@ def test_nothing_is_not_drawn(draw):
     with pytest.raises(ParameterError, match=r"at least one|two different points|positive"):
         draw()
     assert not plt.get_fignums()
-
-
-def test_pairs_that_are_not_there_yet_leave_an_empty_panel():
-    """As in the account of a run that has just begun."""
-    assert legend(drawn(plots.plot_paired_losses([], []))) == ["first lower (0)", "second lower (0)", "equal (0)"]
-    assert legend(drawn(plots.plot_loss_ecdf([], []))) == ["first", "second"]
 
 
 def test_without_matplotlib_a_picture_says_what_to_install(monkeypatch):

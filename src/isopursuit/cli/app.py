@@ -37,7 +37,6 @@ def one_of(kinds: Any) -> dict[str, Any]:
 
 
 Dictionary = Literal["bonds", "rotatable", "all"]
-Data = Literal["iris", "wine", "ethanol", "words", "all"]
 
 File = Annotated[
     Path,
@@ -316,32 +315,6 @@ def datasets(
             commands.list_datasets()
         else:
             commands.write_dataset(name, output or Path(f"{name}.csv"))
-
-
-@app.command()
-def reproduce(
-    name: Annotated[
-        Data, typer.Argument(help="Which data: iris, wine, ethanol, words or all.", **one_of(Data))
-    ] = "all",
-    replicates: Annotated[
-        int | None, typer.Option(help="How many replicates. Default: as in the paper.", min=1)
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="How many processes. Default: one per processor.", min=1)] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results, the account and its figures.")] = Path(),
-    data: Annotated[Path | None, typer.Option(help="Ethanol's trajectory: .npz of MD17 or rMD17, or .xyz.")] = None,
-    report: Annotated[
-        bool, typer.Option("--report", help="Run no experiments; write the account of the stored results.")
-    ] = False,
-) -> None:
-    """Repeat the paper's experiments and compare them with the proved optimum.
-
-    Each result is saved in OUT/reproduction.sqlite as soon as it is known, so a run that was stopped resumes where it
-    ended. The account is written to OUT/reproduction.md.
-    """
-    with exit_status():
-        from isopursuit.cli.reproduce import reproduce as run
-
-        run(name, replicates, out, data, workers, only_report=report)
 
 
 def main() -> None:

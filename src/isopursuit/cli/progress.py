@@ -10,7 +10,7 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.outputs import write_whole
 from isopursuit._core.progress import SEARCHING, LiveLine, seconds_text, stage_line
 from isopursuit.cli.inputs import Candidates
-from isopursuit.cli.output import json_text, say
+from isopursuit.cli.output import json_text
 from isopursuit.errors import printable
 from isopursuit.results import loss_text
 from isopursuit_command import interrupts
@@ -18,8 +18,6 @@ from isopursuit_command import interrupts
 if TYPE_CHECKING:
     from isopursuit import PursuitProgress, SearchProgress
     from isopursuit._core.types import Label
-    from isopursuit.experiments.plan import Task
-    from isopursuit.experiments.store import Record, Store
 
 SAVE_SECONDS = 1.0  # between two drafts of the answer of an unfinished search (guess)
 
@@ -162,50 +160,3 @@ class PursuitWatch:
             return "nothing has been found yet"
         over = f"over {self.now.columns} columns, after {self.now.passes} passes over all"
         return f"the pursuit had a relative gap of {self.now.gap:.1e} {over}"
-
-
-class Countdown:
-    """Progress of many tasks: how many rows are stored, and the remaining time estimated from finished tasks."""
-
-    def __init__(self, tasks: Sequence[Task], store: Store) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        from isopursuit.experiments.run import cost
-
-        self.tasks, self.cost = tasks, cost
-        done = store.done()
-        self.saved = sum(task in done for task in tasks)
-        self.bar = Progress(
-            TextColumn("{task.fields[saved]} of {task.fields[all]} rows"),
-            BarColumn(),
-            TextColumn("{task.fields[now]}"),
-            TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            speed_estimate_period=120,
-        )
-        work = sum(cost(task) for task in tasks if task not in done)
-        self.line = self.bar.add_task("", total=work, saved=self.saved, all=len(tasks), now="")
-
-    def __enter__(self) -> Countdown:
-        interrupts.known = self.known
-        if self.saved:
-            say(f"{self.saved} of {len(self.tasks)} rows are stored already", err=True)
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def known(self) -> str:
-        """How many rows are saved."""
-        return f"{self.saved} of {len(self.tasks)} rows are saved"
-
-    def __call__(self, task: Task, record: Record) -> None:
-        """Update the bar after each saved row."""
-        self.saved += 1
-        now = f"{task.study}, {task.data} {task.D} × {task.P}, {task.method}"
-        self.bar.update(self.line, advance=self.cost(task), saved=self.saved, now=now)

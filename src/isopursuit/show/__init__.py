@@ -20,7 +20,6 @@ from isopursuit.show._plots import (
     plot_vectors,
 )
 from isopursuit.show._point_plots import plot_point_losses
-from isopursuit.show._replicate_plots import plot_loss_ecdf, plot_paired_losses, plot_support_cardinalities
 from isopursuit.show._torsion_plots import plot_ramachandran, plot_torsions
 
 __all__ = [
@@ -33,16 +32,13 @@ __all__ = [
     "plot_gram",
     "plot_length_curves",
     "plot_lengths",
-    "plot_loss_ecdf",
     "plot_manifold",
     "plot_molecule",
-    "plot_paired_losses",
     "plot_point_losses",
     "plot_progress",
     "plot_ramachandran",
     "plot_singular_values",
     "plot_spectra",
-    "plot_support_cardinalities",
     "plot_torsions",
     "plot_vectors",
     "principal_components",

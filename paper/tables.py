@@ -1,63 +1,127 @@
-"""Make the paper's tables, and some new ones, from the store's rows."""
+"""Make the paper's tables, and some new ones, from the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from isopursuit.experiments import paper
-from isopursuit.experiments.plan import COMPARED, WHOLE, kind
-from isopursuit.experiments.rows import (
-    REACHED,
-    TIE,
-    Rows,
-    Table,
-    factor,
-    losses,
-    of_replicates,
-    paired,
-    percent,
-    printed_rows,
-    series,
-    spread,
-)
+from paper import printed
+from paper.plan import COMPARED, WHOLE, Task, kind
+from paper.rows import Record
 
-FRAMES = paper.TABLE_1["ethanol"].R
+Records = Mapping[Task, Record]
+T = TypeVar("T")
+
+TIE = 1e-9  # losses closer than this are equal
+REACHED = 1e-9  # a loss within this relative distance of the proved optimum has reached it
+FRAMES = printed.TABLE_1["ethanol"].R
 _TIMED = ("greedy", "exchange", "exact")
 _SWEPT = ("greedy", "two-stage", "exchange", "exact")
 
 
-def all_tables(rows: Rows) -> list[Table]:
+@dataclass(frozen=True)
+class Table:
+    """A table for the terminal or for a page."""
+
+    title: str
+    heads: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, without its title."""
+        lines = ["| " + " | ".join(row) + " |" for row in (self.heads, *self.cells)]
+        return "\n".join([lines[0].replace("|S|", "\\|S\\|"), "|---" * len(self.heads) + "|", *lines[1:]])
+
+
+def printed_rows(rows: Records) -> list[tuple[str, printed.Row | None]]:
+    """Return the data of table 1 that there are rows for, in the paper's order, then the user's own tables, each with
+    the row that the paper prints.
+    """
+    names = sorted({task.data for task in rows if task.part == "table"})
+    known = [(name, row) for data, row in printed.TABLE_1.items() for name in names if kind(name) == data]
+    return [*known, *((name, None) for name in names if kind(name) not in printed.TABLE_1)]
+
+
+def series(rows: Records, value: Callable[[Record], T | None], **key: object) -> dict[int, T]:
+    """Return one value per replicate from the rows whose task has this key, without rows that have no value."""
+    found: dict[int, T] = {}
+    for task, record in rows.items():
+        if all(getattr(task, name) == given for name, given in key.items()) and (one := value(record)) is not None:
+            found[task.replicate] = one
+    return found
+
+
+def losses(rows: Records, **key: object) -> dict[int, float]:
+    """Return the losses by replicate."""
+    return series(rows, lambda record: record.loss, **key)
+
+
+def paired(*several: dict[int, float]) -> list[np.ndarray]:
+    """Return the values of each series at the replicates that all series have, in order."""
+    common = sorted(set(several[0]).intersection(*several[1:]))
+    return [np.array([one[i] for i in common]) for one in several]
+
+
+def spread(values: np.ndarray, digits: int = 1) -> str:
+    """Format the mean ± standard deviation (n − 1)."""
+    if len(values) < 2:
+        return "".join(f"{value:.{digits}f}" for value in values)
+    return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f}"
+
+
+def of_replicates(n: int, R: int) -> str:
+    """Format the number of replicates that a method accepted, if it refused some."""
+    return "" if n == R else "refused" if n == 0 else f" ({n} of {R})"
+
+
+def factor(logarithm: float) -> str:
+    """Format e to this power, as a power of 10 if it overflows float64."""
+    return f"{np.exp(logarithm):.3g}" if logarithm < 700 else f"10^{logarithm / np.log(10):.0f}"
+
+
+def percent(share: float) -> str:
+    """Format a relative difference in percent, or as a factor if it is above 100."""
+    if abs(share) <= REACHED:
+        return "0 %"
+    return f"{100 * share:.3g} %" if share < 100 else f"{1 + share:.1g} times"
+
+
+def all_tables(rows: Records) -> list[Table]:
     """Return every table that has rows."""
     made = [make(rows) for make in TABLES]
     return [table for table in made if table.cells]
 
 
-def table_1(rows: Rows) -> Table:
+def table_1(rows: Records) -> Table:
     """The paper's table 1 and ours, with the paper's number of digits, and the proved optimum."""
     cells: list[tuple[str, ...]] = []
-    for name, printed in printed_rows(rows):
+    for name, paper in printed_rows(rows):
         ours = table_1_row(rows, name)
         if ours is not None:
-            size = f"{printed.D} × {printed.P}"
-            theirs = (printed.greedy, printed.support, printed.two_stage, printed.p_value)
-            cells += [(name, size, str(printed.R), "paper", *theirs, ""), (name, size, *ours)]
+            size = next(f"{task.D} × {task.P}" for task in rows if (task.part, task.data) == ("table", name))
+            if paper is not None:
+                theirs = (paper.greedy, paper.support, paper.two_stage, paper.p_value)
+                cells.append((name, size, str(paper.R), "paper", *theirs, ""))
+            cells.append((name, size, *ours))
     heads = ("data", "D × P", "R", "", "greedy", "|S|", "two-stage", "p-value", "proved optimum")
     return Table("Table 1: l_1 of the selected columns, mean ± sd over replicates", heads, tuple(cells))
 
 
-def table_1_row(rows: Rows, name: str) -> tuple[str, ...] | None:
+def table_1_row(rows: Records, name: str) -> tuple[str, ...] | None:
     """Return R, "ours", greedy, |S|, two-stage, the p-value and the optimum in the paper's formats."""
     from scipy.stats import ttest_rel
 
-    greedy, two_stage = paired(*(losses(rows, study="table 1", data=name, method=m) for m in ("greedy", "two-stage")))
+    greedy, two_stage = paired(*(losses(rows, part="table", data=name, method=m) for m in ("greedy", "two-stage")))
     if len(greedy) == 0:
         return None
-    of_losses, of_sizes, of_p = paper.TABLE_1[kind(name)].digits
-    sizes = series(rows, lambda record: record.support, study="table 1", data=name, method="pursuit")
-    best = losses(rows, study="table 1", data=name, method="exact")
+    paper = printed.TABLE_1.get(kind(name))
+    of_losses, of_sizes, of_p = (2, 1, ".2g") if paper is None else paper.digits
+    sizes = series(rows, lambda record: record.support, part="table", data=name, method="pursuit")
+    best = losses(rows, part="table", data=name, method="exact")
+    proved = series(rows, _proved_loss, part="table", data=name, method="exact")
     differ = len(greedy) > 1 and bool((greedy != two_stage).any())
     p_value = f"{ttest_rel(greedy, two_stage).pvalue:{of_p}}" if differ else "none"
     return (
@@ -67,17 +131,22 @@ def table_1_row(rows: Rows, name: str) -> tuple[str, ...] | None:
         spread(np.array(list(sizes.values())), of_sizes),
         spread(two_stage, of_losses),
         p_value,
-        spread(np.array(list(best.values())), of_losses),
+        spread(np.array(list(best.values())), of_losses)
+        + ("" if len(proved) == len(best) else f" ({len(proved)} of {len(best)} proved)"),
     )
 
 
-def ties(rows: Rows) -> Table:
+def _proved_loss(record: Record) -> float | None:
+    return record.loss if record.status == "optimal" else None
+
+
+def ties(rows: Records) -> Table:
     """How often greedy is worse than two-stage, and how often they are equal: as floats, as floats with greedy's loss
     computed from its columns in reverse order, and within a tolerance.
     """
     cells: list[tuple[str, ...]] = []
-    for name, printed in printed_rows(rows):
-        key = {"study": "table 1", "data": name}
+    for name, paper in printed_rows(rows):
+        key = {"part": "table", "data": name}
         one, two = paired(*(losses(rows, **key, method=m) for m in ("greedy", "two-stage")))
         again, other = paired(
             series(rows, lambda record: record.reversed_loss, **key, method="greedy"),
@@ -90,38 +159,39 @@ def ties(rows: Rows) -> Table:
                 (one > two + TIE, np.abs(one - two) <= TIE),
             ]
             shown = (f"{worse.mean():.2f} / {equal.mean():.2f}" for worse, equal in shares)
-            cells.append((name, f"{printed.worse} / {printed.equal}", *shown))
+            cells.append((name, f"{paper.worse} / {paper.equal}" if paper else "", *shown))
     heads = ("data", "paper (floats)", "ours, floats", "floats, columns reversed", f"ties within {TIE:g}")
     return Table("P(greedy worse than two-stage) / P(equal)", heads, tuple(cells))
 
 
-def timing(rows: Rows) -> Table:
+def timing(rows: Records) -> Table:
     """Time per replicate: the paper's, ours, and that of CVXPY with SCS in the same run."""
     cells: list[tuple[str, ...]] = []
-    for name, _ in printed_rows(rows):
+    for name, paper in printed_rows(rows):
         times = {
-            method: series(rows, lambda record: record.seconds, study="table 1", data=name, method=method)
+            method: series(rows, lambda record: record.seconds, part="table", data=name, method=method)
             for method in (*COMPARED, "SCS")
         }
-        second = series(rows, lambda record: record.second_stage, study="table 1", data=name, method="two-stage")
+        second = series(rows, lambda record: record.second_stage, part="table", data=name, method="two-stage")
         if not times["pursuit"]:
             continue
         ours, scs = (np.array(list(times[method].values())) for method in ("pursuit", "SCS"))
         ratio = f"{np.median(scs) / np.median(ours):.0f}" if len(scs) else ""
-        printed = paper.TIMING.get(kind(name), ("", "", ""))
         shown = [spread(1e3 * np.array(list(one.values())), 2) for one in (second, *(times[m] for m in _TIMED))]
-        cells.append((name, "paper (s)", printed[0], "", "", printed[1], printed[2], "", ""))
+        if paper is not None:
+            solver, stage, greedy = printed.TIMING.get(kind(name), ("", "", ""))
+            cells.append((name, "paper (s)", solver, "", "", stage, greedy, "", ""))
         cells.append((name, "ours (ms)", spread(1e3 * scs, 1), spread(1e3 * ours, 2), ratio, *shown))
     heads = ("data", "", "CVXPY + SCS", "isometry pursuit", "ratio of medians", "second stage", *_TIMED)
     return Table("Time per replicate, mean ± sd", heads, tuple(cells))
 
 
-def distance(rows: Rows) -> Table:
+def distance(rows: Records) -> Table:
     """The distance of each method from the proved optimum, and how often it reaches it."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
-        key = {"study": "table 1", "data": name}
-        proved = series(rows, lambda record: record.loss if record.status == "optimal" else None, **key, method="exact")
+        key = {"part": "table", "data": name}
+        proved = series(rows, _proved_loss, **key, method="exact")
         for method in ("greedy", "two-stage", "exchange", "random"):
             found, best = paired(losses(rows, **key, method=method), proved)
             if len(best):
@@ -133,11 +203,11 @@ def distance(rows: Rows) -> Table:
     return Table("Distance from the proved optimum", heads, tuple(cells))
 
 
-def random_stage(rows: Rows) -> Table:
+def random_stage(rows: Records) -> Table:
     """Random columns in stage one, as many as the pursuit keeps, and their best subset in stage two."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
-        key = {"study": "table 1", "data": name}
+        key = {"part": "table", "data": name}
         two_stage = series(rows, lambda record: record.log_loss, **key, method="two-stage")
         drawn = series(rows, lambda record: np.array(record.draws) if record.draws else None, **key, method="random")
         common = sorted(set(drawn) & set(two_stage))
@@ -158,11 +228,11 @@ def random_stage(rows: Rows) -> Table:
     return Table("Random selection in stage one: loss over that of two-stage", heads, tuple(cells))
 
 
-def ladder(rows: Rows) -> Table:
+def ladder(rows: Records) -> Table:
     """Whole data sets by increasing D: the proved optimum, or the gap at the node limit."""
     cells: list[tuple[str, ...]] = []
     order = ("iris", "wine", "breast cancer", "digits")
-    found = [task for task in rows if task.study == "ladder" and task.method == "exact" and task.replicate == WHOLE]
+    found = [task for task in rows if task.part == "ladder" and task.method == "exact" and task.replicate == WHOLE]
     for task in sorted(found, key=lambda task: (order.index(task.data), task.P == 1797, task.D)):
         exact, swapped = rows[task], rows.get(task._replace(method="exchange"))
         if exact.loss is None or exact.lower_bound is None:
@@ -175,13 +245,13 @@ def ladder(rows: Rows) -> Table:
     return Table("Whole data sets, one thread", heads, tuple(cells))
 
 
-def coordinates(rows: Rows) -> Table:
+def coordinates(rows: Records) -> Table:
     """The selected torsions: for each frame alone, and one pair for all frames."""
     cells: list[tuple[str, ...]] = []
     for name, _ in printed_rows(rows):
         for method in ("greedy", "two-stage", "exchange", "exact"):
-            turns = series(rows, lambda record: record.turns or None, study="table 1", data=name, method=method)
-            joint = series(rows, lambda record: record, study="manifold", data=name, method=method).get(WHOLE)
+            turns = series(rows, lambda record: record.turns or None, part="table", data=name, method=method)
+            joint = series(rows, lambda record: record, part="manifold", data=name, method=method).get(WHOLE)
             if not turns or joint is None or joint.loss is None or joint.turns is None:
                 continue
             share = np.mean([len(set(bonds)) == 2 for bonds in turns.values()])
@@ -217,7 +287,7 @@ class Check:
         return None if self.within is None else self.within / self.norm - 1
 
 
-def checks(rows: Rows) -> Iterator[Check]:
+def checks(rows: Records) -> Iterator[Check]:
     """Check the supplement's conjecture on every replicate: the tied set contains the best subset by multitask norm."""
     for task, record in rows.items():
         pursuit = rows.get(task._replace(method="pursuit"))
@@ -230,7 +300,7 @@ def checks(rows: Rows) -> Iterator[Check]:
             yield Check(*shape, record.indices, record.loss, pursuit.tied, within)
 
 
-def deep_dive(rows: Rows) -> Table:
+def deep_dive(rows: Records) -> Table:
     """Brute force against two-stage, by the multitask norm and by l_1."""
     cells: list[tuple[str, ...]] = []
     found = list(checks(rows))
@@ -238,7 +308,7 @@ def deep_dive(rows: Rows) -> Table:
         some = [check for check in found if (check.data, check.D, check.P) == (data, D, P)]
         excess = [check.excess for check in some if check.excess is not None]
         brute, two = paired(
-            *(losses(rows, study="deep dive", data=data, D=D, P=P, method=m) for m in ("brute", "two-stage"))
+            *(losses(rows, part="deep-dive", data=data, D=D, P=P, method=m) for m in ("brute", "two-stage"))
         )
         cells.append(
             (
@@ -255,12 +325,12 @@ def deep_dive(rows: Rows) -> Table:
     return Table("The deep dive: brute force by the multitask norm, and by l_1", heads, tuple(cells))
 
 
-def sweep(rows: Rows) -> Table:
+def sweep(rows: Records) -> Table:
     """Wine for several c: each method's log-loss above the best, and the number of columns that the pursuit keeps."""
     cells: list[tuple[str, ...]] = []
-    keys = sorted({(task.D, task.c) for task in rows if task.study == "exponents"})
+    keys = sorted({(task.D, task.c) for task in rows if task.part == "sweep"})
     for D, c in keys:
-        key = {"study": "exponents", "data": "wine", "D": D, "c": c}
+        key = {"part": "sweep", "data": "wine", "D": D, "c": c}
         logs = {method: series(rows, lambda record: record.log_loss, **key, method=method) for method in _SWEPT}
         seen = {i for one in logs.values() for i in one}
         best = {i: min(one[i] for one in logs.values() if i in one) for i in seen}

@@ -1,4 +1,4 @@
-"""Draw the paper's figures and some new ones from the store's rows (extra `plot`).
+"""Draw the paper's figures and some new ones from the rows.
 
 The docstring of each function in FIGURES is the figure's alternative text.
 """
@@ -6,78 +6,84 @@ The docstring of each function in FIGURES is the figure's alternative text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from io import BytesIO
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from isopursuit import show as plots
 from isopursuit._core.outputs import write_whole
-from isopursuit._core.types import Array
-from isopursuit.errors import optional
-from isopursuit.experiments import paper
-from isopursuit.experiments.plan import dataset, kind
-from isopursuit.experiments.rows import Rows, losses, paired, printed_rows, series
-from isopursuit.show._style import BLUE, COLOURS, LINES, MARKERS, ORANGE, rendered
+from isopursuit.show import plot_length_curves
+from paper import printed
+from paper.plan import dataset
+from paper.tables import Records, losses, paired, printed_rows, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# colours for colour-blind readers (by Okabe and Ito); markers and lines differ too, for print in greyscale
+BLUE, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#56B4E9", "#999999"
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7")
+MARKERS = ("o", "s", "^", "D")
+LINES = ("-", "--", "-.", ":")
 STYLE: dict[Any, Any] = {"svg.hashsalt": "isopursuit", "font.size": 9, "axes.titlesize": 9, "legend.fontsize": 7}
+EQUAL = 1e-9  # losses with a smaller relative difference are equal
 
 
-def draw_all(rows: Rows, folder: Path) -> dict[str, Path]:
+def draw_all(rows: Records, folder: Path) -> dict[str, Path]:
     """Draw every figure that has rows as an SVG file, and return the paths by name. Equal rows give equal bytes."""
-    mpl = optional("matplotlib", "plot", "Drawing figures")
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     folder.mkdir(parents=True, exist_ok=True)
     made: dict[str, Path] = {}
     for name, draw in FIGURES.items():
-        with mpl.rc_context(STYLE):
+        with rc_context(STYLE):
             figure = Figure(layout="constrained")
             if draw(rows, figure):
                 made[name] = folder / f"{name}.svg"
-                write_whole(made[name], rendered(figure, "svg", metadata={"Date": None}))
+                stream = BytesIO()
+                figure.savefig(stream, format="svg", metadata={"Date": None})
+                write_whole(made[name], stream.getvalue())
     return made
 
 
-def _curves(rows: Rows, figure: Figure) -> bool:
+def _curves(rows: Records, figure: Figure) -> bool:
     """Three curves by length t for several c: the loss of one column, least at 1; its normalized length, largest at 1;
     its cost in basis pursuit, equal to the loss.
     """
     figure.set_size_inches(5.5, 9)
     for ax, curve in zip(_panels(figure, 3), ("loss", "length", "pursuit"), strict=True):
-        plots.plot_length_curves(curve, ax=ax)
+        plot_length_curves(curve, ax=ax)
     return True
 
 
-def _paired_losses(rows: Rows, figure: Figure) -> bool:
+def _paired_losses(rows: Records, figure: Figure) -> bool:
     """Losses of greedy and two-stage for each replicate and as distributions, and two-stage against the optimum: lines
     from greedy to two-stage fall for most replicates.
     """
-    names = [name for name, _ in printed_rows(rows) if losses(rows, study="table 1", data=name, method="two-stage")]
+    names = [name for name, _ in printed_rows(rows) if losses(rows, part="table", data=name, method="two-stage")]
     if not names:
         return False
     figure.set_size_inches(8, 2.8 * len(names))
     for axes, name in zip(figure.subplots(len(names), 3, squeeze=False), names, strict=True):
-        by = {m: losses(rows, study="table 1", data=name, method=m) for m in ("greedy", "two-stage", "exact")}
+        by = {m: losses(rows, part="table", data=name, method=m) for m in ("greedy", "two-stage", "exact")}
         greedy, two_stage = paired(by["greedy"], by["two-stage"])
-        plots.plot_paired_losses(greedy, two_stage, ax=axes[0], names=("greedy", "two-stage"))
-        plots.plot_loss_ecdf(greedy, two_stage, ax=axes[1], names=("greedy", "two-stage"))
+        _draw_pairs(axes[0], greedy, two_stage, ("greedy", "two-stage"))
+        _draw_distributions(axes[1], greedy, two_stage, ("greedy", "two-stage"))
         two_stage, best = paired(by["two-stage"], by["exact"])
-        plots.plot_paired_losses(two_stage, best, ax=axes[2], names=("two-stage", "proved optimum"))
+        _draw_pairs(axes[2], two_stage, best, ("two-stage", "proved optimum"))
         axes[0].set_ylabel(f"{name}: loss")
     return True
 
 
-def _supports(rows: Rows, figure: Figure) -> bool:
+def _supports(rows: Records, figure: Figure) -> bool:
     """Histograms of how many columns isometry pursuit keeps, for each data set."""
     found = {
-        name: series(rows, lambda record: record.support, study="table 1", data=name, method="pursuit")
+        name: series(rows, lambda record: record.support, part="table", data=name, method="pursuit")
         for name, _ in printed_rows(rows)
     }
     found = {name: sizes for name, sizes in found.items() if sizes}
@@ -85,44 +91,45 @@ def _supports(rows: Rows, figure: Figure) -> bool:
         return False
     figure.set_size_inches(7, 2.7 * ((len(found) + 1) // 2))
     for ax, (name, sizes) in zip(_panels(figure, len(found), 2), found.items(), strict=True):
-        plots.plot_support_cardinalities([int(size) for size in sizes.values()], ax=ax, D=paper.TABLE_1[kind(name)].D)
+        rows_of_X = next(task.D for task in rows if (task.part, task.data) == ("table", name))
+        _draw_sizes(ax, list(sizes.values()), rows_of_X)
         ax.set_title(name)
     return True
 
 
-def _deep_dive(rows: Rows, figure: Figure) -> bool:
+def _deep_dive(rows: Records, figure: Figure) -> bool:
     """Brute force against two-stage for each replicate: two-stage is often higher by l_1, and equal by the multitask
     norm.
     """
-    names = [name for name in paper.DEEP_DIVE if losses(rows, study="deep dive", data=name, method="brute")]
+    names = [name for name in printed.DEEP_DIVE if losses(rows, part="deep-dive", data=name, method="brute")]
     if not names:
         return False
     figure.set_size_inches(7, 3 * len(names))
     for axes, name in zip(figure.subplots(len(names), 2, squeeze=False), names, strict=True):
-        D, P = paper.DEEP_DIVE[name]
+        D, P = printed.DEEP_DIVE[name]
         for ax, norm, label in zip(axes, ("", " multitask"), ("l_1", "multitask norm"), strict=True):
             brute, two_stage = paired(
                 *(
-                    losses(rows, study="deep dive", data=name, D=D, P=P, method=method + norm)
+                    losses(rows, part="deep-dive", data=name, D=D, P=P, method=method + norm)
                     for method in ("brute", "two-stage")
                 )
             )
-            plots.plot_paired_losses(brute, two_stage, ax=ax, names=("brute", "two-stage"))
+            _draw_pairs(ax, brute, two_stage, ("brute", "two-stage"))
             ax.set_title(f"{name}, {D} × {P}: {label}")
     return True
 
 
-def _exponents(rows: Rows, figure: Figure) -> bool:
+def _exponents(rows: Records, figure: Figure) -> bool:
     """Log-loss above the ideal by c for several D on Wine: it rises with c for every method."""
-    sizes = sorted({task.D for task in rows if task.study == "exponents"})
+    sizes = sorted({task.D for task in rows if task.part == "sweep"})
     if not sizes:
         return False
     figure.set_size_inches(7, 3 * ((len(sizes) + 1) // 2))
     for ax, D in zip(_panels(figure, len(sizes), 2), sizes, strict=True):
         for i, method in enumerate(("greedy", "two-stage", "exchange", "exact")):
-            middle: dict[float, Array] = {}
-            for c in paper.EXPONENTS:
-                key: dict[str, Any] = {"study": "exponents", "D": D, "c": c, "method": method}
+            middle: dict[float, np.ndarray] = {}
+            for c in printed.EXPONENTS:
+                key: dict[str, Any] = {"part": "sweep", "D": D, "c": c, "method": method}
                 logs = np.array(list(series(rows, lambda record: record.log_loss, **key).values()))
                 if len(logs):
                     middle[c] = np.quantile(np.maximum(logs - np.log(D), 1e-6), [0.0, 0.5, 1.0])
@@ -133,21 +140,21 @@ def _exponents(rows: Rows, figure: Figure) -> bool:
             style: dict[str, Any] = {"color": COLOURS[i], "linestyle": LINES[i], "marker": MARKERS[i]}
             ax.errorbar(at, median, [median - low, high - median], **style, markersize=4, linewidth=1, label=method)
         ax.set(xscale="log", yscale="log", xlabel="c", ylabel="log l_c − log D", title=f"Wine, D = {D}")
-        ax.set_xticks(paper.EXPONENTS, [f"{c:g}" for c in paper.EXPONENTS])
+        ax.set_xticks(printed.EXPONENTS, [f"{c:g}" for c in printed.EXPONENTS])
         ax.set_xticks([], minor=True)
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
     return True
 
 
-def _words(rows: Rows, figure: Figure) -> bool:
+def _words(rows: Records, figure: Figure) -> bool:
     """A circle of selected words for each method, with a line for each pair that is selected together."""
     data = dataset("words", 7)
     pairs: dict[str, Counter[tuple[str, str]]] = {}
     for method in ("two-stage", "greedy", "exact"):
         pairs[method] = Counter()
         for task, record in rows.items():
-            if (task.study, task.data, task.method) == ("table 1", "words", method) and record.indices:
+            if (task.part, task.data, task.method) == ("table", "words", method) and record.indices:
                 drawn = data.draw(task.replicate, task.P)
                 words = sorted(data.classes[int(drawn[i])] for i in record.indices)
                 pairs[method].update(combinations(words, 2))
@@ -196,9 +203,9 @@ def _graph(ax: Axes, pairs: Counter[tuple[str, str]]) -> None:
     ax.axis("off")
 
 
-def _ladder(rows: Rows, figure: Figure) -> bool:
+def _ladder(rows: Records, figure: Figure) -> bool:
     """Seconds to proof by D on whole data sets: they rise with D; hollow marks stopped with a gap."""
-    found = sorted((task, record) for task, record in rows.items() if task.study == "ladder" and task.method == "exact")
+    found = sorted((task, record) for task, record in rows.items() if task.part == "ladder" and task.method == "exact")
     if not found:
         return False
     figure.set_size_inches(6, 3.6)
@@ -216,6 +223,72 @@ def _ladder(rows: Rows, figure: Figure) -> bool:
     return True
 
 
+def _draw_pairs(ax: Axes, first: np.ndarray, second: np.ndarray, names: tuple[str, str]) -> None:
+    """Draw the losses of two methods on the same replicates, with a line for each replicate. An infinite loss is
+    counted, but has no line.
+    """
+    pairs = np.column_stack([first, second])
+    with np.errstate(invalid="ignore"):
+        equal = (first == second) | (np.abs(first - second) <= EQUAL * np.minimum(np.abs(first), np.abs(second)))
+    drawable = np.isfinite(pairs.sum(axis=1))
+    for group, label, colour, line, marker in (
+        (~equal & (first < second), f"{names[0]} lower", BLUE, "-", "o"),
+        (~equal & (second < first), f"{names[1]} lower", ORANGE, "--", "s"),
+        (equal, "equal", "black", ":", "x"),
+    ):
+        some = pairs[group & drawable]
+        style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker}
+        ax.plot([0, 1], some.T, **style, linewidth=1, markersize=4, alpha=1.0 if len(some) < 20 else 0.6)
+        ax.plot([], [], **style, label=f"{label} ({int(group.sum())})")
+    _log_if_wide(ax, pairs[drawable], "y")
+    missing = int((~drawable).sum())
+    title = f"Loss on each replicate ({len(drawable)})"
+    ax.set(xlim=(-0.25, 1.25), ylabel="loss", title=title + (f"\n{missing} infinite, not shown" if missing else ""))
+    ax.set_xticks([0, 1], names)
+    ax.legend()
+
+
+def _draw_distributions(ax: Axes, first: np.ndarray, second: np.ndarray, names: tuple[str, str]) -> None:
+    """Draw the share of replicates whose loss is at most x; infinite losses count but are never reached."""
+    for i, values in enumerate((first, second)):
+        finite = np.sort(values[np.isfinite(values)])
+        share = np.arange(1, len(finite) + 1) / len(values)
+        if len(finite):
+            finite, share = np.append(finite[0], finite), np.append(0.0, share)
+        ax.step(finite, share, where="post", color=COLOURS[i], linestyle=LINES[i], label=names[i])
+    _log_if_wide(ax, np.concatenate([first, second]), "x")
+    ax.set(xlabel="loss", ylabel="share of replicates", ylim=(0.0, 1.03), title="Distribution of the losses")
+    ax.legend()
+
+
+def _draw_sizes(ax: Axes, sizes: Sequence[int], D: int) -> None:
+    """Draw the distribution of the number of columns that the pursuit keeps, which is at least D."""
+    from matplotlib.ticker import MaxNLocator
+
+    width = max(1, int(np.ceil((np.ptp(sizes) + 1) / 40)))  # at most 40 bars, each of whole numbers
+    bins = [edge - 0.5 for edge in range(min(sizes), max(sizes) + width + 1, width)]
+    ax.hist(sizes, bins=bins, color=SKY, edgecolor="white", linewidth=0.5)
+    ax.axvline(float(np.mean(sizes)), color=ORANGE, label=f"mean {np.mean(sizes):.1f}")
+    ax.axvline(D, color=GREY, linestyle="--", label=f"fewest possible, D = {D}")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator("auto", integer=True))
+    ax.set(xlabel="columns in the support", ylabel="number of replicates")
+    ax.legend()
+
+
+def _log_if_wide(ax: Axes, values: np.ndarray, axis: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic, with plain numbers, if the values span more than one order of magnitude."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    values = values[np.isfinite(values)]
+    if values.size and 0 < 10 * values.min() < values.max():
+        (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
+        scale = ax.xaxis if axis == "x" else ax.yaxis
+        scale.set_major_locator(LogLocator(subs=(1.0,) if values.max() > 1000 * values.min() else (1.0, 2.0, 5.0)))
+        scale.set_major_formatter(StrMethodFormatter("{x:g}"))
+        scale.set_minor_formatter(NullFormatter())
+
+
 def _panels(figure: Figure, n: int, columns: int = 1) -> list[Axes]:
     """Axes for n panels, in few columns, so that a telephone shows them large enough."""
     axes = list(figure.subplots(-(-n // columns), columns, squeeze=False).ravel())
@@ -224,7 +297,7 @@ def _panels(figure: Figure, n: int, columns: int = 1) -> list[Axes]:
     return axes[:n]
 
 
-FIGURES: dict[str, Callable[[Rows, Figure], bool]] = {
+FIGURES: dict[str, Callable[[Records, Figure], bool]] = {
     "curves": _curves,
     "losses": _paired_losses,
     "supports": _supports,

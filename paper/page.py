@@ -1,34 +1,30 @@
-"""Write the account: fill the template data/reproduction.md with tables and figures from the store."""
+"""Write the page: fill the template page.md with tables and figures."""
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from isopursuit.experiments import figures, tables
-from isopursuit.experiments.plan import DRAWS, FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, installed, is_ethanol
-from isopursuit.experiments.rows import REACHED, TIE, Rows, Table, printed_rows
-from isopursuit.experiments.store import Store
+from paper import figures, tables
+from paper.plan import DRAWS, FEW, LADDER_NODES, SWEEP_NODES, SWEPT_FURTHER, installed, is_ethanol
+from paper.rows import Rows
+from paper.tables import REACHED, TIE, Records
 
 
-def account(store: Store, folder: Path, name: str = "reproduction") -> str:
-    """Return the account in Markdown, and draw its figures in the folder `name` inside `folder`.
+def page(rows: Rows, folder: Path) -> str:
+    """Return the page in Markdown, and draw its figures in the folder, which lies beside the page.
 
-    The account omits a section if the store has no rows for its table or figure. It includes concordance.md of the
-    folder `name` if that file exists: its links lead to the pages of the documentation.
+    The page omits a section if there are no rows for its table or figure. It includes FOLDER/concordance.md if that
+    file exists: its links lead to the pages of the documentation.
     """
-    rows = store.records()
-    concordance = folder / name / "concordance.md"
-    drawn = figures.draw_all(rows, folder / name) if installed("matplotlib") else {}
-    environments = store.environments()
+    records = rows.records
+    concordance = folder / "concordance.md"
+    drawn = figures.draw_all(records, folder) if installed("matplotlib") else {}
+    environments = [line.rsplit("; ", 1) for line in rows.environments]
     pieces = {
-        "count": f"{len(rows):,}",
-        "environments": "; and with ".join(
-            ", ".join(f"{name} {value}" for name, value in one.items() if isinstance(value, str) and name != "workers")
-            for one in environments
-        ),
-        "workers": " or ".join(f"{one['workers']} at a time" for one in environments),
+        "count": f"{len(records):,}",
+        "environments": "; and with ".join(versions for versions, _ in environments),
+        "workers": " or ".join(workers for _, workers in environments),
         "tie": f"{TIE:g}",
         "reached": f"{REACHED:g}",
         "draws": str(DRAWS),
@@ -37,40 +33,40 @@ def account(store: Store, folder: Path, name: str = "reproduction") -> str:
         "sweep_nodes": f"{SWEEP_NODES:,}",
         "ladder_nodes": f"{LADDER_NODES:,}",
         "concordance": concordance.read_text(encoding="utf-8").strip() if concordance.exists() else "",
-        "agreement": _agreement(rows),
-        "conjecture": _conjecture(rows),
+        "agreement": _agreement(records),
+        "conjecture": _conjecture(records),
     }
     for make in tables.TABLES:
-        table = make(rows)
+        table = make(records)
         pieces[make.__name__] = table.markdown() if table.cells else ""
     for kind, draw in figures.FIGURES.items():
-        path, seen = drawn.get(kind), " ".join((draw.__doc__ or "").split())
-        pieces[kind] = "" if path is None else f"![{seen}]({path.relative_to(folder).as_posix()})"
-    template = (files("isopursuit") / "data" / "reproduction.md").read_text(encoding="utf-8")
+        seen = " ".join((draw.__doc__ or "").split())
+        pieces[kind] = f"![{seen}]({folder.name}/{drawn[kind].name})" if kind in drawn else ""
+    template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     sections = [Template(section) for section in template.split("\n## ")]
     kept = [one for one in sections if all(pieces[name] for name in one.get_identifiers())]
     return "\n## ".join(one.substitute(pieces) for one in kept)
 
 
-def _agreement(rows: Rows) -> str:
+def _agreement(rows: Records) -> str:
     lines: list[str] = []
-    for name, printed in printed_rows(rows):
+    for name, paper in tables.printed_rows(rows):
         ours = tables.table_1_row(rows, name)
-        if ours is None:
+        if ours is None or paper is None:
             continue
-        theirs = (printed.greedy, printed.support, printed.two_stage, printed.p_value)
+        theirs = (paper.greedy, paper.support, paper.two_stage, paper.p_value)
         heads = ("greedy", "|S|", "two-stage", "p-value")
         off = [head for head, one, two in zip(heads, theirs, ours[2:6], strict=True) if one != two]
         if is_ethanol(name):
             lines.append(f"- {name}: these are other frames, so the digits need not agree.")
-        elif int(ours[0]) != printed.R:
-            lines.append(f"- {name}: {ours[0]} replicates instead of {printed.R}, so the digits need not agree.")
+        elif int(ours[0]) != paper.R:
+            lines.append(f"- {name}: {ours[0]} replicates instead of {paper.R}, so the digits need not agree.")
         else:
             lines.append(f"- {name}: {', '.join(off)} differ." if off else f"- {name}: all printed digits agree.")
     return "\n".join(lines)
 
 
-def _counterexamples(against: list[tables.Check]) -> Table:
+def _counterexamples(against: list[tables.Check]) -> tables.Table:
     norms = ("its norm", "least norm inside the tied set")
     heads = ("data", "D × P", "replicate", "best subset", *norms, "columns not tied")
     cells: list[tuple[str, ...]] = []
@@ -79,10 +75,10 @@ def _counterexamples(against: list[tables.Check]) -> Table:
         within = "" if check.within is None else f"{check.within:.6f}"
         best = (str(check.replicate), str(list(check.best)), f"{check.norm:.6f}")
         cells.append((check.data, f"{check.D} × {check.P}", *best, within, str(out)))
-    return Table("", heads, tuple(cells))
+    return tables.Table("", heads, tuple(cells))
 
 
-def _conjecture(rows: Rows) -> str:
+def _conjecture(rows: Records) -> str:
     found = list(tables.checks(rows))
     against = [check for check in found if not check.inside]
     if not against:

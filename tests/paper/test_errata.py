@@ -9,7 +9,7 @@ from oracles import clarabel, random_rotation
 from scipy.optimize import brentq, minimize_scalar
 
 import isopursuit as ip
-from isopursuit.experiments.methods import conic
+from paper.methods import conic
 
 
 def g(t, c=1.0):
