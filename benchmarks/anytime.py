@@ -26,8 +26,8 @@ from benchmarks import pivots
 from benchmarks.pages import save_table
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit._core.linalg import unit_columns
+from isopursuit._core.text import loss_text
 from isopursuit.data import load_wine
-from isopursuit.results import loss_text
 from isopursuit.show._style import maybe_log
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "anytime.svg"

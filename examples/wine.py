@@ -20,7 +20,6 @@ import matplotlib.pyplot as plt
 import isopursuit as ip
 from isopursuit.data import load_wine
 from isopursuit.show import plot_gram, plot_singular_values
-from isopursuit.show._report import write_report
 
 wine = load_wine()
 names = [f"wine {i} ({kind})" for i, kind in enumerate(wine.classes)]
@@ -69,5 +68,5 @@ plot_singular_values(picked, ax=right)
 output = Path("output")
 output.mkdir(exist_ok=True)
 figure.savefig(output / "wine.png", dpi=120)
-write_report(picked, wine.matrix(), output / "wine.html", title="Thirteen wines", command="make demo")
+picked.to_html(output / "wine.html", X=wine.matrix(), title="Thirteen wines")
 print(f"The proved best thirteen: a picture in {output / 'wine.png'}, a report in {output / 'wine.html'}.")

@@ -170,8 +170,6 @@ def test_an_audit_says_which_length_counts_as_1(unit, said):
 
 def test_an_audit_shows_itself(tmp_path):
     pytest.importorskip("jinja2")
-    from isopursuit.show._report import write_report
-
     X = problem(0, 3, 9)
     names = [f"<v{i}>" for i in range(9)]
     found = ip.audit(X, [0, 1, 2], labels=names)
@@ -183,7 +181,7 @@ def test_an_audit_shows_itself(tmp_path):
     html = found._repr_html_()
     assert "&lt;v0&gt;" in html
     assert "<v0>" not in html
-    page = write_report(found, X, tmp_path / "r.html").read_text(encoding="utf-8")
+    page = found.to_html(tmp_path / "r.html", X=X)
     assert "Your subset" in page
     assert "isopursuit.audit(X, [0, 1, 2], labels=labels)" in page
     assert "<v" not in page

@@ -247,13 +247,13 @@ def test_the_command_line_asks_whether_features_were_meant(tmp_path):
     assert "Did you mean --features?" in many.stderr
 
 
-def test_the_report_of_the_command_line_speaks_of_patients(patients, tmp_path):
+def test_the_report_of_the_command_line_shows_the_rows_as_they_came(patients, tmp_path):
     page = tmp_path / "report.html"
-    options = ("-k", "2", "--standardize", "--label", "who", "--drop-columns", "id", "--noun", "patient")
+    options = ("-k", "2", "--standardize", "--label", "who", "--drop-columns", "id")
     assert run("select", patients, *options, "--report", page).returncode == 0
     text = page.read_text(encoding="utf-8")
-    assert "2 of 30 patients of patients.csv" in text
-    assert "The values of the picked patients" in text
+    assert "2 of 30 rows of patients.csv" in text
+    assert "The values of the picked rows" in text
     frame = pd.read_csv(patients).set_index("who")
     shown = [who for who in frame.index if f"<bdi>{who}</bdi>" in text]
     values = [f"{abs(frame.loc[who, 'weight']):.6g}" for who in shown]

@@ -16,12 +16,11 @@ from pages import Reader
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit._core.views import number
 from isopursuit.cli import app
 from isopursuit.data import Table, load_iris, load_wine
 from isopursuit.errors import ShapeError
 from isopursuit.show import compared_columns
-from isopursuit.show._report import report_html, write_report
+from isopursuit.show._report import selection_page
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 
@@ -38,7 +37,7 @@ def words(text):
 
 def test_it_says_what_was_asked_and_what_was_picked(iris):
     picked, X = iris
-    text = words(report_html(picked, X, title="Irises", source="iris.csv", options={"time limit": "60 s"}))
+    text = words(selection_page(picked, X, title="Irises", source="iris.csv", options={"time limit": "60 s"}))
     for said in ("Irises", "iris.csv", "4 rows × 150 columns", "two-stage", "time limit", "60 s", "exponent (c)"):
         assert said in text
     assert picked.verdict[1:] in text
@@ -53,7 +52,7 @@ def test_it_says_what_was_asked_and_what_was_picked(iris):
 
 def test_it_carries_the_proof(iris):
     picked, X = iris
-    text = words(report_html(picked, X))
+    text = words(selection_page(picked, X))
     certificate = picked.pursuit.certificate
     for said in (
         f"{certificate.primal:.12g}",
@@ -79,14 +78,14 @@ def test_it_carries_the_proof(iris):
 def test_it_claims_no_more_than_was_proved(iris, status, said):
     picked, X = iris
     search = replace(picked.search, status=status, lower_bound=0.9 * picked.loss)
-    text = words(report_html(replace(picked, search=search, pursuit=None), X))
+    text = words(selection_page(replace(picked, search=search, pursuit=None), X))
     assert said in text
     assert "have a lower loss" not in text
 
 
 def test_it_tells_how_to_repeat_it(iris):
     picked, X = iris
-    text = words(report_html(picked, X, command="isopursuit select 'my file.csv' -k 4"))
+    text = words(selection_page(picked, X, command="isopursuit select 'my file.csv' -k 4"))
     assert "isopursuit select 'my file.csv' -k 4" in text
     for name in ("isopursuit", "numpy", "scipy", "python", "platform", np.__version__):
         assert name in text
@@ -113,7 +112,7 @@ CALLS = [
 def test_the_printed_call_gives_the_same_answer(options):
     X = 2.0 * np.random.default_rng(4).normal(size=(5, 24)) + 1.0
     picked = ip.select(X, **options)
-    call = printed_call(report_html(picked, X))
+    call = printed_call(selection_page(picked, X))
     again = eval(call, {"isopursuit": ip, "numpy": np, "X": X, "labels": options.get("labels")})
     assert again.indices.tolist() == picked.indices.tolist()
     assert again.loss == picked.loss
@@ -125,7 +124,7 @@ def test_the_printed_call_gives_the_same_answer(options):
 def test_the_printed_call_and_the_digest_are_those_of_a_frame(frame):
     X = frame({f"column {i}": np.random.default_rng(i).normal(size=4).astype(np.float32) for i in range(9)})
     picked = ip.select(X, k=2, unit="median", exclude=["column 3", "column 5"])
-    page = report_html(picked, X)
+    page = selection_page(picked, X)
     assert eval(printed_call(page), {"isopursuit": ip, "X": X}).loss == picked.loss
     assert hashlib.sha256(np.ascontiguousarray(X.to_numpy(), dtype=np.float64).tobytes()).hexdigest() in page
 
@@ -138,7 +137,7 @@ def test_the_printed_call_of_an_audit_gives_the_same_answer():
         {"unit": 3.0, "c": 0.7, "include": ["no. 5"], "time_limit": 30},
     ):
         found = ip.audit(X, iter(["no. 5", 1, "no. 9"]), labels=names, **options)
-        again = eval(printed_call(report_html(found, X)), {"isopursuit": ip, "X": X, "labels": names})
+        again = eval(printed_call(selection_page(found, X)), {"isopursuit": ip, "X": X, "labels": names})
         assert again.as_dict() == {**found.as_dict(), "best": again.best.as_dict()}
         assert again.best.indices.tolist() == found.best.indices.tolist()
 
@@ -190,22 +189,22 @@ def test_the_printed_command_gives_the_same_answer_and_the_digest_is_of_the_file
 def test_the_pictures_are_in_the_page(iris):
     picked, X = iris
     history = [ip.SearchProgress(0.1, 10.0, 5.0, 0.5, 3, 2)]
-    assert report_html(picked, X).count("<svg") == 4
-    assert report_html(picked, X, history=history).count("<svg") == 5
+    assert selection_page(picked, X).count("<svg") == 4
+    assert selection_page(picked, X, history=history).count("<svg") == 5
     two = ip.select(X, k=2)
-    assert report_html(two, X).count("<svg") == 5  # the vectors
+    assert selection_page(two, X).count("<svg") == 5  # the vectors
 
 
 def test_without_matplotlib_it_works_and_says_so(iris, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    text = report_html(*iris)
+    text = selection_page(*iris)
     assert "<svg" not in text
     assert "There are no pictures. Drawing needs matplotlib. Install isopursuit[plot]" in text
     assert iris[0].labels[0] in text
 
 
 def test_nothing_from_outside_can_load(iris):
-    text = report_html(*iris)
+    text = selection_page(*iris)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy.startswith("default-src 'none';")
     assert re.search(r"script-src 'sha256-[\w+/]+='", policy)
@@ -219,7 +218,7 @@ def test_labels_are_only_text_everywhere():
     labels = [f"{HOSTILE} {i}" for i in range(150)]
     for k in (4, 2):
         picked = ip.select(X, k=k, labels=labels)
-        text = report_html(picked, X, title=HOSTILE, source=HOSTILE, command=HOSTILE, options={HOSTILE: HOSTILE})
+        text = selection_page(picked, X, title=HOSTILE, source=HOSTILE, command=HOSTILE, options={HOSTILE: HOSTILE})
         page = Reader(text)
         assert page.tags.count("script") == 1
         assert page.tags.count("title") == 1
@@ -230,19 +229,21 @@ def test_labels_are_only_text_everywhere():
 def test_strange_labels_are_written(tmp_path):
     labels = ["日本", "\u202eabc", "a\x00b", "\udcff", "", " ", 3, ("a", "b")]
     X = np.random.default_rng(0).normal(size=(8, 8))
-    path = write_report(ip.select(X, labels=labels), X, tmp_path / "report.html")
-    assert "日本" in path.read_text(encoding="utf-8")
+    path = tmp_path / "report.html"
+    page = ip.select(X, labels=labels).to_html(path, X=X)
+    assert "日本" in page
+    assert path.read_text(encoding="utf-8") == page
 
 
 def test_a_wide_answer_has_a_dense_gram_matrix_and_a_huge_one_a_picture():
     X = np.random.default_rng(0).normal(size=(70, 90)) / 8
-    assert "too large for a table" in report_html(ip.select(X, method="greedy"), X)
-    assert 'class="gram dense"' in report_html(ip.select(X[:30], method="greedy"), X[:30])
+    assert "too large for a table" in selection_page(ip.select(X, method="greedy"), X)
+    assert 'class="gram dense"' in selection_page(ip.select(X[:30], method="greedy"), X[:30])
 
 
 def test_a_column_that_nothing_can_replace():
     X = np.eye(3)
-    text = words(report_html(ip.select(X), X))
+    text = words(selection_page(ip.select(X), X))
     assert "∞" in text
     assert "none possible" in text
     assert "No other column can take the place" in text
@@ -253,19 +254,19 @@ def test_columns_are_shown_in_the_unit_in_which_they_were_compared(unit):
     X = 3 * np.random.default_rng(1).normal(size=(4, 12))
     picked = ip.select(X, k=2, unit=unit, exclude=[1], method="greedy")
     np.testing.assert_allclose(compared_columns(X, picked)[:, picked.indices], picked.matrix, atol=1e-9)
-    assert picked.unit in words(report_html(picked, X))
+    assert picked.unit in words(selection_page(picked, X))
 
 
 def test_another_matrix_is_refused(iris):
     with pytest.raises(ShapeError, match="not the matrix"):
-        report_html(iris[0], iris[1][:, ::-1])
+        selection_page(iris[0], iris[1][:, ::-1])
 
 
 def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the_picked():
     wine = load_wine()
     picked = ip.select(wine.matrix(), k=3, method="exact", unit="median", labels=[f"bottle {i}" for i in range(178)])
     table = Table(wine.values, wine.features, tuple(range(178)), numbers=tuple(range(1000, 1178)))
-    page = report_html(picked, wine.matrix(), candidates="rows", table=table)
+    page = selection_page(picked, wine.matrix(), rows=True, table=table)
     text = words(re.sub(r"(?s)<(style|script)>.*?</\1>", "", page))
     assert "178 rows × 13 columns; rows are the candidates" in text
     assert "3 of 178 rows" in text
@@ -279,37 +280,36 @@ def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the
     assert "column" not in spoken
 
 
-def test_a_candidate_is_called_what_the_user_calls_it():
-    wine = load_wine()
-    picked = ip.select(wine.matrix(), k=2, method="greedy")
-    text = report_html(picked, wine.matrix(), candidates="rows", noun="bottle")
-    assert "The values of the picked bottles" in text  # the columns of X, where no other table is given
-    assert " ".join(number(value, 6) for value in wine.matrix()[:12, picked.indices[0]]) in words(text)
-    assert "2 of 178 bottles" in text
-    assert "picked row" not in text
-
-
 def test_a_table_of_text_and_numbers_is_shown_as_it_is():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"name": ["<ann>", "bob", "cyd"], "x": [1.0, 0.0, 2.0], "y": [0.0, 1.0, 2.0]})
     picked = ip.select(frame[["x", "y"]].to_numpy().T, method="exact")
-    text = report_html(picked, frame[["x", "y"]].to_numpy().T, candidates="rows", noun="person", table=frame)
+    text = selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame)
     assert "<ann>" not in text
     assert "<ann>" in words(text)
     with pytest.raises(ShapeError, match="but X has more candidates"):
-        report_html(picked, frame[["x", "y"]].to_numpy().T, candidates="rows", table=frame[:1])
+        selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame[:1])
 
 
 def test_improving_swaps_and_close_losers_are_told_apart():
     X = np.array([[1.02, 0.0, 0.75, 9.0], [0.0, 1.02, 0.68, 9.0]])
-    text = words(report_html(ip.select(X, method="greedy"), X))
+    text = words(selection_page(ip.select(X, method="greedy"), X))
     assert "Improving swaps: replacing the displaced column" in text
-    assert "Improving swaps" not in words(report_html(ip.select(X, method="exact"), X))
+    assert "Improving swaps" not in words(selection_page(ip.select(X, method="exact"), X))
 
 
 def test_a_bound_that_helps_nobody_is_not_shown_as_a_percentage(iris):
     picked, X = iris
     search = replace(picked.search, status="time", lower_bound=1e-3 * picked.loss)
-    text = words(report_html(replace(picked, search=search), X))
+    text = words(selection_page(replace(picked, search=search), X))
     assert "There is no useful bound yet" in text
     assert "1e+02 %" not in text
+
+
+def test_every_result_is_a_page_of_its_own(iris):
+    picked, X = iris
+    for result in (picked, ip.audit(X, [0, 1]), picked.search, picked.pursuit):
+        page = result.to_html(title="An answer")
+        assert "<h1>An answer</h1>" in page
+        assert "http" not in page.replace("http-equiv", "")
+        assert result.verdict[1:] in page if hasattr(result, "verdict") else "tied set" in page

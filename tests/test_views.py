@@ -5,9 +5,9 @@ import pytest
 from pages import Reader
 
 import isopursuit as ip
-from isopursuit._core.views import gram_table, table
+from isopursuit._core.html import gram_table, table
+from isopursuit._core.text import loss_text
 from isopursuit.data import load_iris
-from isopursuit.results import loss_text
 
 HOSTILE = "<script>alert(1)</script>\" onmouseover='x'"
 

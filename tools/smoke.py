@@ -11,7 +11,6 @@ from pathlib import Path
 import isopursuit as ip
 from isopursuit.data import load_wine
 from isopursuit.errors import PackageError
-from isopursuit.show._report import report_html
 
 
 def main() -> None:
@@ -29,9 +28,9 @@ def main() -> None:
     assert best.search.optimal, best
     assert abs(best.loss - 7.0315) < 1e-4, best
     for name in ("report.html.jinja", "report.css", "report.js"):
-        assert (files("isopursuit") / "data" / name).is_file(), name
+        assert (files("isopursuit") / "show" / "templates" / name).is_file(), name
     try:
-        page = report_html(best, X[:6], title="Six wines")
+        page = best.to_html(X=X[:6], title="Six wines")
     except PackageError as error:
         page = str(error)
     assert ("<h1>Six wines" if find_spec("jinja2") else "Install isopursuit[report]") in page, page

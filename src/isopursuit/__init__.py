@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from isopursuit._core.html import Shown
 from isopursuit.errors import IsoPursuitError, did_you_mean
 from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
 from isopursuit.pursuit.normalize import symmetric_normalize
@@ -60,6 +61,16 @@ _LATER = {
     "Coordinates": "isopursuit.manifold.coordinates_result",
     "find_coordinates": "isopursuit.manifold.coordinates",
 }
+
+
+def _draw(result: Any, **options: Any) -> str:
+    """The page of a result, drawn by the last layer, which is imported on first use."""
+    from isopursuit.show._report import page
+
+    return page(result, **options)
+
+
+Shown.draw = staticmethod(_draw)
 
 
 def __getattr__(name: str) -> Any:

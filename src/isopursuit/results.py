@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
-from isopursuit._core import views
-from isopursuit._core.options import is_whole
-from isopursuit._core.types import Array, Indices, Label, Labels, PursuitStatus, Status
+from isopursuit._core import html
+from isopursuit._core.text import NO_BOUND, USEFUL, LogLoss, loss_text, name_of, percent, plain, within
+from isopursuit._core.types import Array, Indices, Labels, PursuitStatus, Status
 from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import SUM, Aggregate
@@ -19,29 +19,8 @@ from isopursuit.loss.aggregate import SUM, Aggregate
 FEASIBLE = 1e-6  # largest relative residual of a solution (guess)
 PRUNED = 10.0  # a pursuit helps a search if it divides the number of subsets at least by this (guess)
 PROVED = 1e-9  # largest relative gap of an answer that is called proved optimal, as in the exact search
-USEFUL = (
-    0.5  # largest relative gap worth showing: beyond it the best loss may be less than half of the incumbent's (guess)
-)
 IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
-NO_BOUND = "no useful bound yet"
 UNDECIDED = "optimum not decided"  # where float64 cannot compare losses, and more time would not help
-LARGEST_EXPONENT = 709  # largest power of e that float64 holds (derived: log 1.8e308 = 709.8)
-LARGE = 1e6  # losses above this are shown as powers of e, since their digits mean nothing to a reader (guess)
-LARGE_POWER = 1e9  # powers of e above this are shown with four digits (guess)
-
-
-def name_of(labels: Labels | None, index: int) -> Label:
-    """A column's label, or its number if there are no labels."""
-    return index if labels is None else labels[index]
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON can hold it: a finite number, text or None."""
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if is_whole(value):
-        return int(value)
-    return value if value is None or isinstance(value, bool | str) else str(value)
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -99,7 +78,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Pursuit:
+class Pursuit(html.Shown):
     """The solution of multitask basis pursuit (or lasso), with its certificate.
 
     Attributes
@@ -215,7 +194,7 @@ class Pursuit:
 
     def _repr_html_(self) -> str:
         gap = self.certificate.gap
-        verdict = "proved optimal" if gap <= PROVED else f"proved within {views.percent(gap)} of the optimum"
+        verdict = "proved optimal" if gap <= PROVED else f"proved within {percent(gap)} of the optimum"
         if not gap <= USEFUL:
             verdict = NO_BOUND if np.isfinite(gap) else "nothing is proved: the constraint is not met"
         rows = [
@@ -225,17 +204,17 @@ class Pursuit:
         ]
         heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
         weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
-        return views.result(
+        return html.result(
             self._title,
             verdict,
-            views.table((), rows),
-            views.table(("column", "weight"), weights, shown=10),
+            html.table((), rows),
+            html.table(("column", "weight"), weights, shown=10),
             notes=self.notes,
         )
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(html.Shown):
     """A subset of columns, its loss, and a lower bound on the loss of every subset.
 
     Attributes
@@ -365,68 +344,4 @@ class Search:
             ("unit", self.unit),
         ]
         title = f"{len(self.indices)} columns by {self.method} search"
-        return views.result(title, self.verdict, views.table((), rows), notes=self.notes)
-
-
-class LogLoss(NamedTuple):
-    """A loss given by its logarithm."""
-
-    log_loss: float
-
-    @property
-    def loss(self) -> float:
-        """The loss; infinite if it overflows float64."""
-        return math.exp(self.log_loss) if self.log_loss < LARGEST_EXPONENT else math.inf
-
-
-class Valued(Protocol):
-    """An object with a loss, such as a search or a selection."""
-
-    @property
-    def loss(self) -> float:
-        """The loss; infinite if it overflows float64."""
-        ...
-
-    @property
-    def log_loss(self) -> float:
-        """Its logarithm."""
-        ...
-
-
-def loss_text(answer: Valued | float, digits: int = 6) -> str:
-    """A loss as text; `answer` is a number or an object with a loss. Above `LARGE`, a power of e with 1 % precision.
-
-    Every loss and every bound shown to people is formatted here.
-
-    Examples
-    --------
-    >>> loss_text(3.14159265), loss_text(59830.7, 4), loss_text(5.9e11), loss_text(float("inf"))
-    ('3.14159', '59831', 'e^27.10', 'above e^709')
-    """
-    loss, log_loss = (answer, np.inf) if isinstance(answer, float | int) else (answer.loss, answer.log_loss)
-    if not loss > LARGE:
-        return f"{loss:.0f}" if abs(loss) >= 10**digits else f"{loss:.{digits}g}"  # never a power of ten
-    log_loss = float(np.log(loss)) if np.isfinite(loss) else log_loss
-    return power_text(log_loss) if np.isfinite(log_loss) else f"above e^{LARGEST_EXPONENT}"
-
-
-def power_text(log_loss: float) -> str:
-    """A loss as a power of e.
-
-    Examples
-    --------
-    >>> power_text(27.1), power_text(1.2e122)
-    ('e^27.10', 'e^1.2e+122')
-    """
-    return f"e^{log_loss:.2f}" if log_loss < LARGE_POWER else f"e^{log_loss:.4g}"
-
-
-def within(gap: float, most: float = USEFUL) -> str:
-    """How far from optimal an answer can be, in words; a gap above `most` is not useful.
-
-    Examples
-    --------
-    >>> within(0.031), within(0.97)
-    ('within 3.1 % of optimal', 'no useful bound yet')
-    """
-    return f"within {views.percent(gap)} of optimal" if gap <= most else NO_BOUND
+        return html.result(title, self.verdict, html.table((), rows), notes=self.notes)

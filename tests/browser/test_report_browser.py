@@ -13,7 +13,7 @@ import isopursuit as ip
 from isopursuit.data import load_wine
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.show._coordinates_report import write_coordinates_report
-from isopursuit.show._report import write_report
+from isopursuit.show._report import selection_page
 
 pytestmark = [pytest.mark.needs("selenium"), needs_browser]
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=document.title="owned">"\' $\\frac{'
@@ -40,7 +40,8 @@ def picked():
 def address(picked, tmp_path_factory):
     selection, X, history = picked
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(selection, X, path, title=HOSTILE, source=HOSTILE, command=HOSTILE, history=history)
+    page = selection_page(selection, X, title=HOSTILE, source=HOSTILE, command=HOSTILE, history=history)
+    path.write_text(page, encoding="utf-8")
     return path.as_uri()
 
 

@@ -28,18 +28,6 @@ def stage_line(stage: str, done: int, total: int) -> str:
     return stage if total <= 1 or stage.startswith(SEARCHING) else f"{stage}: {done / total:.0%}"
 
 
-def seconds_text(seconds: float, time_limit: float | None = None) -> str:
-    """The seconds used, and the time limit if there is one.
-
-    Examples
-    --------
-    >>> seconds_text(3.21), seconds_text(47.8, 60)
-    ('3.2 s', '48 of 60 s')
-    """
-    text = f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
-    return f"{text} s" if time_limit is None else f"{text} of {time_limit:g} s"
-
-
 # ------------------------------------------------------------------------------------------------- where it appears
 
 

@@ -131,7 +131,6 @@ def select(
     as_json: AsJson = False,
     output: Output = None,
     report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
-    noun: Annotated[str | None, typer.Option(help="What the report calls a candidate, such as 'patient'.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Save a plot (.png, .svg, .pdf).")] = None,
     scheduler: Scheduler = None,
 ) -> None:
@@ -144,7 +143,7 @@ def select(
             file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler, drop_columns
         )
         search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
-        commands.select(table, search, commands.Outputs(as_json, output, report, plot, noun))
+        commands.select(table, search, commands.Outputs(as_json, output, report, plot))
 
 
 @app.command()

@@ -12,6 +12,7 @@ from typing import Any
 import isopursuit as ip
 from isopursuit._core.clock import as_time_limit
 from isopursuit._core.outputs import check_writable
+from isopursuit._core.text import loss_text
 from isopursuit._core.types import Method
 from isopursuit.cli.inputs import Candidates, Input, row_numbers
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
@@ -21,7 +22,6 @@ from isopursuit.data import DATASETS
 from isopursuit.data._matrix import in_unit
 from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
-from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
 
@@ -45,7 +45,6 @@ class Outputs:
     output: Path | None = None
     report: Path | None = None
     plot: Path | None = None
-    noun: str | None = None  # what the report calls a candidate
 
 
 # ---------------------------------------------------------------------------------------------------- select
@@ -103,7 +102,7 @@ def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> 
     answer = candidates.answer(picked.as_dict())
     if table.samples and not table.standardize:
         answer["notes"] += table_notes(picked.log_loss, picked.ideal, "--standardize")
-    report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch, outputs.noun)
+    report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch)
     _give_selection(picked, answer, outputs, draft, report)
 
 
@@ -161,12 +160,11 @@ def _report(
     candidates: Candidates,
     search: SearchOptions,
     watch: SearchWatch,
-    noun: str | None = None,
 ) -> str:
     import shlex
     import sys
 
-    from isopursuit.show._report import report_html
+    from isopursuit.show._report import selection_page
 
     file, values = candidates.input.file, candidates.matrix.values
     given = "given " if isinstance(answer, ip.Audit) else ""
@@ -176,16 +174,15 @@ def _report(
         "must include": ", ".join(search.include or ["nothing"]),
         "must exclude": ", ".join(search.exclude or ["nothing"]),
     }
-    return report_html(
+    return selection_page(
         answer,
         values,
-        title=f"{answer.k} {given}of {values.shape[1]} {noun or candidates.kind}s of {file.name}",
+        title=f"{answer.k} {given}of {values.shape[1]} {candidates.kind}s of {file.name}",
         source=file,
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
         options=options,
-        candidates="rows" if candidates.input.samples else "columns",
-        noun=noun,
+        rows=candidates.input.samples,
         table=candidates.table,
     )
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.outputs import write_whole
-from isopursuit._core.progress import SEARCHING, LiveLine, seconds_text, stage_line
+from isopursuit._core.progress import SEARCHING, LiveLine, stage_line
+from isopursuit._core.text import loss_text, seconds_text
 from isopursuit.cli.inputs import Candidates
 from isopursuit.cli.output import json_text
 from isopursuit.errors import printable
-from isopursuit.results import loss_text
 from isopursuit_command import interrupts
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from isopursuit._core.text import SHOWN, listed
 from isopursuit._core.types import Array, Label
 from isopursuit.errors import printable
 
 FEW = 5  # least number of rows for equal steps to count (guess; see above)
 MANY = 20  # least number of rows for distinct integers or sorted numbers to count (guess; see above)
 EXACT = 2.0**53  # every float64 above this is an integer (derived)
-SHOWN = 5  # most columns that a note names (guess: they fit on a line)
 
 
 def identifier_columns(values: Array) -> list[int]:
@@ -48,13 +48,12 @@ def identifier_note(values: Array, names: Sequence[Label] | None, remedy: str) -
     found = identifier_columns(values)
     if not found:
         return ()
-    shown = [printable(j if names is None else names[j]) for j in found[:SHOWN]]
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    listed = ", ".join(shown) + more
-    what = f"column {listed} looks like an identifier or a counter"
+    some = listed(j if names is None else names[j] for j in found)
+    what = f"column {some} looks like an identifier or a counter"
     if len(found) > 1:
-        what = f"columns {listed} look like identifiers or counters"
-    return (f"{what}; {remedy.format(names=','.join(shown))}.",)
+        what = f"columns {some} look like identifiers or counters"
+    shown = ",".join(printable(j if names is None else names[j]) for j in found[:SHOWN])
+    return (f"{what}; {remedy.format(names=shown)}.",)
 
 
 def _signs(values: Array, columns: Sequence[int]) -> list[int]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span, leading_directions
 from isopursuit._core.options import as_numbers, is_whole
+from isopursuit._core.text import SHOWN, listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
 from isopursuit.data._identifiers import identifier_note
 from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
@@ -30,10 +31,8 @@ from isopursuit.errors import (
     RankError,
     ShapeError,
     did_you_mean,
-    printable,
 )
 
-SHOWN = 5  # most positions or names in a message (guess: they fit on a line)
 # largest entry, and inverse of the shortest length: sums of up to 1e27 squares of such numbers stay below 1.8e308, the
 # limit of float64 (derived)
 LARGEST = 1e140
@@ -294,13 +293,6 @@ def too_few_columns(left: int, P: int, k: int, others: str = "excluded") -> Shap
     )
 
 
-def name_columns(indices: Iterable[int], labels: Labels | None) -> str:
-    """The first few columns by name, for messages."""
-    indices = list(indices)
-    names = [str(i) if labels is None else printable(labels[i]) for i in indices[:SHOWN]]
-    return ", ".join(names) + (f" and {len(indices) - SHOWN} more" if len(indices) > SHOWN else "")
-
-
 def length_notes(
     zero: int, short: int, zero_names: str = "", short_names: str = "", *, zero_is: str = "zero"
 ) -> tuple[str, ...]:
@@ -401,10 +393,9 @@ def _refuse_entries(values: Array, largest: float) -> None:
             f"X has entries of size {largest:.1g}, whose squares overflow float64. Divide X by that size; columns of "
             "length 1 have the least loss anyway."
         )
-    some = ", ".join(f"({i}, {j}): {values[i, j]}" for i, j in where[:SHOWN])
-    more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
+    some = listed(f"({i}, {j}): {values[i, j]}" for i, j in where)
     raise NonFiniteError(
-        f"X has {len(where)} entries that are NaN or infinite, at (row, column) {some}{more}. "
+        f"X has {len(where)} entries that are NaN or infinite, at (row, column) {some}. "
         "Drop those rows or columns, or fill them in."
     )
 

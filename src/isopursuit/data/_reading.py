@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.text import name_columns
 from isopursuit.data._delimited import GROUPED, Columns, as_number, bare, read_delimited
 from isopursuit.data._files import check_file, load_array, one_line
 from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._matrix import SHOWN, name_columns
+from isopursuit.data._matrix import SHOWN
 from isopursuit.data._table import Table
 from isopursuit.errors import (
     DataTypeError,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopursuit._core.linalg import centring_rounding
+from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Labels
-from isopursuit.data._matrix import Matrix, name_columns, with_fewer_rows
+from isopursuit.data._matrix import Matrix, with_fewer_rows
 from isopursuit.errors import ShapeError
 
 

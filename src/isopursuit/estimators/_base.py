@@ -13,10 +13,11 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import EPS, SAMPLE, numerical_rank, singular_values
 from isopursuit._core.options import is_whole
+from isopursuit._core.text import name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Labels, Method, Unit
 from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, in_row_space, name_columns, with_fewer_rows
+from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, in_row_space, with_fewer_rows
 from isopursuit.data._units import UnitLength, as_unit
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators._relevance import Scoring

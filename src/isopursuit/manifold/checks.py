@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from isopursuit._core.options import as_exponent
+from isopursuit._core.text import loss_text
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.errors import InputError, NonFiniteError, ParameterError, ShapeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT, log_penalty, to_loss
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.results import loss_text
 from isopursuit.search.searches import exact_search, exchange_search, greedy_search
 
 CERTAIN = 2.0  # standard errors by which log λ_D must exceed log λ_{D+1} (the usual 95 %)

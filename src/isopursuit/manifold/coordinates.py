@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core import views
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank
 from isopursuit._core.options import is_whole
-from isopursuit._core.progress import seconds_text, shown, stage_line
+from isopursuit._core.progress import shown, stage_line
+from isopursuit._core.text import call_text, seconds_text
 from isopursuit._core.types import AggregateOption, Array, Indices, Mask, Method, Unit
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError
@@ -134,7 +134,7 @@ def find_coordinates(
     >>> sorted(find_coordinates(roll.points, 2, dictionary=roll.dictionary).labels)
     ['arc length', 'height']
     """
-    clock, call = Clock.of(time_limit), views.call_text(find_coordinates, locals())
+    clock, call = Clock.of(time_limit), call_text(find_coordinates, locals())
     options = CoordinateOptions(D, dictionary, frames, neighbours, aggregate, leave_out, unit, c, method, seed)
     with shown(progress, callback, partial(_line, clock)) as watch:
         stages = Stages(clock, watch)

@@ -11,11 +11,11 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_count, as_exponent, as_numbers, is_whole
 from isopursuit._core.progress import SEARCHING
+from isopursuit._core.text import USEFUL, loss_text, within
 from isopursuit._core.types import AggregateOption, Indices, Labels, Method, Unit
 from isopursuit.data._units import as_unit
 from isopursuit.errors import ParameterError, StoppedError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
-from isopursuit.results import USEFUL, loss_text, within
 from isopursuit.search.incumbent import SearchProgress
 
 Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops

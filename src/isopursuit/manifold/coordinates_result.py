@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit._core import views
+from isopursuit._core import html
 from isopursuit._core.linalg import spectrum
 from isopursuit._core.outputs import check_writable, write_whole
+from isopursuit._core.text import LogLoss, loss_text, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.errors import ParameterError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.manifold.internal import torsion_values
 from isopursuit.manifold.shapes import shapes
 from isopursuit.manifold.tables import as_table_path, table_content
-from isopursuit.results import LogLoss, loss_text, plain
 from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.selection.result import Selection
 
@@ -341,10 +341,10 @@ class Coordinates:
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
-        return views.result(
+        return html.result(
             self.title,
             self.verdict,
-            views.table(("function", "best replacement (loss with it)"), self.rows),
-            *(f"<p>{views.escape(line)}</p>" for line in self.summary),
+            html.table(("function", "best replacement (loss with it)"), self.rows),
+            *(f"<p>{html.escape(line)}</p>" for line in self.summary),
             notes=self.notes,
         )

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.options import as_exponent, as_numbers
+from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Label, Labels, Unit
-from isopursuit.data._matrix import as_matrix, in_unit_stack, name_columns
+from isopursuit.data._matrix import as_matrix, in_unit_stack
 from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.text import loss_text
 from isopursuit._core.types import Array, Indices, Labels
 from isopursuit.data._matrix import as_matrix, in_unit_stack
 from isopursuit.errors import ParameterError, printable
@@ -23,7 +24,6 @@ from isopursuit.manifold.molecules import TorsionMatrices
 from isopursuit.manifold.shapes import Progress, refuse_large, shapes
 from isopursuit.manifold.tangent import tangent_spaces
 from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.results import loss_text
 from isopursuit.selection.select import select
 
 SIZES = 6  # default number of neighbourhood sizes (guess: enough for a curve)

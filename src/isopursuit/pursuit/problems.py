@@ -9,8 +9,9 @@ import numpy as np
 
 from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import EPS, direction_rank
+from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices
-from isopursuit.data._matrix import Matrix, name_columns
+from isopursuit.data._matrix import Matrix
 from isopursuit.errors import RangeError
 from isopursuit.pursuit import _program
 from isopursuit.pursuit.answers import Caller

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.progress import seconds_text
+from isopursuit._core.text import seconds_text
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
-from isopursuit._core.progress import seconds_text
+from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
-from isopursuit.results import NO_BOUND, USEFUL, loss_text
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ import numpy as np
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, rotated, side_by_side, spectrum, unit_columns
+from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices, Labels
-from isopursuit.data._matrix import length_notes, name_columns
+from isopursuit.data._matrix import length_notes
 from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.aggregate import SUM, Aggregate

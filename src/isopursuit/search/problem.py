@@ -16,6 +16,7 @@ import numpy as np
 from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import direction_rank
 from isopursuit._core.options import as_exponent, as_size, is_whole
+from isopursuit._core.text import name_columns
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
 from isopursuit.data._matrix import (
     Matrix,
@@ -24,7 +25,6 @@ from isopursuit.data._matrix import (
     as_points,
     check_count,
     in_unit,
-    name_columns,
     too_few_columns,
     with_fewer_rows,
 )

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopursuit._core.clock import Clock
+from isopursuit._core.text import loss_text
 from isopursuit._core.types import Method, SearchMethod
 from isopursuit.errors import RangeError, RankError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
-from isopursuit.results import IMPROVES, Pursuit, Search, loss_text
+from isopursuit.results import IMPROVES, Pursuit, Search
 from isopursuit.search.brute import brute
 from isopursuit.search.exact import exact
 from isopursuit.search.exchange import exchange

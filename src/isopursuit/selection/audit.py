@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core import views
+from isopursuit._core import html
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
 from isopursuit._core.options import as_exponent, as_repeatable
 from isopursuit._core.progress import shown
+from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, number, percent, plain
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit.results import IMPROVES, Search, loss_text, name_of, plain
+from isopursuit.results import IMPROVES, Search
 from isopursuit.search.incumbent import Callback
 from isopursuit.search.limits import Limits
 from isopursuit.search.problem import Problem
@@ -55,18 +56,7 @@ class Swap:
 
 
 @dataclass(frozen=True)
-class _Ratio:
-    """A ratio of losses, which may overflow float64."""
-
-    log_loss: float
-
-    @property
-    def loss(self) -> float:
-        return to_loss(self.log_loss)
-
-
-@dataclass(frozen=True)
-class Audit:
+class Audit(html.Shown):
     """The answer of `audit` about given columns.
 
     Attributes
@@ -145,9 +135,9 @@ class Audit:
         if self.optimal:
             return "proved optimal"
         known = "the best of all" if self.best.optimal else "the best found"
-        above = f"{views.percent(self.excess)} above {known}"
+        above = f"{percent(self.excess)} above {known}"
         if self.excess > 1:
-            above = f"{loss_text(_Ratio(self.log_loss - self.best.log_loss), 3)} times {known}"
+            above = f"{loss_text(LogLoss(self.log_loss - self.best.log_loss), 3)} times {known}"
         elif self.excess <= IMPROVES:
             above = "as good as the best found"
         if self.best.optimal or self.best.status == "heuristic":
@@ -180,7 +170,7 @@ class Audit:
             f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
             f"  unit: {self.unit}",
             f"  no subset is below {loss_text(self.lower_bound)}",
-            f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}",
+            f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}",
             f"  best swap: {'none' if self.swap is None else self.swap}",
         ]
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
@@ -190,19 +180,18 @@ class Audit:
             ("loss", loss_text(self)),
             ("unit", self.unit),
             ("no subset is below", f"{self.lower_bound:.9g}"),
-            ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_names(self.best_labels)}"),
+            ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}"),
             ("best single swap", "none" if self.swap is None else str(self.swap)),
         ]
         columns = [
-            (one.label, f"{one.length:.3f}", views.number(one.price, 3), one.replacement_text)
-            for one in self.given.choices
+            (one.label, f"{one.length:.3f}", number(one.price, 3), one.replacement_text) for one in self.given.choices
         ]
-        return views.result(
+        return html.result(
             _counted(self.k),
             self.verdict,
-            views.table((), rows),
-            views.table(("column", "length", "price", "best replacement"), columns),
-            views.gram_table(self.given.gram, self.labels),
+            html.table((), rows),
+            html.table(("column", "length", "price", "best replacement"), columns),
+            html.gram_table(self.given.gram, self.labels),
             notes=self.notes,
         )
 
@@ -264,7 +253,7 @@ def audit(
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
-    call = views.call_text(audit, locals())
+    call = call_text(audit, locals())
     problem, indices = _problem(X, columns, include, c, unit, aggregate, exclude, labels)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
@@ -383,5 +372,5 @@ def _counted(k: int) -> str:
     return f"{k} given column{'' if k == 1 else 's'}"
 
 
-def _names(labels: Labels) -> str:
+def _joined(labels: Labels) -> str:
     return ", ".join(map(printable, labels))

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from isopursuit._core.clock import Clock
+from isopursuit._core.text import loss_text, name_of
 from isopursuit._core.types import Array, Labels
 from isopursuit.loss.penalty import to_loss
 from isopursuit.pursuit.normalize import LARGEST_LOG
-from isopursuit.results import Search, loss_text, name_of
+from isopursuit.results import Search
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.solve import Outcome

@@ -14,11 +14,12 @@ import numpy as np
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_count, as_exponent
+from isopursuit._core.text import name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.data._matrix import Matrix, as_points, in_unit
 from isopursuit.errors import InputError, printable, unknown_option
-from isopursuit.results import Certificate, Search, name_of
+from isopursuit.results import Certificate, Search
 from isopursuit.search.limits import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve

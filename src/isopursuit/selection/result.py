@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core import views
+from isopursuit._core import html
+from isopursuit._core.text import LogLoss, loss_text, plain, power_text, signed
 from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import Aggregate
-from isopursuit.results import IMPROVES, LogLoss, Pursuit, Search, loss_text, plain, power_text
+from isopursuit.results import IMPROVES, Pursuit, Search
 
 LISTED = 3  # alternatives of each kind in the text of a selection
 
@@ -69,7 +70,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(html.Shown):
     """The answer of `select`: the picked columns, their loss, what is proved about it, and the price of each column.
 
     Attributes
@@ -278,14 +279,13 @@ class Selection:
     def _repr_html_(self) -> str:
         shown = self.per_point()
         rows = [
-            (one.label, f"{one.length:.3f}", views.signed(one.price_text()), one.replacement_text)
-            for one in shown.choices
+            (one.label, f"{one.length:.3f}", signed(one.price_text()), one.replacement_text) for one in shown.choices
         ]
-        return views.result(
+        return html.result(
             f"{self.k} columns by {self.method}, loss {self._loss_words}",
             f"{self.verdict}; unit: {self.unit}",
-            views.table(("column", "length", "price", "best replacement"), rows),
-            *(f"<p>{views.escape(line)}</p>" for line in (*shown.swap_lines, self.point_line) if line),
-            views.gram_table(self.gram, self.labels),
+            html.table(("column", "length", "price", "best replacement"), rows),
+            *(f"<p>{html.escape(line)}</p>" for line in (*shown.swap_lines, self.point_line) if line),
+            html.gram_table(self.gram, self.labels),
             notes=self.notes,
         )

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from isopursuit._core import views
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
+from isopursuit._core.text import call_text
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Label, Method, Unit
 from isopursuit.errors import unknown_option
@@ -128,7 +128,7 @@ def select(
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
     include, exclude = as_repeatable(include), as_repeatable(exclude)
-    call = views.call_text(select, locals())
+    call = call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
     problem = Problem.of(

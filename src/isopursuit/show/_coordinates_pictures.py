@@ -17,9 +17,8 @@ from isopursuit.manifold.coordinates_result import Coordinates
 from isopursuit.manifold.internal import all_angles, angle_values
 from isopursuit.manifold.trajectory import find_bonds
 from isopursuit.selection.pointwise import PointwiseSelection
-from isopursuit.show._page import draw_pictures
+from isopursuit.show._html import SIZE, draw_pictures
 from isopursuit.show._style import short_heads
-from isopursuit.show._svg import SIZE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,11 +10,11 @@ import numpy as np
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.outputs import write_whole
+from isopursuit._core.text import LogLoss, name_of
 from isopursuit.manifold.coordinates_result import REPORT_SECONDS, Coordinates
-from isopursuit.results import LogLoss, name_of
 from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.show._coordinates_pictures import coordinate_pictures, pointwise_pictures
-from isopursuit.show._page import render, require_templates
+from isopursuit.show._html import render, require_templates
 
 WORST = 10  # points with the highest losses in the table (guess: a short list)
 POINTWISE_SHARE = 0.8  # of the time that is left for searches at single points; their pictures follow (guess)

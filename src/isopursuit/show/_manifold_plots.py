@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.linalg import row_space
+from isopursuit._core.text import name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.manifold.dimension import DimensionEvidence
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.results import name_of
 from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.show._style import (
     BLUE,

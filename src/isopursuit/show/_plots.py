@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.options import as_exponent
+from isopursuit._core.text import NO_BOUND, USEFUL, fixed, loss_text, percent
 from isopursuit._core.types import Array
-from isopursuit._core.views import fixed, percent
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 from isopursuit.loss.penalty import log_penalty
 from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
-from isopursuit.results import NO_BOUND, USEFUL, loss_text
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.result import Selection
 from isopursuit.show._style import (

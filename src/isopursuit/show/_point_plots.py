@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isopursuit._core.text import LARGE
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError, unknown_option
-from isopursuit.results import LARGE
 from isopursuit.show._style import BLUE, GREY, ORANGE, maybe_log, new_axes, refuse_empty, whole_ticks
 
 if TYPE_CHECKING:

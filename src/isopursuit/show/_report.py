@@ -1,18 +1,17 @@
-"""The report about one selection; its template is report.html.jinja."""
+"""Pages about results: `page` for every result, `selection_page` with what a command knows besides the answer."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit import show as plots
-from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array
 from isopursuit.data import Table
 from isopursuit.data._matrix import as_matrix
@@ -20,81 +19,52 @@ from isopursuit.errors import ShapeError
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.audit import Audit
 from isopursuit.selection.result import Selection
-from isopursuit.show._page import draw_pictures, render, require_templates
+from isopursuit.show._html import draw_pictures, render, require_templates
+from isopursuit.show._plots import (
+    compared_columns,
+    plot_gram,
+    plot_lengths,
+    plot_progress,
+    plot_singular_values,
+    plot_vectors,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Candidates = Literal["columns", "rows"]
 NUMBERED = 16  # most columns of a Gram matrix whose cells have numbers (as many as fit on the page)
 DRAWN = 64  # most columns of a Gram matrix that is a table; a larger one is a picture (guess)
 MOST_COLUMNS = 12  # most columns of the table of picked rows (guess: more do not fit on the page)
 
 
-def write_report(
-    selection: Selection | Audit,
-    X: Any,
-    path: str | PathLike[str],
+def page(result: Any, X: Any = None, title: str | None = None) -> str:
+    """The page of any result: a report about a selection or an audit; for the others what a notebook shows."""
+    if isinstance(result, Selection | Audit):
+        return selection_page(result, X, title=title)
+    name = type(result).__name__ if title is None else title
+    return render("result.html.jinja", title=name, body=result._repr_html_())
+
+
+def selection_page(
+    answer: Selection | Audit,
+    X: Any = None,
     *,
     title: str | None = None,
     source: str | PathLike[str] | None = None,
     command: str | None = None,
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
-    candidates: Candidates = "columns",
-    noun: str | None = None,
-    table: Any = None,
-) -> Path:
-    """Write `report_html` to a file, completely or not at all, and return its path.
-
-    Examples
-    --------
-    >>> import isopursuit as ip, tempfile
-    >>> from isopursuit.data import load_iris
-    >>> X = load_iris().matrix()
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = write_report(ip.select(X), X, folder + "/iris.html", title="Four irises")
-    ...     "Four irises" in written.read_text(encoding="utf-8")
-    True
-    """
-    text = report_html(
-        selection,
-        X,
-        title=title,
-        source=source,
-        command=command,
-        history=history,
-        options=options,
-        candidates=candidates,
-        noun=noun,
-        table=table,
-    )
-    path = Path(path)
-    write_whole(path, text)
-    return path
-
-
-def report_html(
-    selection: Selection | Audit,
-    X: Any,
-    *,
-    title: str | None = None,
-    source: str | PathLike[str] | None = None,
-    command: str | None = None,
-    history: Sequence[SearchProgress] = (),
-    options: Mapping[str, object] | None = None,
-    candidates: Candidates = "columns",
-    noun: str | None = None,
+    rows: bool = False,
     table: Any = None,
 ) -> str:
-    """A report about a selection as one HTML page: the question, the answer, the proof, pictures, how to reproduce it.
+    """A report about a selection: the question, the answer, the proof, pictures, how to reproduce it.
 
     Parameters
     ----------
-    selection : Selection or Audit
-        The answer of `select` or `audit`. For an audit, the page is about the given columns and the best subset found.
-    X : array_like (D, P) or data frame
-        The matrix that the columns were selected from.
+    answer : Selection or Audit
+        For an audit, the page is about the given columns and the best subset found.
+    X : array_like (D, P) or data frame, optional
+        The matrix that the columns were selected from; without it the page shows the picked columns only.
     title : str, optional
         The heading of the page.
     source : str or path, optional
@@ -106,42 +76,31 @@ def report_html(
         The reports that a callback collected during the search; the page shows them as a picture.
     options : mapping, optional
         Further options to list, by name: time limit, columns to include, ...
-    candidates : {"columns", "rows"}
-        Whether the candidates, which are the columns of X, are columns or rows of your table. For rows, the report
-        shows the values of the picked ones.
-    noun : str, optional
-        The word for one candidate, such as "patient". Default: "row" or "column".
+    rows : bool
+        Whether the candidates, which are the columns of X, are rows of the user's table. Then the report shows the
+        values of the picked ones.
     table : array_like, data frame or `isopursuit.data.Table`, optional
-        Your table before standardization, with rows in the order of the candidates. Default: X as a table.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    PackageError
-        Jinja2 is not installed; the extra `report` installs it.
+        The table before standardization, with rows in the order of the candidates. Default: X as a table.
     """
     require_templates()
-    audit = selection if isinstance(selection, Audit) else None
-    selection = selection.given if isinstance(selection, Audit) else selection
-    values = as_matrix(X, wide=False).values
-    noun = candidates.removesuffix("s") if noun is None else noun
-    names, entries, numbers = _shown_table(values if table is None else table, candidates, turned=table is None)
+    audit = answer if isinstance(answer, Audit) else None
+    selection = answer.given if isinstance(answer, Audit) else answer
+    values = None if X is None else as_matrix(X, wide=False).values
+    noun = "row" if rows else "column"
+    shown = _Shown(values if table is None else table, rows, turned=table is None)
     gram = selection.gram if selection.k <= DRAWN else None
     pictures, no_pictures = _pictures(selection, X, history, noun)
+    of_all = "" if values is None else f" of {values.shape[1]}"
     return render(
         "report.html.jinja",
         selection=selection,
         audit=audit,
-        values=values,
-        title=f"{selection.k} of {values.shape[1]} {noun}s" if title is None else title,
+        P=None if values is None else values.shape[1],
+        title=f"{selection.k}{of_all} {noun}s" if title is None else title,
         noun=noun,
-        candidates=candidates,
-        table_shape=entries.shape,
-        picked_values=_picked_values(selection, noun, names, entries) if candidates == "rows" else None,
-        numbers=numbers,
+        table_shape=np.shape(shown.entries) or None,
+        picked_values=shown.picked_values(selection, noun) if rows and shown.entries is not None else None,
+        numbers=shown.numbers,
         source=source,
         command=command,
         options=options or {},
@@ -150,77 +109,78 @@ def report_html(
         numbered=NUMBERED,
         pictures=pictures,
         no_pictures=no_pictures,
-        **_digest(source, values),
+        data_digest=_digest(source, values),
     )
 
 
-def _digest(source: str | PathLike[str] | None, values: Array) -> dict[str, str]:
-    """The SHA-256 of the file if the source is a path, otherwise of the matrix, and of what it is."""
+def _digest(source: str | PathLike[str] | None, values: Array | None) -> tuple[str, str] | None:
+    """What was hashed, and its SHA-256: the file if the source is a path, otherwise the matrix."""
     if isinstance(source, PathLike):
         with Path(source).open("rb") as file:
-            return {
-                "digest_of": "data (SHA-256 of the bytes of the file)",
-                "data_digest": hashlib.file_digest(file, "sha256").hexdigest(),
-            }
-    return {
-        "digest_of": "data (SHA-256 of numpy.asarray(X, dtype=float).tobytes(), float64 row by row)",
-        "data_digest": hashlib.sha256(values.tobytes()).hexdigest(),
-    }
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return "data (SHA-256 of the bytes of the file)", digest
+    if values is None:
+        return None
+    of = "data (SHA-256 of numpy.asarray(X, dtype=float).tobytes(), float64 row by row)"
+    return of, hashlib.sha256(values.tobytes()).hexdigest()
 
 
-def _shown_table(table: Any, candidates: Candidates, *, turned: bool) -> tuple[Sequence[Any], Any, Sequence[int]]:
-    """The names of a table's columns, its entries (rows, columns), and the number of each row in its file.
+class _Shown:
+    """The user's table: the names of its columns, its entries (rows, columns), and the number of each candidate.
 
     `turned` says that the table is X, whose columns are the candidates.
     """
-    if turned:
-        entries = table.T if candidates == "rows" else table
-        return range(entries.shape[1]), entries, range(table.shape[1])
-    names: Sequence[Any]
-    if isinstance(table, Table):
-        names, entries = table.columns, table.values
-    elif hasattr(table, "columns") and hasattr(table, "to_numpy"):
-        names, entries = list(table.columns), table.to_numpy()
-    else:
-        entries = np.asarray(table)
-        names = range(entries.shape[1])
-    numbers: Sequence[int] = (isinstance(table, Table) and candidates == "rows" and table.numbers) or ()
-    return names, entries, numbers or range(max(entries.shape))
 
+    def __init__(self, table: Any, rows: bool, *, turned: bool) -> None:
+        names: Any = getattr(table, "columns", None)
+        if isinstance(table, Table):
+            self.entries: Any = table.values
+        elif names is not None:
+            self.entries = table.to_numpy()
+        else:
+            self.entries = table if table is None else np.asarray(table.T if turned and rows else table)
+        self.names = [*(range(0 if table is None else self.entries.shape[1]) if names is None else names)]
+        given = table.numbers if rows and isinstance(table, Table) else ()
+        self.numbers: Sequence[int] = given or range(sys.maxsize)
 
-def _picked_values(selection: Selection, noun: str, names: Sequence[Any], entries: Any) -> dict[str, Any]:
-    """The values of the picked rows in the first columns of the table: a caption, the heads, and the rows."""
-    if len(entries) <= int(selection.indices.max()):
-        raise ShapeError(f"The table has {len(entries)} rows, but X has more candidates. Pass one row for each.")
-    caption = f"The values of the picked {noun}s"
-    if len(names) > MOST_COLUMNS:
-        caption += f": the first {MOST_COLUMNS} of {len(names)} columns"
-    heads = [(noun, False), *((str(name), True) for name in names[:MOST_COLUMNS])]
-    return {"caption": caption, "heads": heads, "rows": entries[selection.indices, :MOST_COLUMNS].tolist()}
+    def picked_values(self, selection: Selection, noun: str) -> dict[str, Any]:
+        """The values of the picked rows in the first columns of the table: a caption, the heads, and the rows."""
+        if len(self.entries) <= int(selection.indices.max()):
+            raise ShapeError(
+                f"The table has {len(self.entries)} rows, but X has more candidates. Pass one row for each."
+            )
+        caption = f"The values of the picked {noun}s"
+        if len(self.names) > MOST_COLUMNS:
+            caption += f": the first {MOST_COLUMNS} of {len(self.names)} columns"
+        heads = [(noun, False), *((str(name), True) for name in self.names[:MOST_COLUMNS])]
+        return {"caption": caption, "heads": heads, "rows": self.entries[selection.indices, :MOST_COLUMNS].tolist()}
 
 
 def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str) -> tuple[dict[str, str], str]:
     """SVGs by caption, or the reason why there are none."""
-    columns = plots.compared_columns(X, selection)  # raises an error for another matrix
     drawings: dict[str, Callable[[Axes], object]] = {
-        "Singular values. In an orthonormal set all are 1.": partial(plots.plot_singular_values, selection, noun=noun),
-        f"Lengths of all {noun}s. Marks below the bars show the picked ones.": partial(
-            plots.plot_lengths, X, selection, noun=noun
-        ),
-        "Lengths after the normalization for the pursuit: length 1 stays 1; longer and shorter ones become shorter.": (
-            partial(plots.plot_lengths, X, selection, normalized=True, noun=noun)
-        ),
-        f"Before: inner products of all {noun}s; the picked ones are marked.": partial(
-            plots.plot_gram, columns, picked=selection, noun=noun
-        ),
+        "Singular values. In an orthonormal set all are 1.": partial(plot_singular_values, selection, noun=noun)
     }
+    if X is not None:
+        columns = compared_columns(X, selection)  # raises an error for another matrix
+        drawings |= {
+            f"Lengths of all {noun}s. Marks below the bars show the picked ones.": partial(
+                plot_lengths, X, selection, noun=noun
+            ),
+            "Lengths after the normalization for the pursuit: 1 stays 1; longer and shorter become shorter.": partial(
+                plot_lengths, X, selection, normalized=True, noun=noun
+            ),
+            f"Before: inner products of all {noun}s; the picked ones are marked.": partial(
+                plot_gram, columns, picked=selection, noun=noun
+            ),
+        }
+        if selection.k == 2:
+            drawings[f"The {noun}s as vectors."] = partial(plot_vectors, X, selection, noun=noun)
     if selection.k > DRAWN:
-        drawings[f"After: inner products of the picked {noun}s."] = partial(plots.plot_gram, selection, noun=noun)
-    if selection.k == 2:
-        drawings[f"The {noun}s as vectors."] = partial(plots.plot_vectors, X, selection, noun=noun)
+        drawings[f"After: inner products of the picked {noun}s."] = partial(plot_gram, selection, noun=noun)
     if history:
         whole = [*history, _last(selection, history[-1])]
-        drawings["The search: loss and lower bound meet when it is proved."] = partial(plots.plot_progress, whole)
+        drawings["The search: loss and lower bound meet when it is proved."] = partial(plot_progress, whole)
     return draw_pictures(drawings)
 
 

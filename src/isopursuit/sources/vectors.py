@@ -13,9 +13,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._files import check_file, is_there, one_line
-from isopursuit.data._matrix import name_columns
 from isopursuit.data._reading import ARROW, PANDAS_INDEX, PARQUET
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
 from isopursuit.sources.arrays import fold_blocks, take_runs

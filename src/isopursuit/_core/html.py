@@ -1,0 +1,114 @@
+"""HTML of results: small pieces for notebooks, legible on light and dark backgrounds, and the way to a whole page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isopursuit._core.outputs import write_whole
+from isopursuit._core.text import fixed, number
+from isopursuit._core.types import Array
+
+ROWS = 20  # most rows of a table in a notebook (guess)
+NUMBERED = 13  # most columns of a Gram matrix whose cells have numbers (as many as fit in a notebook)
+DRAWN = 40  # most columns of a Gram matrix in a notebook (guess)
+CELL = "padding:2px 8px;text-align:left"
+
+
+class Shown:
+    """A result that can be written as a page.
+
+    Pages are drawn by a later layer, which results do not know: the package sets `draw` when it is imported.
+    """
+
+    draw: ClassVar[Callable[..., str]]
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, X: Any = None, title: str | None = None) -> str:
+        """The result as a self-contained HTML page, which is also written to a file if a path is given.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write, completely or not at all.
+        X : array_like, data frame or Matrix, optional
+            The matrix that the answer is about. With it, the page of a selection or an audit also compares the picked
+            columns with all others.
+        title : str, optional
+            The heading of the page.
+
+        Raises
+        ------
+        PackageError
+            Jinja2 is not installed; the extra `report` installs it.
+        """
+        text = Shown.draw(self, X=X, title=title)
+        if path is not None:
+            write_whole(Path(path), text)
+        return text
+
+
+def escape(value: object) -> str:
+    """Text that is safe everywhere in HTML, including quoted attributes.
+
+    Examples
+    --------
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(str(value).encode("utf-8", "replace").decode(), quote=True)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], shown: int = ROWS) -> str:
+    """A small table with inline styles, which notebooks keep; further rows than `shown` are counted, not listed."""
+    rows = list(rows)
+    parts = [f'<th style="{CELL}">{escape(cell)}</th>' for cell in head]
+    lines = [f"<thead><tr>{''.join(parts)}</tr></thead>"] if head else []
+    for row in rows[:shown]:
+        lines.append("<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in row) + "</tr>")
+    if len(rows) > shown:
+        lines.append(f'<tr><td style="{CELL}" colspan="{len(rows[0])}">… and {len(rows) - shown} more</td></tr>')
+    return f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
+
+
+def shade(value: float, extent: float) -> str:
+    """A background for a signed number: orange above 0, blue below, translucent to keep text legible in both themes.
+
+    Examples
+    --------
+    >>> shade(0.5, 1.0), shade(-1.0, 1.0)
+    ('rgba(213,94,0,0.35)', 'rgba(0,114,178,0.70)')
+    """
+    colour = "213,94,0" if value > 0 else "0,114,178"
+    return f"rgba({colour},{0.7 * min(abs(value) / extent, 1.0):.2f})"
+
+
+def gram_table(gram: Array, labels: Sequence[object]) -> str:
+    """A Gram matrix as a small coloured table; the title of each cell gives the pair and its value."""
+    if len(gram) > DRAWN:
+        return f"<p>The {len(gram)} × {len(gram)} Gram matrix is too large to show here.</p>"
+    names = [escape(label) for label in labels]
+    extent = max(1.0, float(np.abs(gram).max()))
+    small = len(gram) <= NUMBERED
+    side = "padding:1px 4px;text-align:right;font-size:smaller" if small else "padding:0;min-width:8px;height:8px"
+    lines: list[str] = []
+    for name, row in zip(names, gram.tolist(), strict=True):
+        cells = [
+            f'<td style="{side};background:{shade(value, extent)}" title="{name} · {other}: {number(value)}">'
+            f"{fixed(value) if small else ''}</td>"
+            for other, value in zip(names, row, strict=True)
+        ]
+        head = f'<th style="padding:0 8px 0 0;text-align:left;font-weight:normal;white-space:nowrap">{name}</th>'
+        lines.append(f"<tr>{head if small else ''}{''.join(cells)}</tr>")
+    caption = '<div style="margin-top:1em">inner products (ideal: 1 on the diagonal, 0 off it)</div>'
+    return f'{caption}<table style="border-collapse:collapse">{"".join(lines)}</table>'
+
+
+def result(title: str, verdict: str, *parts: str, notes: Sequence[str] = ()) -> str:
+    """One result: title, verdict, tables and notes."""
+    remarks = "".join(f"<p><em>note:</em> {escape(note)}</p>" for note in notes)
+    return f"<div><p><strong>{escape(title)}</strong>: {escape(verdict)}</p>{''.join(parts)}{remarks}</div>"
