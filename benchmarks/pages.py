@@ -52,13 +52,13 @@ def save_table(name: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -
         csv.writer(file, lineterminator="\n").writerows([list(heads), *rows])
 
 
-def save_row(name: str, heads: Iterable[str], row: list[str]) -> None:
-    """Write one row of docs/tables/NAME.csv, in place of the row that begins with the same cell if there is one."""
+def save_row(name: str, heads: Iterable[str], row: list[str], key: int = 1) -> None:
+    """Write one row of docs/tables/NAME.csv, in place of a row whose first `key` cells are the same."""
     path, kept = TABLES / f"{name}.csv", {}
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
-            kept = {cells[0]: cells for cells in list(csv.reader(file))[1:]}
-    save_table(name, heads, (kept | {row[0]: row}).values())
+            kept = {tuple(cells[:key]): cells for cells in list(csv.reader(file))[1:]}
+    save_table(name, heads, (kept | {tuple(row[:key]): row}).values())
 
 
 def command_text() -> str:

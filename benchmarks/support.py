@@ -1,15 +1,14 @@
 """How many columns SCS keeps on ethanol, by its tolerance, its iteration limit and the threshold that calls a row zero.
 
-    python -m benchmarks.support [--frames 20]
+    python -m benchmarks.support [--frames 20] [--write]
 
 The paper reports |S| = 90 ± 165 at a tolerance of 1e-12 and a threshold of 1e-6, in November 2024, when
 SCS 3.2.7 was the latest version. Run the same sweep with that version:
 
     pip install --target scs-3.2.7 --no-deps scs==3.2.7
-    PYTHONPATH=scs-3.2.7 python -m benchmarks.support
+    PYTHONPATH=scs-3.2.7 python -m benchmarks.support --write
 
-Prints the rows of the table in src/isopursuit/data/reproduction.md. Takes half a minute of processor time with SCS
-3.3.1 and three and a half minutes with 3.2.7.
+Takes half a minute of processor time with SCS 3.3.1 and three and a half minutes with 3.2.7.
 """
 
 import argparse
@@ -18,6 +17,7 @@ import cvxpy
 import numpy as np
 import scs
 
+from benchmarks import pages
 from isopursuit import isometry_pursuit, symmetric_normalize
 from paper.methods import conic
 from paper.plan import molecule
@@ -45,17 +45,19 @@ def supports(B):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=20)
-    frames = molecule("ethanol").matrices[: parser.parse_args().frames]
+    parser.add_argument("--write", action="store_true", help="write these rows into docs/tables/scs.csv")
+    given = parser.parse_args()
+    frames = molecule("ethanol").matrices[: given.frames]
     exact = [len(isometry_pursuit(X).support) for X in frames]
     print(f"CVXPY {cvxpy.__version__}, {len(frames)} frames; isopursuit: |S| = {min(exact)} to {max(exact)}\n")
     sizes = (f"|S|, threshold {threshold:g}" for threshold in THRESHOLDS)
-    heads = ("SCS", "tolerance", "iteration limit", "converged", "iterations", *sizes, "range at 1e-06")
-    print("| " + " | ".join(heads).replace("|S|", "\\|S\\|") + " |\n" + "|---" * len(heads) + "|")
+    heads = ["SCS", "tolerance", "iteration limit", "converged", "iterations", *sizes, "range at 1e-06"]
+    print(*heads, sep="; ")
     for eps, limit in SETTINGS:
         found = [conic(symmetric_normalize(X), solver="SCS", eps=eps, max_iters=limit) for X in frames]
         sizes = np.array([supports(one.B) for one in found])
         paper = sizes[:, THRESHOLDS.index(PAPER)]
-        cells = (
+        cells = [
             scs.__version__,
             f"{eps:g}",
             f"{limit:,}",
@@ -63,8 +65,10 @@ def main():
             f"{np.median([one.iterations for one in found]):,.0f}",
             *(spread(column, 0) for column in sizes.T.astype(float)),
             f"{paper.min()} to {paper.max()}",
-        )
-        print("| " + " | ".join(cells) + " |", flush=True)
+        ]
+        print(*cells, sep="; ", flush=True)
+        if given.write:
+            pages.save_row("scs", heads, cells, key=3)
 
 
 if __name__ == "__main__":

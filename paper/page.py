@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
 
@@ -14,11 +15,18 @@ from paper.tables import REACHED, TIE, Records
 def page(rows: Rows, folder: Path) -> str:
     """Return the page in Markdown, and draw its figures in the folder, which lies beside the page.
 
-    The page omits a section if there are no rows for its table or figure. It includes FOLDER/concordance.md if that
-    file exists: its links lead to the pages of the documentation.
+    The page omits a section if there are no rows for its table or figure. In the documentation, where the folder has
+    the hand-written concordance.md, the page includes that file and its tables from CSV files that are written to
+    FOLDER/tables. Elsewhere the tables are in the page itself.
     """
     records = rows.records
-    concordance = folder / "concordance.md"
+    in_docs = (folder / "concordance.md").exists()
+
+    def shown(name: str, table: tables.Table) -> str:
+        if not table.cells:
+            return ""
+        return table.saved(folder / "tables" / f"{name}.csv") if in_docs else table.markdown()
+
     drawn = figures.draw_all(records, folder) if installed("matplotlib") else {}
     environments = [line.rsplit("; ", 1) for line in rows.environments]
     pieces = {
@@ -32,13 +40,12 @@ def page(rows: Rows, folder: Path) -> str:
         "few": str(FEW),
         "sweep_nodes": f"{SWEEP_NODES:,}",
         "ladder_nodes": f"{LADDER_NODES:,}",
-        "concordance": concordance.read_text(encoding="utf-8").strip() if concordance.exists() else "",
+        "concordance": f"```{{include}} {folder.name}/concordance.md\n```" if in_docs else "",
         "agreement": _agreement(records),
-        "conjecture": _conjecture(records),
+        "conjecture": _conjecture(records, shown),
     }
     for make in tables.TABLES:
-        table = make(records)
-        pieces[make.__name__] = table.markdown() if table.cells else ""
+        pieces[make.__name__] = shown(make.__name__, make(records))
     for kind, draw in figures.FIGURES.items():
         seen = " ".join((draw.__doc__ or "").split())
         pieces[kind] = f"![{seen}]({folder.name}/{drawn[kind].name})" if kind in drawn else ""
@@ -78,7 +85,7 @@ def _counterexamples(against: list[tables.Check]) -> tables.Table:
     return tables.Table("", heads, tuple(cells))
 
 
-def _conjecture(rows: Records) -> str:
+def _conjecture(rows: Records, shown: Callable[[str, tables.Table], str]) -> str:
     found = list(tables.checks(rows))
     against = [check for check in found if not check.inside]
     if not against:
@@ -91,7 +98,7 @@ def _conjecture(rows: Records) -> str:
         + " and ".join(f"{data} {D} × {P}" for data, D, P in sorted(failing))
         + (". It holds on every replicate of the other sizes." if failing < sizes else "."),
         "",
-        _counterexamples(against).markdown(),
+        shown("counterexamples", _counterexamples(against)),
         "",
         "The first counterexample:",
         "",

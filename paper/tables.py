@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
+from isopursuit._core.outputs import write_whole
 from paper import printed
 from paper.plan import COMPARED, WHOLE, Task, kind
 from paper.rows import Record
@@ -34,6 +38,16 @@ class Table:
         """Return the table in Markdown, without its title."""
         lines = ["| " + " | ".join(row) + " |" for row in (self.heads, *self.cells)]
         return "\n".join([lines[0].replace("|S|", "\\|S\\|"), "|---" * len(self.heads) + "|", *lines[1:]])
+
+    def saved(self, path: Path) -> str:
+        """Write the table to a CSV file, and return the lines that include it in a page in the folder above its own."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.heads, *self.cells])
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, text.getvalue())
+        return (
+            f"```{{csv-table}}\n:file: {path.parent.parent.name}/{path.parent.name}/{path.name}\n:header-rows: 1\n```"
+        )
 
 
 def printed_rows(rows: Records) -> list[tuple[str, printed.Row | None]]:

@@ -193,8 +193,10 @@ def test_the_page_in_the_documentation_is_that_of_its_rows(tmp_path):
     assert pages.page(rows, folder) == (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert set(rows.records) >= {task for name in DATA for task in tasks(name)}
     assert {row[2] for row in tables.table_1(rows.records).cells} == {"25", "100"}
-    for picture in folder.iterdir():
+    for picture in folder.glob("*.svg"):
         assert (RECORDED / picture.name).exists()
+    for table in (folder / "tables").iterdir():
+        assert table.read_text(encoding="utf-8") == (RECORDED / "tables" / table.name).read_text(encoding="utf-8")
 
 
 @pytest.mark.long
