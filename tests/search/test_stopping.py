@@ -67,7 +67,7 @@ def swaps(method):
 
 
 def points(method):
-    kernel = JointKernel(gaussian(3000, 200, 6), 1.0, False, 0, False, PAST)
+    kernel = JointKernel(gaussian(3000, 200, 6), 1.0, False, 0, PAST)
     if method == "add":
         return lambda: kernel.add(numbers(5), np.inf)
     return lambda: getattr(kernel, method)(numbers(6), 0, np.inf)
