@@ -20,8 +20,7 @@ from isopursuit.selection.select import select
 from isopursuit.sources.columns import as_source
 
 if TYPE_CHECKING:
-    from isopursuit.manifold.coordinates import find_coordinates
-    from isopursuit.manifold.coordinates_result import Coordinates
+    from isopursuit.manifold import Coordinates, find_coordinates
 
 __all__ = [
     "Alternative",
@@ -58,8 +57,8 @@ __all__ = [
 
 # imported on first use: manifolds need parts of SciPy that take as long to import as the rest of the package
 _LATER = {
-    "Coordinates": "isopursuit.manifold.coordinates_result",
-    "find_coordinates": "isopursuit.manifold.coordinates",
+    "Coordinates": "isopursuit.manifold",
+    "find_coordinates": "isopursuit.manifold",
 }
 
 

@@ -1,32 +1,29 @@
-"""Ethanol at 500 K: frames that come with the package, from a file of MD17 or rMD17, or from your own file.
+"""Molecules that come with the package, both at 500 K.
 
-The embedded frames were simulated for this package by tools/make_ethanol.py: 16 trajectories of 1,000 frames, GFN2-xTB.
-The paper used MD17 (S. Chmiela and others, 2017 and 2018), which is larger and computed with a better theory, but may
-not be redistributed here.
+Ethanol was simulated by tools/make_ethanol.py: 16 trajectories of 1,000 frames, GFN2-xTB. The paper used MD17
+(S. Chmiela and others, 2017 and 2018), which is larger and computed with a better theory, but may not be redistributed
+here. Alanine dipeptide was simulated by tools/simulate_alanine_dipeptide.py: one trajectory of 10 ns, Amber's ff14SB in
+implicit solvent. The files' entry `provenance` says how.
 """
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from isopursuit.errors import FileError, ParameterError
-from isopursuit.manifold.trajectory import Trajectory, load_trajectory
+from isopursuit.errors import FileError
+from isopursuit.molecules.trajectory import Trajectory, as_trajectory
 
 ETHANOL_NUMBERS = (6, 6, 8, 1, 1, 1, 1, 1, 1)  # C of CH2, C of CH3, O, then the hydrogens of CH2, CH3 and OH
 ETHANOL_BONDS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8))
-MD17_ETHANOL = "http://www.quantum-machine.org/gdml/data/npz/md17_ethanol.npz"
-LONGEST_BOND = 1.9  # Å; longer than any bond of ethanol at any temperature at which it is stable
-BLOCK = 1 << 20  # bytes read at once
+LONGEST_BOND = 1.9  # Å: longer than any bond of ethanol at any temperature at which it is stable
+STORED_UNIT = 0.001  # Å: the positions of the peptide are stored as integers of this unit
 
 
 def load_ethanol(path: str | Path | None = None) -> Trajectory:
-    """Ethanol at 500 K, with atoms in the order of MD17 and bonds `ETHANOL_BONDS`.
+    """Ethanol, with atoms in the order of MD17 and bonds `ETHANOL_BONDS`.
 
     Parameters
     ----------
@@ -40,8 +37,8 @@ def load_ethanol(path: str | Path | None = None) -> Trajectory:
     """
     if path is None:
         with as_file(files("isopursuit") / "data" / "ethanol.npz") as embedded:
-            return load_trajectory(embedded)
-    trajectory = load_trajectory(path)
+            return as_trajectory(embedded)
+    trajectory = as_trajectory(path)
     if trajectory.numbers.tolist() != list(ETHANOL_NUMBERS):
         raise FileError(
             f"{trajectory.source} contains {''.join(trajectory.symbols)}, not ethanol in the order of MD17, CCOHHHHHH."
@@ -52,61 +49,23 @@ def load_ethanol(path: str | Path | None = None) -> Trajectory:
     return trajectory
 
 
-def fetch_ethanol(path: str | Path, sha256: str, *, url: str = MD17_ETHANOL, timeout: float = 60.0) -> Trajectory:
-    """Download ethanol from MD17 to `path`, unless the file exists, and read it.
+def load_alanine_dipeptide() -> Trajectory:
+    """Alanine dipeptide (ACE-ALA-NME): 10,000 frames, 1 ps apart, with names, residues and bonds.
 
-    The file is written completely or not at all, and only if its checksum is correct.
+    The atoms have Amber's names. The bonds to hydrogen have a fixed length.
 
-    Parameters
-    ----------
-    path : str or Path
-        Where to keep the file, an .npz.
-    sha256 : str
-        The expected checksum, from the publisher or from your first download. The message about a mismatch shows the
-        actual one.
-    url : str
-        The address. Default: that of MD17 (555,092 frames).
-    timeout : float
-        Seconds to wait for an answer.
+    Examples
+    --------
+    >>> load_alanine_dipeptide().positions.shape
+    (10000, 22, 3)
     """
-    path = Path(path)
-    if not path.exists():
-        _download(url, path, sha256, timeout)
-    else:
-        with path.open("rb") as file:
-            came = hashlib.file_digest(file, "sha256").hexdigest()
-        _check_digest(came, sha256, str(path), "Remove the file to download it again.")
-    return load_ethanol(path)
-
-
-def _download(url: str, path: Path, sha256: str, timeout: float) -> None:
-    from http.client import HTTPException
-    from urllib.request import urlopen
-
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise ParameterError(f"url={url!r} is not an http or https address.")
-    digest = hashlib.sha256()
-    partial = None
-    try:
-        with (
-            urlopen(url, timeout=timeout) as answer,
-            tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file,
-        ):
-            partial = Path(file.name)
-            while block := answer.read(BLOCK):
-                digest.update(block)
-                file.write(block)
-        _check_digest(digest.hexdigest(), sha256, url, "Nothing was kept.")
-        partial.replace(path)
-    except FileError:
-        raise
-    except (OSError, HTTPException) as error:
-        raise FileError(f"{url} could not be fetched to {path}: {error}. Download it by hand, or try again.") from None
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
-
-
-def _check_digest(came: str, expected: str, what: str, advice: str) -> None:
-    if came != expected.lower():
-        raise FileError(f"{what} has SHA-256 {came}, expected {expected}: it is damaged, or a different file. {advice}")
+    name = "alanine_dipeptide.npz"
+    with as_file(files("isopursuit") / "data" / name) as path, np.load(path, allow_pickle=False) as archive:
+        return Trajectory(
+            archive["positions"] * STORED_UNIT,
+            archive["numbers"],
+            name,
+            names=tuple(archive["names"].tolist()),
+            residues=tuple(archive["residues"].tolist()),
+            bonds=tuple((i, j) for i, j in archive["bonds"].tolist()),
+        )
