@@ -12,10 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+import isopursuit as ip
 from isopursuit.data import DATASETS, Dataset, read_table
 from isopursuit.errors import ParameterError
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, turning_rates
+from isopursuit.manifold import tangent_spaces
+from isopursuit.molecules import (
+    ETHANOL_BONDS,
+    Trajectory,
+    load_ethanol,
+    rotatable_bonds,
+    shape_gradients,
+    shapes,
+    torsion_labels,
+    torsion_rows,
+    turning_rates,
+)
 from paper import printed
 
 DATA = ("iris", "wine", "ethanol", "words", "breast cancer", "digits")
@@ -165,12 +176,23 @@ def molecule(data: str) -> Molecule:
     """Return the paper's matrices for as many frames as it has, drawn at random from the trajectory."""
     ethanol = load_ethanol(FILES.get(data))
     frames = np.random.default_rng(0).choice(len(ethanol.positions), printed.TABLE_1["ethanol"].R, replace=False)
-    found = torsion_matrices(
-        ethanol, frames, neighbours=NEIGHBOURS, torsions="all", normalization="symmetric", unit=None
-    )
-    rates = turning_rates(ethanol.positions[frames], found.torsions, ETHANOL_BONDS)
+    rows, matrices = torsion_matrices(ethanol, frames)
+    rates = turning_rates(ethanol.positions[frames], rows, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
-    return Molecule(found.matrices, found.labels, np.abs(rates).argmax(axis=1), bonds)
+    return Molecule(matrices, torsion_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
+
+
+def torsion_matrices(ethanol: Trajectory, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all torsions and their gradients along the shapes' tangent planes, (frames, 2, P).
+
+    As in the paper, a gradient of length t gets length 1/g(t) before it is projected: then a torsion that mostly
+    describes vibrations across the manifold does not look like a coordinate.
+    """
+    rows = torsion_rows(ethanol, "all")
+    spaces = tangent_spaces(shapes(ethanol.positions), frames, D=2, neighbours=NEIGHBOURS)
+    projected, lengths = shape_gradients(ethanol.positions[frames], spaces.bases, rows, frames=frames)
+    normalized = ip.symmetric_normalize(lengths.reshape(1, -1)).reshape(lengths.shape)
+    return rows, projected * (normalized / lengths)[:, None]
 
 
 @cache

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.types import AggregateName, AggregateOption, Method, Unit
+from isopursuit._core.types import AggregateName, AggregateOption, Method
 from isopursuit.cli.inputs import as_unit_option
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
 from isopursuit.cli.progress import StageWatch
 from isopursuit.cli.words import of_coordinates
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
-from isopursuit.manifold.coordinates import find_coordinates
-from isopursuit.manifold.coordinates_options import AGGREGATE
-from isopursuit.manifold.coordinates_result import Coordinates
-from isopursuit.manifold.tables import as_table_path
+from isopursuit.manifold import Coordinates, find_coordinates
+from isopursuit.manifold.dictionary import GradientUnit
+from isopursuit.manifold.evidence import AGGREGATE
+from isopursuit.manifold.result import as_table_path
 
 REPORT_SECONDS, REPORT_SHARE = 10.0, 0.4  # reserved for a report, at most this share of the time (measured: 3 to 6 s)
 
@@ -42,9 +42,9 @@ class Wanted:
     unit_text: str | None
 
     @property
-    def unit(self) -> Unit | Literal["auto"]:
+    def unit(self) -> GradientUnit:
         """The length that counts as 1."""
-        return "auto" if self.unit_text is None else as_unit_option(self.unit_text)
+        return "overall" if self.unit_text in (None, "overall") else as_unit_option(self.unit_text)
 
     @property
     def aggregate(self) -> AggregateOption:
@@ -179,8 +179,14 @@ def _files(
         files[outputs.table] = partial(found.table_content, outputs.table.suffix.lower())
     if outputs.report is not None:
         command = shlex.join(["isopursuit", *sys.argv[1:]])
-        files[outputs.report] = lambda: found.report_content(command=command, time_limit=clock.remaining_limit)
+        files[outputs.report] = lambda: _page(found, command, clock)
     return files
+
+
+def _page(found: Coordinates, command: str, clock: Clock) -> str:
+    from isopursuit.show._coordinates import coordinates_page
+
+    return coordinates_page(found, command=command, time_limit=clock.remaining_limit)
 
 
 def _show(found: Coordinates, notes: list[str]) -> None:

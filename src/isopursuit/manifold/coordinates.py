@@ -135,7 +135,8 @@ def find_coordinates(
     with shown(progress, callback, partial(_line, clock)) as watch:
         stages = _Stages(clock, watch)
         draw = partial(_drawn, frames, seed)
-        if _is_points(data, dictionary):
+        _refuse_mismatch(data, dictionary)
+        if isinstance(dictionary, Dictionary):
             manifold = _of_points(data, dictionary, draw, unit, is_whole(frames))
         else:
             stages("reading", 0, 1)
@@ -238,21 +239,18 @@ class _Manifold:
         )
 
 
-def _is_points(data: Any, dictionary: Any) -> bool:
-    """Whether the data are points with a dictionary; raises an error if data and dictionary do not match."""
-    if isinstance(dictionary, Dictionary):
-        if isinstance(data, str | Path | Trajectory):
-            raise ParameterError(
-                "A Dictionary needs an array of points (N, B). For a trajectory pass dictionary='bonds', "
-                "'rotatable', 'all', or rows of four atoms."
-            )
-        return True
-    if isinstance(data, np.ndarray):
+def _refuse_mismatch(data: Any, dictionary: Any) -> None:
+    """Raise an error if a Dictionary comes without points, or points without a Dictionary."""
+    if isinstance(dictionary, Dictionary) and isinstance(data, str | Path | Trajectory):
+        raise ParameterError(
+            "A Dictionary needs an array of points (N, B). For a trajectory pass dictionary='bonds', "
+            "'rotatable', 'all', or rows of four atoms."
+        )
+    if isinstance(data, np.ndarray) and not isinstance(dictionary, Dictionary):
         raise ParameterError(
             "An array of points needs dictionary=, a Dictionary of functions with gradients at these points; "
             "`as_dictionary` makes one from an array (N, B, P). For the positions of a molecule pass a Trajectory."
         )
-    return False
 
 
 def _of_points(

@@ -1,4 +1,4 @@
-"""Evidence that data have tangent spaces of dimension D: undetermined points, spectra by neighbourhood size, and losses.
+"""Evidence for tangent spaces and their dimension: undetermined points, spectra by neighbourhood size, and losses.
 
 A tangent space is estimated from the covariance of n neighbours, with eigenvalues λ₁ ≥ λ₂ ≥ …. For a sample of a normal
 distribution (T. W. Anderson, 1963) the standard error of log λ is √(2/n), and the mean squared sine by which direction
@@ -122,8 +122,8 @@ def check_points(found: TangentSpaces | Differentials) -> PointChecks:
             words
             for kind, words in {
                 FEW: f"{k} neighbours are too few for D = {D}",
-                NO_GAP: f"no gap: variance {D + 1} is {share:.0%} of variance {D}; {k} neighbours tell them apart below "
-                f"{most:.0%}",
+                NO_GAP: f"no gap: variance {D + 1} is {share:.0%} of variance {D}; {k} neighbours tell them apart "
+                f"below {most:.0%}",
                 UNCERTAIN: f"{k} neighbours leave a direction uncertain by {angle:.0f}°",
             }.items()
             if kinds[kind][i]
@@ -299,7 +299,9 @@ class DimensionLosses:
         for row in self.rows:
             loss, each = loss_text(row.loss, 4), loss_text(row.loss / row.D, 4)
             bad, names = f"{row.undetermined} of {self.points}", ", ".join(map(printable, row.labels))
-            lines.append(f"{row.D:>3}  {loss:>9}  {each:>13}  {row.explained:>8.0%}  {bad:>12}  {names} ({row.verdict})")
+            lines.append(
+                f"{row.D:>3}  {loss:>9}  {each:>13}  {row.explained:>8.0%}  {bad:>12}  {names} ({row.verdict})"
+            )
         lines.append(
             "The ideal loss is D, 1 per direction. A dimension is supported where the loss per direction is near 1 and "
             "most points are determined, and where one more dimension makes these clearly worse or adds little "

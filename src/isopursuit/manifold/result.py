@@ -29,7 +29,7 @@ POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take,
 WORST = 3  # points of the largest loss that the text names
 DIGITS = 4  # of a loss, for reading
 # the loss per direction is that of a direction in which the functions change too fast by such a factor: up to the first
-# they are good coordinates, up to the second poor ones, and none beyond (chosen; at c = 1 these are losses of 1.66, 3.95)
+# they are good coordinates, up to the second poor ones, and none beyond (chosen; at c = 1 the losses are 1.66 and 3.95)
 GOOD, POOR = 2.0, 3.0
 TABLES = (".csv", ".parquet")
 

@@ -83,9 +83,7 @@ class TangentSpaces:
     def take(self, points: ArrayLike) -> TangentSpaces:
         """Some of the tangent spaces, given by their numbers or a mask."""
         some = as_numbers(points, len(self.bases), "points")
-        return TangentSpaces(
-            self.bases[some], self.spectra[some], self.totals[some], self.neighbours, self.at[some]
-        )
+        return TangentSpaces(self.bases[some], self.spectra[some], self.totals[some], self.neighbours, self.at[some])
 
     def of_dimension(self, D: int) -> TangentSpaces:
         """The tangent spaces spanned by the D directions of largest variance; D is at most the present dimension."""
@@ -160,7 +158,7 @@ def tangent_spaces(
     values = as_matrix(points, wide=False).values
     N, B = values.shape
     check_neighbourhood((N, B), D, neighbours)
-    where = np.arange(N) if at is None else as_numbers(at, N, "at")
+    where: Indices = np.arange(N, dtype=np.intp) if at is None else as_numbers(at, N, "at")
     if not where.size:
         raise ParameterError("at is empty. Pass the numbers of some points, or nothing for all points.")
     kept = min(max(as_count(leading, 1, "leading"), D + 1), B)
@@ -168,7 +166,8 @@ def tangent_spaces(
     bases, spectra, totals = np.empty((len(where), B, D)), np.zeros((len(where), kept)), np.empty(len(where))
     for first in range(0, len(where), BLOCK):
         some = where[first : first + BLOCK]
-        for i, near in enumerate(tree.query(values[some], k=neighbours)[1], start=first):
+        found: Indices = np.asarray(tree.query(values[some], k=neighbours)[1], dtype=np.intp)
+        for i, near in enumerate(found, start=first):
             bases[i], variances, totals[i] = _principal(values[near] - values[where[i]], D, kept)
             spectra[i, : len(variances)] = variances
         if callback is not None:

@@ -123,8 +123,8 @@ def _universe(positions: Array, boxes: Array | None, places: Sequence[int], attr
         made = mdanalysis.Universe.empty(len(places), max(places) + 1, atom_resindex=places, trajectory=True)
         for name, values in attributes.items():
             made.add_TopologyAttr(name, values)
-        boxes = None if boxes is None else boxes.astype(np.float32)
-        return made.load_new(positions.astype(np.float32), order="fac", dimensions=boxes).atoms
+        sizes = None if boxes is None else boxes.astype(np.float32)
+        return made.load_new(positions.astype(np.float32), order="fac", dimensions=sizes).atoms
 
 
 def read_group(group: Any, atoms: object, stride: int, source: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _numbers(atoms: Any) -> Indices:
     known: dict[tuple[str, str], int] = {}
     for element, name in set(zip(elements, names, strict=True)):
         # files such as .xyz have symbols as names: "Ca" is calcium, "CA" a carbon
-        symbol = element or (name if name in SYMBOLS else guesser.guess_atom_element(name) if name else "")
+        symbol: str = element or (name if name in SYMBOLS else guesser.guess_atom_element(name) if name else "")
         known[element, name] = places.get(symbol.upper(), UNKNOWN)
     return np.array([known[pair] for pair in zip(elements, names, strict=True)], dtype=np.intp)
 
@@ -288,7 +288,7 @@ class _Molecules:
 
 
 def _residue_texts(chosen: Any) -> tuple[str, ...]:
-    """A label for the residue of each atom: its name, with its number if that is not unique, and its chain if still not."""
+    """A label for the residue of each atom: its name, with number and then chain if it is not unique."""
     each = chosen.universe.residues
     kinds = [str(kind).strip() for kind in each.resnames]
     often = Counter(kinds)

@@ -107,7 +107,7 @@ def shape_gradients(
             part = slice(first, first + TORSIONS)
             gradients = torsion_gradients(r[some], rows[part])
             B = np.where(kept[:, :, None], U.transpose(0, 2, 1) @ gradients, 0.0)
-            left = 1 - (B**2).sum(axis=1) / (gradients**2).sum(axis=1)
+            left: Array = 1 - (B**2).sum(axis=1) / (gradients**2).sum(axis=1)
             if left.max() > UNEXPLAINED:
                 frame, worst = np.unravel_index(left.argmax(), left.shape)
                 torsion = "–".join(map(str, rows[part][worst].tolist()))

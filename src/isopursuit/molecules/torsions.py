@@ -177,7 +177,8 @@ class _Chemist:
 
     def oriented(self, path: Path) -> Path:
         """The path in the direction of its definition; the torsion is the same in both directions."""
-        return path[::-1] if not self._name(path) and self._name(path[::-1]) else path
+        back = path[3], path[2], path[1], path[0]
+        return back if not self._name(path) and self._name(back) else path
 
     def name(self, path: Path) -> str:
         """φ, ψ, ω, χ1, … or an empty string."""

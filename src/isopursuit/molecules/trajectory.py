@@ -211,9 +211,11 @@ def as_trajectory(
             what = type(data).__name__ if file is None else file.name
             raise ParameterError(f"topology= is for files without atoms; {what} already has them. Leave it out.")
         check_file(Path(topology))
-    if isinstance(data, Trajectory) or (file is not None and file.suffix.lower() == ".npz"):
-        found = data if file is None else Trajectory(**read_archive(file), source=file.name)
-        found = found if atoms is None else found.select(atoms)
+    given = data if isinstance(data, Trajectory) else None
+    if file is not None and file.suffix.lower() == ".npz":
+        given = Trajectory(**read_archive(file), source=file.name)
+    if given is not None:
+        found = given if atoms is None else given.select(atoms)
         found = found if stride == 1 else found.take(slice(None, None, stride))
     else:
         group = as_group(data) if file is None else open_file(file, None if topology is None else Path(topology))
@@ -222,7 +224,7 @@ def as_trajectory(
             _refuse_few(len(found.numbers), "of atoms" if atoms is None else atoms, f"{found.source}: ")
         _refuse_long_bonds(found)
     if file is not None and len(found.numbers) > 1:
-        closest = cKDTree(found.positions[0]).query(found.positions[0], k=2)[0][:, 1].min()
+        closest = float(np.min(cKDTree(found.positions[0]).query(found.positions[0], k=[2])[0]))
         if closest < CLOSEST:
             raise FileError(
                 f"{file.name}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; convert "
