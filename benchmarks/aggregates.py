@@ -16,13 +16,17 @@ from benchmarks.pages import save_table
 from docs.pictures.style import BLUE, FOLDER, GREY, ORANGE, picture
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.dictionary import differentials, of_unit_size
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, rotatable_bonds
-from isopursuit.manifold.shapes import shape_gradients
-from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import clifford_torus, differentials, of_unit_size, swiss_roll, tangent_spaces
+from isopursuit.molecules import (
+    ETHANOL_BONDS,
+    angle_values,
+    bond_torsions,
+    load_alanine_dipeptide,
+    load_ethanol,
+    rotatable_bonds,
+    shape_angles,
+    shape_gradients,
+)
 
 AGGREGATES = {"sum": "sum", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated
@@ -115,7 +119,7 @@ def draw_matrices(trajectory, rows, D, neighbours):
     positions = trajectory.positions
     rng = np.random.default_rng(0)
     draws = [rng.choice(len(positions), POINTS, replace=False) for _ in range(MOLECULE_DRAWS)]
-    shapes = angle_values(positions, all_angles(positions.shape[1]))
+    shapes = angle_values(positions, shape_angles(positions.shape[1]))
     spaces = tangent_spaces(shapes, np.concatenate(draws), D=D, neighbours=neighbours)
     estimated = np.split(spaces.bases, MOLECULE_DRAWS)
     for at, bases in zip(draws, estimated, strict=True):

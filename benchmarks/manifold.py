@@ -13,8 +13,8 @@ import numpy as np
 
 import isopursuit as ip
 from benchmarks.pages import record
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.manifold import torsion_matrices
+from isopursuit.molecules import load_ethanol
 from paper.methods import conic
 
 PAPER = {"torsions": "all", "normalization": "symmetric", "unit": None}  # as the paper's experiment

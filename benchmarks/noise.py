@@ -9,9 +9,7 @@ import numpy as np
 
 import isopursuit as ip
 from benchmarks.pages import save_table
-from isopursuit.manifold.dictionary import differentials
-from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import clifford_torus, differentials, swiss_roll, tangent_spaces
 
 POINTS, PLACES, NEIGHBOURS, REPLICATES = 3000, 100, 60, 10
 LEVELS = {

@@ -14,9 +14,8 @@ import numpy as np
 import isopursuit as ip
 from benchmarks.aggregates import MOLECULE_DRAWS, NEIGHBOURS, POINTS, loss_text
 from benchmarks.pages import table
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.internal import bond_torsions, rotatable_bonds, torsion_values
-from isopursuit.manifold.molecules import torsion_matrices, turning_rates
+from isopursuit.manifold import torsion_matrices
+from isopursuit.molecules import bond_torsions, load_alanine_dipeptide, rotatable_bonds, torsion_values, turning_rates
 
 AGGREGATE = "trimmed"
 METHODS = ("two-stage", "exact")

@@ -18,8 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.trajectory import find_bonds
+from isopursuit.molecules import find_bonds, load_alanine_dipeptide
 from isopursuit.show import plot_frequencies, plot_manifold, plot_point_losses, plot_ramachandran, plot_torsions
 
 output = Path("output")

@@ -21,9 +21,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, torsion_values
-from isopursuit.manifold.molecules import TorsionMatrices, rotatable_bonds, torsion_matrices, turning_rates
+from isopursuit.manifold import torsion_matrices
+from isopursuit.molecules import (
+    ETHANOL_BONDS,
+    angle_values,
+    bond_torsions,
+    load_ethanol,
+    rotatable_bonds,
+    shape_angles,
+    torsion_values,
+    turning_rates,
+)
 from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_molecule
 
 FRAMES = 100
@@ -82,7 +90,7 @@ compare(along)
 # The manifold coloured by each of the two picked torsions, their plane, and the picked torsions on the molecule.
 
 some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
-shapes = angle_values(ethanol.positions[some], all_angles(9))
+shapes = angle_values(ethanol.positions[some], shape_angles(9))
 values = torsion_values(ethanol.positions[some], every.torsions[both.indices])
 figure, axes = plt.subplots(3, 2, figsize=(10.5, 12), height_ratios=(4, 4, 2.5), layout="constrained")
 for ax, label, one in zip(axes[0], both.labels, values.T, strict=True):

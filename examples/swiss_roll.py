@@ -18,9 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.manifold.dictionary import Differentials, differentials
-from isopursuit.manifold.synthetic import Synthetic, swiss_roll
-from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
+from isopursuit.manifold import Differentials, Synthetic, TangentSpaces, differentials, swiss_roll, tangent_spaces
 from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
 
 POINTS, PLACES, NEIGHBOURS = 3000, 100, 60

@@ -22,7 +22,7 @@ from isopursuit.molecules import (
     load_ethanol,
     rotatable_bonds,
     shape_gradients,
-    shapes,
+    shape_values,
     torsion_labels,
     torsion_rows,
     turning_rates,
@@ -189,7 +189,7 @@ def torsion_matrices(ethanol: Trajectory, frames: np.ndarray) -> tuple[np.ndarra
     describes vibrations across the manifold does not look like a coordinate.
     """
     rows = torsion_rows(ethanol, "all")
-    spaces = tangent_spaces(shapes(ethanol.positions), frames, D=2, neighbours=NEIGHBOURS)
+    spaces = tangent_spaces(shape_values(ethanol.positions), frames, D=2, neighbours=NEIGHBOURS)
     projected, lengths = shape_gradients(ethanol.positions[frames], spaces.bases, rows, frames=frames)
     normalized = ip.symmetric_normalize(lengths.reshape(1, -1)).reshape(lengths.shape)
     return rows, projected * (normalized / lengths)[:, None]

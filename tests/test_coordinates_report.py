@@ -9,15 +9,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from isopursuit.show._coordinates_report import coordinates_report_html, write_coordinates_report
 from pages import Reader
 
 import isopursuit as ip
 from isopursuit.errors import PackageError
-from isopursuit.manifold.dimension import dimension_evidence
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.synthetic import clifford_torus
-from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.show._coordinates_report import coordinates_report_html, write_coordinates_report
+from isopursuit.manifold import clifford_torus, dimension_evidence
+from isopursuit.molecules import Trajectory, load_ethanol
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 

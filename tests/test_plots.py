@@ -14,10 +14,7 @@ import isopursuit as ip
 from isopursuit import show as plots
 from isopursuit.data import load_iris, load_wine
 from isopursuit.errors import PackageError, ParameterError, ShapeError
-from isopursuit.manifold.dictionary import differentials
-from isopursuit.manifold.dimension import dimension_evidence
-from isopursuit.manifold.synthetic import clifford_torus
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import clifford_torus, differentials, dimension_evidence, tangent_spaces
 from isopursuit.show._style import ORANGE, SKY, colour_map, short_heads
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"

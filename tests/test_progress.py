@@ -117,7 +117,7 @@ def test_greedy_search_over_a_source_shows_how_many_columns_are_picked(monkeypat
 
 
 def test_coordinates_show_their_stages(monkeypatch, capsys):
-    from isopursuit.manifold.synthetic import swiss_roll
+    from isopursuit.manifold import swiss_roll
 
     monkeypatch.setattr(progress, "QUIET_SECONDS", -1.0)
     monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)

@@ -9,10 +9,8 @@ import isopursuit as ip
 from isopursuit._core.linalg import row_space
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import NonFiniteError, ParameterError, RangeError
-from isopursuit.manifold.dictionary import differentials
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.molecules import torsion_matrices
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import differentials, tangent_spaces, torsion_matrices
+from isopursuit.molecules import load_ethanol
 
 SEARCHES = {
     "greedy": ip.greedy_search,

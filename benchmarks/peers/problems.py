@@ -8,8 +8,8 @@ import numpy as np
 
 from isopursuit._core.linalg import unit_columns
 from isopursuit.data import load_iris, load_wine, load_words
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.manifold import torsion_matrices
+from isopursuit.molecules import load_ethanol
 
 SCALINGS = ("raw", "unit")
 SIZES = {  # data: k, the last of them (but for tokens, 384) the number of rows

@@ -3,8 +3,7 @@
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.trajectory import find_bonds
+from isopursuit.molecules import find_bonds, load_alanine_dipeptide
 from isopursuit.show import plot_ramachandran, plot_torsions
 
 

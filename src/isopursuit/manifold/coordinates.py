@@ -1,6 +1,6 @@
 """Find coordinates of data: read, estimate tangent spaces, project gradients, check the points, select.
 
-The steps can be used separately: `tangent_spaces` of points or of a molecule's `shapes`, `differentials` or
+The steps can be used separately: `tangent_spaces` of points or of a molecule’s shapes (`shape_values`), `differentials` or
 `torsion_differentials`, `check_points`, `select`.
 """
 
@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.clock import Clock
+from isopursuit._core.linalg import direction_rank
 from isopursuit._core.options import as_count, as_exponent, as_numbers, is_whole
 from isopursuit._core.progress import SEARCHING, shown, stage_line
-from isopursuit._core.text import USEFUL, call_text, loss_text, seconds_text, within
+from isopursuit._core.text import USEFUL, call_text, listed, loss_text, seconds_text, within
 from isopursuit._core.types import AggregateOption, Array, Indices, Labels, Method
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError, StoppedError, unknown_option
@@ -28,7 +29,7 @@ from isopursuit.manifold.dictionary import Dictionary, Differentials, GradientUn
 from isopursuit.manifold.evidence import AGGREGATE, check_points, dimension_evidence
 from isopursuit.manifold.result import Coordinates
 from isopursuit.manifold.tangent import POINTS, SHAPES, TangentSpaces, default_neighbours, tangent_spaces
-from isopursuit.molecules import Trajectory, as_trajectory, shapes, torsion_rows
+from isopursuit.molecules import Trajectory, as_trajectory, shape_values, torsion_rows
 from isopursuit.molecules.shapes import refuse_large
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.select import select
@@ -156,8 +157,10 @@ def find_coordinates(
         )
         matrices, checks = manifold.differentials(tangents), check_points(tangents)
         bad = checks.undetermined
-        if leave_out and not bad.all():
-            matrices = matrices.take(~bad)
+        # the loss is infinite where fewer than D functions are independent
+        full = np.array([direction_rank(one) >= dimension for one in matrices.matrices])
+        used = full & ~bad if leave_out else full
+        matrices = matrices.take(used) if used.any() and not used.all() else matrices
         share = 1 / len(matrices.matrices) if counted.name == "sum" else 1.0  # of one point in the loss
         selection = select(
             matrices,
@@ -172,6 +175,9 @@ def find_coordinates(
         call=call,
     )  # fmt: skip
     notes = selection.notes
+    if full.any() and not full.all():
+        some = listed(manifold.at[~full].tolist())
+        notes = (f"left out, since no {dimension} functions are independent there: {some}.", *notes)
     if found.quality == "not coordinates":
         notes = ("try another D, other functions, or more neighbours.", *notes)
     if bad.mean() > 0.5:
@@ -290,7 +296,7 @@ def _of_molecule(
     refuse_large(N, atoms, len(at), D or 1, len(rows))
     return _Manifold(
         "frame", N, len(rows), at, SHAPES,
-        lambda: shapes(trajectory.positions, partial(stages, "measuring shapes")),
+        lambda: shape_values(trajectory.positions, partial(stages, "measuring shapes")),
         lambda tangents: torsion_differentials(
             trajectory, tangents, rows, unit=unit, callback=partial(stages, "projecting gradients")
         ),

@@ -261,7 +261,7 @@ def torsion_differentials(
     trajectory : Trajectory
         The molecule.
     tangents : TangentSpaces
-        Tangent spaces at some frames, among the `isopursuit.molecules.shapes` of all frames.
+        Tangent spaces at some frames, among the `isopursuit.molecules.shape_values` of all frames.
     torsions : {"bonds", "rotatable", "all"} or array_like (P, 4)
         The dictionary; see `isopursuit.molecules.torsion_rows`.
     unit : "overall", number, "median", "each" or None
@@ -273,9 +273,9 @@ def torsion_differentials(
     Examples
     --------
     >>> from isopursuit.manifold import tangent_spaces
-    >>> from isopursuit.molecules import load_ethanol, shapes
+    >>> from isopursuit.molecules import load_ethanol, shape_values
     >>> ethanol = load_ethanol()
-    >>> spaces = tangent_spaces(shapes(ethanol.positions), [0, 5000], D=2, neighbours=1000)
+    >>> spaces = tangent_spaces(shape_values(ethanol.positions), [0, 5000], D=2, neighbours=1000)
     >>> found = torsion_differentials(ethanol, spaces)
     >>> found.matrices.shape, found.labels[0]
     ((2, 2, 12), 'O2–C0–C1–H5 torsion')

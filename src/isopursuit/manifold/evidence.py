@@ -217,7 +217,7 @@ def dimension_evidence(
     Parameters
     ----------
     points : array_like (N, B)
-        The data. For a molecule, these are its `isopursuit.molecules.shapes`.
+        The data. For a molecule, these are its `isopursuit.molecules.shape_values`.
     at : array_like of int, optional
         Numbers of points. Default: 100 points at equal steps.
     neighbours : iterable of int, optional

@@ -3,7 +3,7 @@
 from isopursuit.molecules._geometry import angle_gradients, angle_values, sines, torsion_gradients, torsion_values
 from isopursuit.molecules._samples import ETHANOL_BONDS, load_alanine_dipeptide, load_ethanol
 from isopursuit.molecules.plumed import plumed_labels, plumed_text
-from isopursuit.molecules.shapes import shape_angles, shape_gradients, shapes
+from isopursuit.molecules.shapes import shape_angles, shape_gradients, shape_values
 from isopursuit.molecules.torsions import bond_torsions, rotatable_bonds, torsion_labels, torsion_rows, turning_rates
 from isopursuit.molecules.trajectory import Trajectory, as_trajectory, find_bonds
 
@@ -22,7 +22,7 @@ __all__ = [
     "rotatable_bonds",
     "shape_angles",
     "shape_gradients",
-    "shapes",
+    "shape_values",
     "sines",
     "torsion_gradients",
     "torsion_labels",

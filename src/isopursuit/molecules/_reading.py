@@ -60,10 +60,12 @@ def open_file(path: Path, topology: Path | None) -> Any:
             universe = mdanalysis.Universe(*map(str, files), **kinds)
         except Exception as error:  # noqa: BLE001 - any MDAnalysis error about a broken file becomes one line
             names = " with ".join(file.name for file in reversed(files))
-            raise FileError(
-                f"{names} cannot be read by MDAnalysis: {one_line(error)}. A file that has only positions, such as "
-                ".dcd or .xtc, needs the file with the atoms (.pdb, .gro, .psf, .prmtop) as topology=."
-            ) from None
+            raise FileError(f"{names} cannot be read by MDAnalysis: {one_line(error)}.") from None
+    if topology is None and not (hasattr(universe.atoms, "names") or hasattr(universe.atoms, "elements")):
+        raise FileError(
+            f"{path.name} contains positions but no atoms. Pass the file with the atoms (.pdb, .gro, .psf, .prmtop or "
+            "another) as topology=."
+        )
     if not hasattr(universe, "trajectory"):
         raise FileError(f'{path.name} contains atoms but no positions. Pass the trajectory, with topology="{path}".')
     return universe.atoms
@@ -168,7 +170,7 @@ def _numbers(atoms: Any) -> Indices:
     known: dict[tuple[str, str], int] = {}
     for element, name in set(zip(elements, names, strict=True)):
         # files such as .xyz have symbols as names: "Ca" is calcium, "CA" a carbon
-        symbol: str = element or (name if name in SYMBOLS else guesser.guess_atom_element(name) if name else "")
+        symbol = element or (name if name in SYMBOLS or not name else str(guesser.guess_atom_element(name)))
         known[element, name] = places.get(symbol.upper(), UNKNOWN)
     return np.array([known[pair] for pair in zip(elements, names, strict=True)], dtype=np.intp)
 

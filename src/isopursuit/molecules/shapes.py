@@ -48,7 +48,7 @@ def shape_angles(atoms: int) -> Indices:
     return triples[:, [[1, 0, 2], [0, 1, 2], [0, 2, 1]]].reshape(-1, 3)
 
 
-def shapes(positions: Array, callback: Callback | None = None) -> Array:
+def shape_values(positions: Array, callback: Callback | None = None) -> Array:
     """The shapes of a molecule at all frames: planar angles (n, m) of positions (n, atoms, 3)."""
     n, atoms, _ = positions.shape
     rows = shape_angles(atoms)
@@ -76,7 +76,7 @@ def shape_gradients(
     positions : array_like (n, atoms, 3)
         The molecule at n frames.
     bases : array_like (n, m, D)
-        Orthonormal bases of the tangent spaces at these frames, among the m angles of `shapes`.
+        Orthonormal bases of the tangent spaces at these frames, among the m angles of `shape_values`.
     torsions : array_like (P, 4)
         The dictionary.
     frames : array_like (n,), optional
