@@ -4,8 +4,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 import isopursuit
 
 ROOT = Path(__file__).parents[1]

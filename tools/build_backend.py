@@ -35,7 +35,8 @@ def build_editable(wheel_directory: str, config_settings: dict[str, object] | No
     if sys.platform != "win32":
         script = Path("build", "ninja").resolve()
         script.parent.mkdir(exist_ok=True)
-        script.write_text(f'#!/bin/sh\n[ -x "{shutil.which("cython")}" ] || exit 0\nexec "{shutil.which("ninja")}" "$@"\n')
+        cython, ninja = shutil.which("cython"), shutil.which("ninja")
+        script.write_text(f'#!/bin/sh\n[ -x "{cython}" ] || exit 0\nexec "{ninja}" "$@"\n', encoding="utf-8")
         script.chmod(0o755)
         os.environ["NINJA"] = str(script)
     return mesonpy.build_editable(wheel_directory, config_settings)
