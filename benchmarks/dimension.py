@@ -15,7 +15,7 @@ from isopursuit.show import plot_dimension, plot_spectra
 
 def main():
     positions = load_ethanol().positions
-    points, _ = shape_values(positions)
+    points = shape_values(positions)
     frames = np.random.default_rng(0).choice(len(positions), 100, replace=False)
     with picture(FOLDER / "dimension.svg", 6, 6, rows=2) as (shares, spectra):
         plot_dimension(dimension_evidence(points, frames), shares)

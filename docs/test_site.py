@@ -17,9 +17,7 @@ SITE = Path(__file__).parent / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 ROOMS = (
-    "datasets errors estimators files plots manifold.alanine manifold.dictionary manifold.ethanol "
-    "manifold.internal manifold.molecules manifold.plumed manifold.synthetic manifold.tangent manifold.torsions "
-    "manifold.trajectory"
+    "datasets errors estimators files plots manifold molecules"
 )
 SEEN = (
     "index",

@@ -12,22 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-import isopursuit as ip
 from isopursuit.data import DATASETS, Dataset, read_table
 from isopursuit.errors import ParameterError
-from isopursuit.manifold import tangent_spaces
-from isopursuit.molecules import (
-    ETHANOL_BONDS,
-    Trajectory,
-    load_ethanol,
-    rotatable_bonds,
-    shape_gradients,
-    shape_values,
-    torsion_labels,
-    torsion_rows,
-    turning_rates,
-)
+from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, rotatable_bonds, torsion_labels
 from paper import printed
+from paper.ethanol import NEIGHBOURS, torsion_matrices, turning_rates
 
 DATA = ("iris", "wine", "ethanol", "words", "breast cancer", "digits")
 PARTS = ("table", "deep-dive", "sweep", "manifold", "ladder")
@@ -39,7 +28,6 @@ FEW = 3
 # nodes after which an exact search stops: unlike a time limit, this gives the same result on every machine
 SWEEP_NODES, LADDER_NODES = 4_000, 10_000
 DRAWS = 20  # random first stages per replicate
-NEIGHBOURS = 1_000  # frames per tangent space of ethanol
 LADDERS = {  # (D, P): all samples of the data, or the first P
     "iris": [(4, 150)],
     "wine": [(6, 178), (8, 178), (10, 178), (13, 178)],
@@ -180,19 +168,6 @@ def molecule(data: str) -> Molecule:
     rates = turning_rates(ethanol.positions[frames], rows, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
     return Molecule(matrices, torsion_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
-
-
-def torsion_matrices(ethanol: Trajectory, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all torsions and their gradients along the shapes' tangent planes, (frames, 2, P).
-
-    As in the paper, a gradient of length t gets length 1/g(t) before it is projected: then a torsion that mostly
-    describes vibrations across the manifold does not look like a coordinate.
-    """
-    rows = torsion_rows(ethanol, "all")
-    spaces = tangent_spaces(shape_values(ethanol.positions), frames, D=2, neighbours=NEIGHBOURS)
-    projected, lengths = shape_gradients(ethanol.positions[frames], spaces.bases, rows, frames=frames)
-    normalized = ip.symmetric_normalize(lengths.reshape(1, -1)).reshape(lengths.shape)
-    return rows, projected * (normalized / lengths)[:, None]
 
 
 @cache

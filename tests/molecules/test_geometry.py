@@ -19,9 +19,9 @@ from isopursuit.molecules import (
     torsion_labels,
     torsion_rows,
     torsion_values,
-    turning_rates,
 )
-from paper.plan import torsion_matrices as papers_matrices
+from paper.ethanol import torsion_matrices as papers_matrices
+from paper.ethanol import turning_rates
 
 ETHANOL_BONDS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8))
 STEP = np.longdouble(1e-7)

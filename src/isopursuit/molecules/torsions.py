@@ -15,9 +15,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core.types import Array, Indices
+from isopursuit._core.types import Indices
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
-from isopursuit.molecules._geometry import sines, torsion_gradients
+from isopursuit.molecules._geometry import sines
 from isopursuit.molecules.trajectory import Trajectory, find_bonds
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))  # the paper's
@@ -116,29 +116,6 @@ def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], 
     near = _adjacency(bonds)
     pairs = ((i, j) for i in near for j in near[i] if i < j)
     return tuple((i, j) for i, j in pairs if min(len(_beyond(near, i, j)), len(_beyond(near, j, i))) > 1)
-
-
-def turning_rates(positions: ArrayLike, torsions: ArrayLike, bonds: Iterable[tuple[int, int]]) -> Array:
-    """How fast each torsion changes as the molecule turns about each of its `rotatable_bonds`, (n, bonds, m).
-
-    A torsion along three bonds has rate ±1 for the middle one and 0 for the others. If a torsion's axis is not a bond,
-    as for most of the torsions of any four atoms, the rates say about which bonds it turns.
-
-    Examples
-    --------
-    >>> butane = [[[-0.5, 1.4, 0.0], [0.0, 0.0, 0.0], [1.5, 0.0, 0.0], [2.0, -1.4, 0.3]]]
-    >>> turning_rates(butane, [[0, 1, 2, 3]], [(0, 1), (1, 2), (2, 3)]).round(12)
-    array([[[1.]]])
-    """
-    r, pairs = np.asarray(positions, dtype=np.float64), list(bonds)
-    near, axes = _adjacency(pairs), rotatable_bonds(pairs)
-    motions = np.zeros((len(r), len(axes), *r.shape[1:]))
-    for turn, (i, j) in enumerate(axes):
-        far = sorted(_beyond(near, i, j))
-        axis = r[:, [j]] - r[:, [i]]
-        # turning by dt moves an atom by (unit axis) × (arm) dt
-        motions[:, turn, far] = np.cross(axis / np.linalg.norm(axis, axis=2, keepdims=True), r[:, far] - r[:, [i]])
-    return motions.reshape(len(r), len(axes), -1) @ torsion_gradients(r, torsions)
 
 
 def _adjacency(bonds: Iterable[tuple[int, int]]) -> dict[int, list[int]]:

@@ -214,7 +214,7 @@ def plot_point_losses(
             name = label if label.startswith("_") else f"{label} ({int(some.sum())})"
             ax.plot(rank[some], y[some], marker, color=colour, markersize=4, markerfacecolor="none", label=name)
     if (values > LARGE).any():
-        ax.plot([], [], " ", label=f"above 10⁶: {int((values > LARGE).sum())}, drawn at the upper edge")
+        ax.plot([], [], " ", label=f"above 10⁶: {int((values > LARGE).sum())}")
     if ideal is not None:
         ax.axhline(ideal, color=GREY, linestyle="--", label=f"ideal: {ideal:g}")
     maybe_log(ax, y)
@@ -234,7 +234,7 @@ def plot_point_losses(
     ax.set_ylabel("loss" + (" (log scale)" if ax.get_yscale() == "log" else ""))
     ax.set_title(f"Loss at each {noun}")
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper left")  # losses rise to the right
+        ax.legend(loc="center left")  # losses rise at the right
     return ax
 
 
