@@ -16,9 +16,7 @@ from sphinx.util.inventory import InventoryFile
 SITE = Path(__file__).parent / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
-ROOMS = (
-    "datasets errors estimators files plots manifold molecules"
-)
+ROOMS = "datasets errors estimators files plots manifold molecules"
 SEEN = (
     "index",
     "tutorial",

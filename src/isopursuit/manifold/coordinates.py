@@ -1,6 +1,6 @@
 """Find coordinates of data: read, estimate tangent spaces, project gradients, check the points, select.
 
-The steps can be used separately: `tangent_spaces` of points or of a molecule’s shapes (`shape_values`), `differentials` or
+The steps can be used separately: `tangent_spaces` of points or of the `shape_values` of a molecule, `differentials` or
 `torsion_differentials`, `check_points`, `select`.
 """
 

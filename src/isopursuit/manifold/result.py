@@ -252,7 +252,8 @@ class Coordinates(html.Shown):
     def title(self) -> str:
         """One line: how many functions were picked, and from what."""
         if self.trajectory is None:
-            N, of, kind = len(np.asarray(self.data)), f"points in {self.tangents.bases.shape[1]} dimensions", "functions"
+            N, B = np.asarray(self.data).shape
+            of, kind = f"points in {B} dimensions", "functions"
         else:
             N, of, kind = len(self.trajectory.positions), f"frames of {len(self.trajectory.numbers)} atoms", "torsions"
             of += f" of {self.trajectory.source}" if self.trajectory.source else ""
