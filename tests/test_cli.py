@@ -1,4 +1,4 @@
-"""The installed command on real files, as a person in a terminal or a script meets it."""
+"""The commands on real files: most in this process, some as a person in a terminal or a script meets them."""
 
 import json
 import os
@@ -9,21 +9,37 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 from terminals import on_a_terminal
+from typer.testing import CliRunner
 
 import isopursuit as ip
+from isopursuit.cli.app import app
 from isopursuit.data import load_wine
 
 TWO_GIGABYTES = b"{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"
 COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
 
 
-def run(*arguments, **options):
+def run(*arguments):
+    """A command in this process; `installed` starts a process."""
+    arguments = list(map(str, arguments))
+    before, sys.argv = sys.argv, ["isopursuit", *arguments]
+    try:
+        done = CliRunner().invoke(app, arguments)
+    finally:
+        sys.argv = before
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return SimpleNamespace(returncode=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+
+
+def installed(*arguments, **options):
     return subprocess.run(
         [COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False, **options
     )
@@ -73,7 +89,7 @@ def test_select_on_wine_gives_the_librarys_answer(wine):
 
 
 def test_the_table_is_for_people_and_notes_go_to_stderr(wine):
-    result = run("select", wine, "--standardize", "-k", "4", "--method", "exact")
+    result = installed("select", wine, "--standardize", "-k", "4", "--method", "exact")
     assert result.returncode == 0
     assert "best replacement" in result.stdout
     assert "unit: median length 3.41" in result.stdout
@@ -489,21 +505,21 @@ def test_no_label_commands_the_terminal(tmp_path):
 
 
 def test_help_reads_well():
-    assert run("--help").returncode == 0
-    assert run("--version").stdout.strip() == ip.__version__
+    assert installed("--help").returncode == 0
+    assert installed("--version").stdout.strip() == ip.__version__
     text = run("select", "--help").stdout
     for option in ("--samples", "-k", "-c", "--method", "--standardize", "--time-limit", "--must-include", "--report"):
         assert option in text
 
 
 def test_a_pipe_that_knows_few_letters_is_no_error(wine):
-    told = run("pursue", wine, "--standardize", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    told = installed("pursue", wine, "--standardize", env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert told.returncode == 0, told.stderr
     assert "? optimum ?" in told.stdout
 
 
 def test_without_typer_the_command_says_what_to_install():
-    code = "import sys; sys.modules['typer'] = None; import isopursuit.cli"
+    code = "import sys; sys.modules['typer'] = None; from isopursuit.cli import main; main()"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert_one_line_error(told, "Install isopursuit[cli]")
 

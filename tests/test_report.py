@@ -16,7 +16,7 @@ from pages import Reader
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli import app
+from isopursuit.cli.app import app
 from isopursuit.data import Table, load_iris, load_wine
 from isopursuit.errors import ShapeError
 from isopursuit.show import compared_columns

@@ -298,7 +298,7 @@ def test_large_exponents_are_compared_by_logarithms():
 def test_the_command_line_searches_streamed_files(tmp_path):
     X = np.random.default_rng(4).normal(size=(4, 600)).astype(np.float32) / 2
     parquet(X, tmp_path)
-    program = [sys.executable, "-m", "isopursuit.cli", "select"]
+    program = [sys.executable, "-m", "isopursuit", "select"]
     command = [*program, str(tmp_path / "*.parquet"), "--unit", "none", "--json"]
     run = subprocess.run([*command, "--method", "exact", "--must-exclude", "3"], capture_output=True, text=True)
     answer = json.loads(run.stdout)

@@ -20,6 +20,15 @@ HALF = 1e-12  # relative rounding error of half the sum of the weights (guess: s
 # largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)
 LARGEST_UNIT = 1e140
 
+# What is compared, and the unit if the caller passes none. docs/explanation/scale.md says why, and benchmarks/units.py
+# measures it. Matrices keep their lengths, as in the paper; gradients of torsions get a unit for each kind of torsion.
+DEFAULT_UNITS: dict[Literal["rows", "features", "matrices"], Unit] = {
+    "rows": "median",
+    "features": "each",
+    "matrices": None,
+}
+DEFAULT_GRADIENT_UNIT: Literal["auto"] = "auto"
+
 
 @dataclass(frozen=True)
 class UnitLength:
