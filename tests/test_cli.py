@@ -458,7 +458,7 @@ def test_refusals_speak_of_rows_where_rows_are_picked(wine):
     many = [one for i in range(3) for one in ("--must-include", i)]
     for done, words in (
         (run(*options, "--must-exclude", "178"), ["no such row"]),
-        (run(*options, *many), ["3 rows", "only 2"]),
+        (run(*options, *many), ["include names 3", "only 2"]),
         (run(*options, "--must-include", "5", "--must-exclude", "row 5"), ["both", "row 5"]),
     ):
         assert_one_line_error(done, *words)
@@ -466,7 +466,7 @@ def test_refusals_speak_of_rows_where_rows_are_picked(wine):
     zero = wine.with_name("zero.npy")
     np.save(zero, np.vstack([np.zeros(3), np.random.default_rng(0).normal(size=(8, 3))]))
     assert "note: 1 row is zero and cannot be picked: row 0." in run("select", zero).stderr
-    assert_one_line_error(run("select", zero, "--must-include", "0"), "row that is zero", "row 0")
+    assert_one_line_error(run("select", zero, "--must-include", "0"), "zero columns: row 0")
 
 
 @pytest.mark.parametrize("size", [1e-180, 1e200, 1e300])

@@ -280,17 +280,6 @@ def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the
     assert "column" not in spoken
 
 
-def test_a_table_of_text_and_numbers_is_shown_as_it_is():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"name": ["<ann>", "bob", "cyd"], "x": [1.0, 0.0, 2.0], "y": [0.0, 1.0, 2.0]})
-    picked = ip.select(frame[["x", "y"]].to_numpy().T, method="exact")
-    text = selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame)
-    assert "<ann>" not in text
-    assert "<ann>" in words(text)
-    with pytest.raises(ShapeError, match="but X has more candidates"):
-        selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame[:1])
-
-
 def test_improving_swaps_and_close_losers_are_told_apart():
     X = np.array([[1.02, 0.0, 0.75, 9.0], [0.0, 1.02, 0.68, 9.0]])
     text = words(selection_page(ip.select(X, method="greedy"), X))

@@ -67,6 +67,8 @@ class LiveLine:
             if self.running is not None:
                 self._draw()
                 self.running.stop()
+                if self.keep and not self.running.console.is_terminal:
+                    self.running.console.line()
 
     def _draw(self) -> None:
         from rich.text import Text

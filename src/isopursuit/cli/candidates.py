@@ -184,8 +184,6 @@ class Candidates:
         """The candidates that must and must not be picked, as arguments of the library."""
         included = self._numbers(include or (), "--must-include")
         excluded = self._numbers(exclude or (), "--must-exclude")
-        if self.table is not None:
-            self._check(included, excluded)
         return {"include": [self.label(i) for i in included], "exclude": [self.label(i) for i in excluded]}
 
     def judged(self, names: Sequence[str]) -> list[Label]:
@@ -215,24 +213,6 @@ class Candidates:
                 raise LabelError(f"{option} {one!r}: there is no such {self.input.kind} to pick from. {hint}")
             found.add(number)
         return sorted(found)
-
-    def _check(self, included: Sequence[int], excluded: Sequence[int]) -> None:
-        """Raise an error in the words of the command line if not enough candidates are left."""
-        kind, P = self.input.kind, len(self.names)
-        k = len(self.X.values) if self.input.k is None else self.input.k
-        both = [str(self.label(i)) for i in included if i in excluded]
-        if both:
-            raise ParameterError(
-                f"--must-include and --must-exclude both name {', '.join(both)}. Remove one of the two."
-            )
-        if len(included) > k:
-            raise ParameterError(f"--must-include names {len(included)} {kind}s, but only {k} are picked.")
-        if P - len(excluded) < k:
-            left = f"{P - len(excluded)} of {P} {kind}s"
-            raise ParameterError(f"--must-exclude leaves {left}, but -k is {k}. Pass a smaller -k.")
-        zero = next((str(self.label(i)) for i in included if not self.X.nonzero[i]), None)
-        if zero is not None:
-            raise ParameterError(f"--must-include names a {kind} that is zero and cannot be picked: {zero}.")
 
     def answer(self, result: dict[str, Any]) -> dict[str, Any]:
         """A result with the file, its notes before those of the library, and numbers as in the file."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Number = Callable[[str], "float | None"]  # a cell as a number; None for text
 
-UNLIKELY = 0.1  # a first line of integers is a header if the rows below make it less probable than this (guess)
+# a first line of integers is a header if the rows below make it less probable than this (chosen; a note tells)
+UNLIKELY = 0.1
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SHOWN = 4  # cells of the first line that a note quotes
 

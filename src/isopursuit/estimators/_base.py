@@ -25,13 +25,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import EPS, direction_rank
+from isopursuit._core.linalg import EPS, direction_rank, leading_directions
 from isopursuit._core.options import is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Labels, Method, Unit
 from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, in_row_space, with_fewer_rows
+from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.results import Certificate
@@ -205,6 +205,23 @@ class IsometrySelector(BaseEstimator):
                 f"k={self.k} is out of range: the table has rank {rank}, so pick from 1 to {rank} {what}."
             )
         return int(self.k)
+
+
+def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
+    """The matrix in its leading k dimensions, U_kᵀ X where X = U S Vᵀ; columns that are only rounding become zero.
+
+    Columns with numbers in `without` do not contribute to the space.
+    """
+    before = np.linalg.norm(matrix.values, axis=0)
+    leading, angle = leading_directions(matrix.values, k, without)
+    values = leading.T @ matrix.values
+    rounding = 4 * len(matrix.values) * angle * before
+    rounding = rounding if matrix.rounding is None else np.maximum(rounding, matrix.rounding)
+    gone = (np.linalg.norm(values, axis=0) <= rounding) & (before > 0)
+    values[:, gone] = 0.0
+    names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
+    note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
+    return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
 
 
 def as_weights(values: Any, n: int, what: str) -> Array:

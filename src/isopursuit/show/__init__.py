@@ -13,7 +13,6 @@ from isopursuit.show._molecule_plots import molecule_svg, plot_molecule
 from isopursuit.show._plots import (
     compared_columns,
     plot_gram,
-    plot_length_curves,
     plot_lengths,
     plot_progress,
     plot_singular_values,
@@ -30,7 +29,6 @@ __all__ = [
     "plot_dimension",
     "plot_frequencies",
     "plot_gram",
-    "plot_length_curves",
     "plot_lengths",
     "plot_manifold",
     "plot_molecule",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # replaced by the text colour of the page; no picture uses it otherwise
 SIZE = (4.6, 3.6)  # inches of a picture that takes half of the page's width
-MANY = 1000  # if there are more marks of one kind, they become an embedded image (guess: 100 bytes each as SVG)
+MANY = 1000  # if there are more marks of one kind, they become an embedded image (derived: 100 bytes each)
 DOTS = 160  # per inch of such an image: two for each pixel at the usual width of a page
 PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # packages whose versions a page lists
 
