@@ -11,7 +11,6 @@ from isopursuit.show._manifold_plots import (
 )
 from isopursuit.show._molecule_plots import molecule_svg, plot_molecule
 from isopursuit.show._plots import (
-    compared_columns,
     plot_gram,
     plot_lengths,
     plot_progress,
@@ -23,7 +22,6 @@ from isopursuit.show._torsion_plots import plot_ramachandran, plot_torsions
 
 __all__ = [
     "PrincipalComponents",
-    "compared_columns",
     "molecule_svg",
     "plot_coordinates",
     "plot_dimension",

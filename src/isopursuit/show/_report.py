@@ -58,27 +58,11 @@ def selection_page(
 ) -> str:
     """A report about a selection: the question, the answer, the proof, pictures, how to reproduce it.
 
-    Parameters
-    ----------
-    answer : Selection or Audit
-        For an audit, the page is about the given columns and the best subset found.
-    X : array_like (D, P) or data frame, optional
-        The matrix that the columns were selected from; without it the page shows the picked columns only.
-    title : str, optional
-        The heading of the page.
-    source : str or path, optional
-        Where the data came from. If it is a path (`pathlib.Path`), the report has the SHA-256 of that file, and
-        otherwise that of X.
-    command : str, optional
-        The command that reproduces the answer. Default: the call of `select` or `audit`.
-    history : sequence of SearchProgress, optional
-        The reports that a callback collected during the search; the page shows them as a picture.
-    options : mapping, optional
-        Further options to list, by name: time limit, columns to include, ...
-    rows : bool
-        Whether the candidates, which are the columns of X, are rows of `table`; the page shows the picked ones.
-    table : Table, optional
-        The table before standardization. Default: X as a table.
+    For an audit, it is about the given columns and the best subset found. `X` is the matrix that they were selected
+    from; without it the page shows the picked columns only. The page has the SHA-256 of the file if `source` is a path,
+    and otherwise that of X; `history`, the reports of a callback, as a picture; and `options` by name. `command`
+    reproduces the answer; by default it is the call of `select` or `audit`. `rows` says that the candidates are rows of
+    `table`, the table before standardization, and that the values of the picked ones are shown.
     """
     require_templates()
     audit = answer if isinstance(answer, Audit) else None
