@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.cli.arguments import Table, as_unit_option
+from isopursuit.cli.arguments import Limits, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.data import read_table
 from isopursuit.data._files import is_there, one_line
@@ -139,7 +139,7 @@ class Input:
         hint = turned if self.k <= max(n, P) and self.k > (n if self.samples else P) else ""
         raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}")
 
-    def _whole_table_options(self) -> Mapping[str, object]:
+    def _whole_table_options(self) -> dict[str, object]:
         """The options that need the whole table in memory, and what was given for them."""
         return {
             "--features": not self.samples,
@@ -180,11 +180,11 @@ class Candidates:
         found = as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
         return found, str(found.unit_length)
 
-    def chosen(self, include: Sequence[str] | None, exclude: Sequence[str] | None) -> dict[str, list[Label]]:
-        """The candidates that must and must not be picked, as arguments of the library."""
-        included = self._numbers(include or (), "--must-include")
-        excluded = self._numbers(exclude or (), "--must-exclude")
-        return {"include": [self.label(i) for i in included], "exclude": [self.label(i) for i in excluded]}
+    def chosen(self, limits: Limits) -> tuple[list[Label], list[Label]]:
+        """The candidates that must and must not be picked."""
+        included = self._numbers(limits.must_include or (), "--must-include")
+        excluded = self._numbers(limits.must_exclude or (), "--must-exclude")
+        return [self.label(i) for i in included], [self.label(i) for i in excluded]
 
     def judged(self, names: Sequence[str]) -> list[Label]:
         """The candidates that --columns names."""

@@ -31,7 +31,7 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None, 
     check_outputs(table.file, output=outputs.output, report=report, plot=plot)
     streamed = table.is_streamed() or (table.is_large() and report is None)
     with table.candidates(streamed=streamed, report=report) as candidates:
-        chosen = candidates.chosen(search.must_include, search.must_exclude)
+        include, exclude = candidates.chosen(search)
         draft = None if streamed else outputs.output
         with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates, draft) as watch:
             picked = ip.select(
@@ -43,7 +43,8 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None, 
                 time_limit=search.time_limit,
                 gap=search.gap,
                 callback=watch,
-                **chosen,
+                include=include,
+                exclude=exclude,
             )
     answer = candidates.answer(picked.as_dict())
     if table.samples and not streamed and not table.options.standardize:
@@ -151,7 +152,7 @@ def audit(
     if not names:
         raise ParameterError("--columns is empty. Name the candidates to judge, separated by commas.")
     with _candidates_to_judge(table, samples, names, report) as candidates:
-        judged, chosen = candidates.judged(names), candidates.chosen(limits.must_include, limits.must_exclude)
+        judged, (include, exclude) = candidates.judged(names), candidates.chosen(limits)
         with candidates.rows_in_errors(), SearchWatch(limits.time_limit, candidates) as watch:
             found = ip.audit(
                 candidates.X,
@@ -160,7 +161,8 @@ def audit(
                 unit=candidates.input.unit,
                 time_limit=limits.time_limit,
                 callback=watch,
-                **chosen,
+                include=include,
+                exclude=exclude,
             )
     answer = candidates.answer(found.as_dict())
     files = _files(outputs, answer)

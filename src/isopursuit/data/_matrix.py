@@ -180,14 +180,18 @@ def with_fewer_rows(matrix: Matrix) -> Matrix:
     return matrix if D <= P else replace(matrix, values=in_own_span(matrix.values))
 
 
+def _is_validated(X: Any) -> bool:
+    return isinstance(X, list) and len(X) > 0 and all(isinstance(one, Matrix) and one.validated for one in X)  # pyright: ignore[reportUnknownVariableType]
+
+
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
     """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
 
     An object with `matrices` and `labels`, such as the differentials of a dictionary, is such a stack. Returns the
     matrices, and whether X was a list or a stack. A list that this function returned is not checked again.
     """
-    if isinstance(X, list) and X and labels is None and all(isinstance(one, Matrix) and one.validated for one in X):  # pyright: ignore
-        return X, True  # pyright: ignore[reportUnknownVariableType]
+    if labels is None and _is_validated(X):
+        return X, True
     unit = AS_GIVEN
     if hasattr(X, "matrices"):
         labels, unit, X = (X.labels if labels is None else labels), getattr(X, "unit_length", unit), X.matrices

@@ -312,7 +312,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:
-        return np.asarray(cdist(self._standardized(table), self._standardized(self.representatives_)))
+        found = cdist(self._standardized(table), self._standardized(self.representatives_))
+        return np.asarray(found, dtype=np.float64)
 
     @property
     def _n_features_out(self) -> int:

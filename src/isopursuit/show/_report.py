@@ -68,6 +68,7 @@ def selection_page(
     audit = answer if isinstance(answer, Audit) else None
     selection = answer.given if isinstance(answer, Audit) else answer
     values = None if X is None else as_matrix(X, wide=False).values
+    shown = values if table is None else table.values
     noun = "row" if rows else "column"
     gram = selection.gram if selection.k <= DRAWN else None
     pictures, no_pictures = _pictures(selection, X, history, noun)
@@ -79,7 +80,7 @@ def selection_page(
         P=None if values is None else values.shape[1],
         title=f"{selection.k}{of_all} {noun}s" if title is None else title,
         noun=noun,
-        table_shape=np.shape(values if table is None else table.values) or None,
+        table_shape=None if shown is None else shown.shape,
         picked_values=_picked_values(selection, table, noun) if rows and table is not None else None,
         numbers=(table.numbers if rows and table is not None else ()) or range(sys.maxsize),
         source=source,
