@@ -433,12 +433,10 @@ def test_what_is_no_element_is_refused():
     "draw",
     [
         lambda: plots.plot_singular_values([]),
-        lambda: plots.plot_length_curves(exponents=()),
         lambda: plots.plot_coordinates([], []),
         lambda: plots.plot_ramachandran([], []),
         lambda: plots.plot_point_losses([]),
         lambda: plots.plot_manifold(np.ones((5, 2)), np.zeros(5)),
-        lambda: plots.plot_length_curves(exponents=(1.0, -1.0)),
     ],
 )
 def test_nothing_is_not_drawn(draw):
@@ -450,4 +448,4 @@ def test_nothing_is_not_drawn(draw):
 def test_without_matplotlib_a_picture_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(PackageError, match=r"Install isopursuit\[plot\], or matplotlib itself"):
-        plots.plot_length_curves()
+        plots.plot_progress([])

@@ -25,20 +25,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import EPS, direction_rank, leading_directions
+from isopursuit._core.linalg import direction_rank, leading_directions
 from isopursuit._core.options import is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Labels, Method, Unit
 from isopursuit.data._identifiers import identifier_note
 from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
-from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit
+from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit, mean_and_spread
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.results import Certificate
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select
 
-CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (derived: a mean has a few EPS)
 # relative: a length above 1 by less is 1 (derived: above EPS √D for D < 1e13, and no loss shows it)
 LONGER = 1e-9
 # the least relevance, as a share of the largest (derived: with lengths 1e6 apart half of the digits are lost), and the
@@ -123,15 +122,8 @@ class IsometrySelector(BaseEstimator):
         if present.sum() == 1:
             option = "standardize=False" if self.standardize else "unit=None"
             raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
-        largest = np.abs(table[present]).max(axis=0)
-        largest[largest == 0] = 1.0
-        scaled = table[present] / largest  # so that no square overflows float64
-        mean = np.average(scaled, axis=0, weights=weight[present])
-        mean += np.average(scaled - mean, axis=0, weights=weight[present])  # takes off the rounding of a long sum
-        spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight[present]))
-        constant = spread <= CONSTANT
-        self.mean_ = mean * largest
-        self.scale_ = np.where(constant, np.inf, spread * largest)
+        self.mean_, self.scale_ = mean_and_spread(table[present], weight[present])
+        constant = np.isinf(self.scale_)
         if not constant.any():
             return notes
         same = name_columns(np.flatnonzero(constant).tolist(), names)
