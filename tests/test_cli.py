@@ -350,10 +350,7 @@ def test_a_long_search_shows_a_live_line_on_a_terminal(tmp_path):
     assert b" 0 nodes/s" not in seen
 
 
-def test_pictures_and_reports_are_written(wine, tmp_path):
-    picture = tmp_path / "picture.png"
-    assert run("select", wine, "--standardize", "-k", "3", "--plot", picture).returncode == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
+def test_reports_are_written(wine, tmp_path):
     page = tmp_path / "report.html"
     result = run("select", wine, "--standardize", "-k", "3", "--label", "class", "--method", "exact", "--report", page)
     assert result.returncode == 0
@@ -362,18 +359,17 @@ def test_pictures_and_reports_are_written(wine, tmp_path):
     assert "class_1 (row 68)" in text
     assert "median length 3.41" in text
     assert "isopursuit select" in text  # the command to repeat it
-    assert_one_line_error(run("select", wine, "-k", "2", "--json", "--plot", tmp_path / "picture.xyz"), "picture.xyz")
 
 
 @pytest.mark.parametrize(
     ("option", "fault"),
     [
-        *(("--output", "no folder"), ("--report", "no folder"), ("--plot", "a folder")),
+        *(("--output", "no folder"), ("--report", "no folder")),
         *(("--report", "a folder"), ("--output", "below a file"), ("--report", "read-only")),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_work(tmp_path, option, fault):
-    name = {"--output": "a.json", "--report": "a.html", "--plot": "a.svg"}[option]
+    name = {"--output": "a.json", "--report": "a.html"}[option]
     (tmp_path / "file").touch()
     (tmp_path / name).mkdir()
     places = {"no folder": tmp_path / "none", "a folder": tmp_path, "below a file": tmp_path / "file"}
@@ -389,15 +385,15 @@ def test_an_output_is_never_the_table_itself_or_named_twice(wine):
     before = wine.read_bytes()
     assert_one_line_error(run("select", wine, "--standardize", "-k", "2", "--report", wine), "Name another file")
     assert wine.read_bytes() == before
-    same = wine.with_name("a.svg")
-    assert_one_line_error(run("select", wine, "-k", "2", "--report", same, "--plot", same), "Name another file")
+    same = wine.with_name("a.json")
+    assert_one_line_error(run("select", wine, "-k", "2", "--report", same, "--output", same), "Name another file")
     assert_one_line_error(run("datasets", "iris", "--output", wine.parent), "is a folder")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes")
-@pytest.mark.parametrize("option", ["--output", "--report", "--plot"])
+@pytest.mark.parametrize("option", ["--output", "--report"])
 def test_where_writing_fails_at_the_end_the_answer_is_printed_and_the_old_file_stays(wine, option):
-    written = wine.with_name({"--output": "a.json", "--report": "a.html", "--plot": "a.svg"}[option])
+    written = wine.with_name({"--output": "a.json", "--report": "a.html"}[option])
     written.write_text("before")
     written.chmod(0o640)
     arguments = ("select", wine, "--standardize", "-k", "3", "--method", "greedy", option, written)

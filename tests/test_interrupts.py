@@ -60,7 +60,7 @@ def commands(table, folder):
     return {
         "exact": ("select", table, "--method", "exact", "--time-limit", "600"),
         "exchange": ("select", table, "--method", "exchange", "--time-limit", "600", "--json"),
-        "report": ("select", table, "--time-limit", "600", "--report", folder / "r.html", "--plot", folder / "p.png"),
+        "report": ("select", table, "--time-limit", "600", "--report", folder / "r.html"),
         "pursue": ("pursue", table, "-c", "1"),
     }
 

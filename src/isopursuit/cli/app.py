@@ -48,12 +48,11 @@ def select(
     search: Search = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,
-    plot: Annotated[Path | None, typer.Option(help="Save a plot (.png, .svg, .pdf).")] = None,
 ) -> None:
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     from isopursuit.cli import candidates, commands
 
-    commands.select(candidates.Input(table, samples, k), search, outputs, report, plot)
+    commands.select(candidates.Input(table, samples, k), search, outputs, report)
 
 
 @command

@@ -25,10 +25,10 @@ from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
 
 
-def select(table: Input, search: Search, outputs: Outputs, report: Path | None, plot: Path | None) -> None:
+def select(table: Input, search: Search, outputs: Outputs, report: Path | None) -> None:
     """Pick rows or columns of a table in memory, or rows of streamed files."""
     as_time_limit(search.time_limit)  # check it before any file is read
-    check_outputs(table.file, output=outputs.output, report=report, plot=plot)
+    check_outputs(table.file, output=outputs.output, report=report)
     streamed = table.is_streamed() or (table.is_large() and report is None)
     with table.candidates(streamed=streamed, report=report) as candidates:
         include, exclude = candidates.chosen(search)
@@ -55,8 +55,6 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None, 
         return json_text(answer)
 
     files: dict[Path, Callable[[], str | bytes]] = {} if outputs.output is None else {outputs.output: final}
-    if plot is not None:
-        files[plot] = partial(_picture, picked, plot.suffix.lower().removeprefix("."))
     if report is not None:
         files[report] = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch)
     give(answer, partial(_show_selection, picked, answer), files, as_json=outputs.as_json)
@@ -81,20 +79,6 @@ def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
 def _show_choices(word: str, picked: ip.Selection, title: str) -> None:
     rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
     show_table([word, "length", "price", "best replacement"], rows, title)
-
-
-def _picture(picked: ip.Selection, kind: str) -> bytes:
-    """Inner products and singular values of the picked columns."""
-    from matplotlib.figure import Figure
-
-    from isopursuit.show import plot_gram, plot_singular_values
-    from isopursuit.show._style import rendered
-
-    figure = Figure(figsize=(13, 5.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    plot_gram(picked, ax=left)
-    plot_singular_values(picked, ax=right)
-    return rendered(figure, kind, dpi=120)
 
 
 def _report(answer: ip.Selection | ip.Audit, candidates: Candidates, limits: Limits, watch: SearchWatch) -> str:

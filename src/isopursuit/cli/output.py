@@ -15,7 +15,7 @@ from isopursuit.cli.interrupts import interrupts
 from isopursuit.cli.words import on_command_line
 from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optional, printable
 
-SLOW_FILES = (".html", ".htm", ".png", ".svg", ".pdf")  # an interrupted command has no time to write these
+SLOW_FILES = (".html", ".htm")  # an interrupted command has no time to write these
 
 Contents = Mapping[Path, Callable[[], str | bytes]]  # a function for the content of each file
 
@@ -103,10 +103,6 @@ def check_outputs(source: Path | None, **outputs: Path | None) -> None:
             raise ParameterError(f"--output writes JSON. Name the file {path.with_suffix('.json')}.")
         if name == "report":
             optional("jinja2", "report", "--report")
-        if name == "plot":
-            kinds = optional("matplotlib.backend_bases", "plot", "--plot").FigureCanvasBase.get_supported_filetypes()
-            if path.suffix.lower().removeprefix(".") not in kinds:
-                raise ParameterError(f"--plot cannot draw {path}. Use a name that ends in .png, .svg or .pdf.")
         check_writable(path, f"--{name}")
         if any(path.resolve() == other.resolve() for other in seen):
             raise ParameterError(f"--{name} {path} is the file of another option or of the input. Name another file.")
@@ -114,7 +110,7 @@ def check_outputs(source: Path | None, **outputs: Path | None) -> None:
 
 
 def save(files: Contents, done: str = "", *, quiet: bool = False) -> None:
-    """Write the requested files; `done` says what is finished. An interrupted command writes no pictures."""
+    """Write the requested files; `done` says what is finished. An interrupted command writes no reports."""
     left = list(files)
 
     def known() -> str:
