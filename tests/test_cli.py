@@ -9,34 +9,19 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
+from commands import run
 from sklearn.datasets import load_breast_cancer, load_digits
 from terminals import on_a_terminal
-from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli.app import app
 from isopursuit.data import load_wine
 
 TWO_GIGABYTES = b"{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"
 COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
-
-
-def run(*arguments):
-    """A command in this process; `installed` starts a process."""
-    arguments = list(map(str, arguments))
-    before, sys.argv = sys.argv, ["isopursuit", *arguments]
-    try:
-        done = CliRunner().invoke(app, arguments)
-    finally:
-        sys.argv = before
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return SimpleNamespace(returncode=done.exit_code, stdout=done.stdout, stderr=done.stderr)
 
 
 def installed(*arguments, **options):
@@ -376,8 +361,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(tmp_path, option, fau
     path = places.get(fault, Path("/proc")) / name
     if not path.parent.exists() and fault == "read-only":
         pytest.skip("no file system here that even root cannot write to")
-    # the search would take longer than `run` waits
-    done = run("select", hard_table(tmp_path / "t.npy"), "--method", "exact", "--time-limit", "600", option, path)
+    done = run("select", hard_table(tmp_path / "t.npy"), "--method", "exact", "--time-limit", "60", option, path)
     assert_one_line_error(done, option, str(path))
 
 
