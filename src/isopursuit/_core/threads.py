@@ -25,37 +25,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Library:
-    """Gets and sets the number of threads of a loaded BLAS.
-
-    For OpenBLAS this calls the functions of the library directly: those of threadpoolctl take ten times as long.
-    """
-
-    def __init__(self, found: Any) -> None:
-        self.by_thread = found.internal_api == "mkl" or getattr(found, "threading_layer", "") == "openmp"
-        self.get: Callable[[], int | None] = found.get_num_threads
-        self.set: Callable[[int], object] = found.set_num_threads
-        names = [name for name in found.check_symbols if hasattr(found.dynlib, name)]
-        if found.internal_api == "openblas" and not self.by_thread and names:
-            self.get = getattr(found.dynlib, names[0])
-            self.set = getattr(found.dynlib, names[0].replace("_get_", "_set_"))
+Numbers = list[tuple[Any, int]]  # libraries, as threadpoolctl controls them, and numbers of threads
 
 
-Numbers = list[tuple[Library, int]]
-
-
-def _limited(libraries: list[Library]) -> Numbers:
+def _limited(libraries: list[Any]) -> Numbers:
     """Limit these libraries to one thread; returns those that had more, with their numbers."""
-    more = [(one, count) for one in libraries if (count := one.get()) is not None and count > 1]
+    more = [(one, count) for one in libraries if (count := one.get_num_threads()) is not None and count > 1]
     for one, _ in more:
-        one.set(1)
+        one.set_num_threads(1)
     return more
 
 
 def _restore(before: Numbers) -> None:
     for one, count in before:
-        if one.get() == 1:
-            one.set(count)
+        if one.get_num_threads() == 1:
+            one.set_num_threads(count)
 
 
 class _Limit:
@@ -64,15 +48,23 @@ class _Limit:
     def __init__(self) -> None:
         self.lock = Lock()
         self.calls = 0
-        self.shared: list[Library] | None = None
-        self.by_thread: list[Library] = []
+        self.shared: list[Any] | None = None  # libraries with one number for the whole process
+        self.by_thread: list[Any] = []
         self.before: Numbers = []
 
     def enter(self) -> Numbers:
         """Limit on the first call; returns the numbers that the calling thread has to restore."""
         with self.lock:
-            if self.shared is None:
-                self.shared = self._find()
+            if (
+                self.shared is None
+            ):  # NumPy and SciPy have loaded their libraries by now; finding them takes milliseconds
+                from threadpoolctl import ThreadpoolController
+
+                self.shared = []
+                loaded: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+                for one in loaded:
+                    own: bool = one.internal_api == "mkl" or getattr(one, "threading_layer", "") == "openmp"
+                    (self.by_thread if own else self.shared).append(one)
             self.calls += 1
             if self.calls == 1:
                 self.before = _limited(self.shared)
@@ -85,17 +77,6 @@ class _Limit:
             self.calls -= 1
             if self.calls == 0:
                 _restore(self.before)
-
-    def _find(self) -> list[Library]:
-        """The libraries with one number for the whole process. This takes milliseconds and is done once, because NumPy
-        and SciPy have loaded their libraries by now.
-        """
-        from threadpoolctl import ThreadpoolController
-
-        loaded: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-        found = [Library(one) for one in loaded]
-        self.by_thread = [one for one in found if one.by_thread]
-        return [one for one in found if not one.by_thread]
 
 
 _limit = _Limit()

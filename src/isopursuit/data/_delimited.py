@@ -36,9 +36,11 @@ def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
     named, note = has_names(first, body, number) if header is None else (header, "")
     names = [first[0].lstrip("#").strip(), *first[1:]] if named else []
     notes += (note,) if note else ()
-    if named and not body:
+    if named:
+        raw = raw.split(b"\n", skipped := _lines_of_first(raw, separator, name))[skipped]
+    if not raw.strip():
         return Columns(names, [], None, notes)
-    options: dict[str, Any] = {"separator": separator, "has_header": False, "skip_rows": int(named)}
+    options: dict[str, Any] = {"separator": separator, "has_header": False}
     options |= {"null_values": MISSING, "decimal_comma": decimal_comma, "encoding": "utf8-lossy"}
     try:
         frame = pl.read_csv(raw, infer_schema_length=None, **options)
@@ -200,6 +202,16 @@ def _without_comments(raw: bytes, separator: str, usual: int) -> bytes:
             line = line if numbers else line.lstrip("#").lstrip(" ")
         kept.append(line)
     return "".join(kept).encode()
+
+
+def _lines_of_first(raw: bytes, separator: str, name: str) -> int:
+    """How many lines the first record takes, which is more than one if a quoted cell has a line break."""
+    lines = _lines(raw)
+    records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    next(records)
+    if 1 < len(lines) == records.line_num:
+        raise FileError(f"{name} has a quoted name in its first line that does not end. Close or remove the quote.")
+    return records.line_num
 
 
 def _decimal_mark(lines: list[list[str]], separator: str) -> tuple[bool, bool]:
