@@ -140,9 +140,9 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
     names, values = (X.labels, X.values) if isinstance(X, Matrix) else _numbers(X)
     if values.ndim != 2:
-        single = " Use X.reshape(1, -1) for candidates with a single feature." if values.ndim < 2 else ""
+        single = " Use X.reshape(1, -1) for a single feature." if values.ndim < 2 else ""
         raise ShapeError(
-            f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P), its columns are candidates.{single}"
+            f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P) with candidates as columns.{single}"
         )
     labels = as_labels(names if labels is None else labels, values.shape[1])
     found = _checked(values, labels, wide)
@@ -178,15 +178,18 @@ def with_fewer_rows(matrix: Matrix) -> Matrix:
     return matrix if D <= P else replace(matrix, values=in_own_span(matrix.values))
 
 
+def _is_validated(X: Any) -> bool:
+    return isinstance(X, list) and len(X) > 0 and all(isinstance(one, Matrix) and one.validated for one in X)  # pyright: ignore[reportUnknownVariableType]
+
+
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
     """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
 
     An object with `matrices` and `labels`, such as the differentials of a dictionary, is such a stack. Returns the
     matrices, and whether X was a list or a stack. A list that this function returned is not checked again.
     """
-    several: list[Any] = X if type(X) is list else []  # pyright: ignore[reportUnknownVariableType]
-    if labels is None and several and all(type(one) is Matrix and one.validated for one in several):
-        return several, True
+    if labels is None and _is_validated(X):
+        return X, True
     unit = AS_GIVEN
     if hasattr(X, "matrices"):
         labels, unit, X = (X.labels if labels is None else labels), getattr(X, "unit_length", unit), X.matrices
