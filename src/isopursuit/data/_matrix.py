@@ -140,9 +140,9 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
     names, values = (X.labels, X.values) if isinstance(X, Matrix) else _numbers(X)
     if values.ndim != 2:
-        single = " Use X.reshape(1, -1) for a single feature." if values.ndim < 2 else ""
+        hint = " Use X.reshape(1, -1) for a single feature." if values.ndim < 2 else ""
         raise ShapeError(
-            f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P) with candidates as columns.{single}"
+            f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P) with candidates as columns.{hint}"
         )
     labels = as_labels(names if labels is None else labels, values.shape[1])
     found = _checked(values, labels, wide)
