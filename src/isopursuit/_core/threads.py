@@ -25,21 +25,38 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-Numbers = list[tuple[Any, int]]  # libraries, as threadpoolctl controls them, and numbers of threads
+class Library:
+    """Gets and sets the number of threads of a loaded BLAS.
+
+    For OpenBLAS this calls the functions of the library directly: those of threadpoolctl do nothing in all threads of a
+    process but one.
+    """
+
+    def __init__(self, found: Any) -> None:
+        self.by_thread = found.internal_api == "mkl" or getattr(found, "threading_layer", "") == "openmp"
+        self.get: Callable[[], int | None] = found.get_num_threads
+        self.set: Callable[[int], object] = found.set_num_threads
+        names = [name for name in found.check_symbols if hasattr(found.dynlib, name)]
+        if found.internal_api == "openblas" and not self.by_thread and names:
+            self.get = getattr(found.dynlib, names[0])
+            self.set = getattr(found.dynlib, names[0].replace("_get_", "_set_"))
 
 
-def _limited(libraries: list[Any]) -> Numbers:
+Numbers = list[tuple[Library, int]]
+
+
+def _limited(libraries: list[Library]) -> Numbers:
     """Limit these libraries to one thread; returns those that had more, with their numbers."""
-    more = [(one, count) for one in libraries if (count := one.get_num_threads()) is not None and count > 1]
+    more = [(one, count) for one in libraries if (count := one.get()) is not None and count > 1]
     for one, _ in more:
-        one.set_num_threads(1)
+        one.set(1)
     return more
 
 
 def _restore(before: Numbers) -> None:
     for one, count in before:
-        if one.get_num_threads() == 1:
-            one.set_num_threads(count)
+        if one.get() == 1:
+            one.set(count)
 
 
 class _Limit:
@@ -48,23 +65,15 @@ class _Limit:
     def __init__(self) -> None:
         self.lock = Lock()
         self.calls = 0
-        self.shared: list[Any] | None = None  # libraries with one number for the whole process
-        self.by_thread: list[Any] = []
+        self.shared: list[Library] | None = None
+        self.by_thread: list[Library] = []
         self.before: Numbers = []
 
     def enter(self) -> Numbers:
         """Limit on the first call; returns the numbers that the calling thread has to restore."""
         with self.lock:
-            if (
-                self.shared is None
-            ):  # NumPy and SciPy have loaded their libraries by now; finding them takes milliseconds
-                from threadpoolctl import ThreadpoolController
-
-                self.shared = []
-                loaded: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-                for one in loaded:
-                    own: bool = one.internal_api == "mkl" or getattr(one, "threading_layer", "") == "openmp"
-                    (self.by_thread if own else self.shared).append(one)
+            if self.shared is None:
+                self.shared = self._find()
             self.calls += 1
             if self.calls == 1:
                 self.before = _limited(self.shared)
@@ -77,6 +86,17 @@ class _Limit:
             self.calls -= 1
             if self.calls == 0:
                 _restore(self.before)
+
+    def _find(self) -> list[Library]:
+        """The libraries with one number for the whole process. This takes milliseconds and is done once, because NumPy
+        and SciPy have loaded their libraries by now.
+        """
+        from threadpoolctl import ThreadpoolController
+
+        loaded: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+        found = [Library(one) for one in loaded]
+        self.by_thread = [one for one in found if one.by_thread]
+        return [one for one in found if not one.by_thread]
 
 
 _limit = _Limit()
