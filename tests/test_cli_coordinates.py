@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli import app
+from isopursuit.cli.app import app
 from isopursuit.molecules import as_trajectory, load_alanine_dipeptide, load_ethanol
 
 COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")

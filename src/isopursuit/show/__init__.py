@@ -10,9 +10,7 @@ from isopursuit.show._manifold_plots import (
     plot_torsions,
 )
 from isopursuit.show._plots import (
-    compared_columns,
     plot_gram,
-    plot_length_curves,
     plot_lengths,
     plot_progress,
     plot_singular_values,
@@ -20,12 +18,10 @@ from isopursuit.show._plots import (
 )
 
 __all__ = [
-    "compared_columns",
     "plot_coordinates",
     "plot_dimension",
     "plot_frequencies",
     "plot_gram",
-    "plot_length_curves",
     "plot_lengths",
     "plot_manifold",
     "plot_point_losses",
