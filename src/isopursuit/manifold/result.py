@@ -280,7 +280,8 @@ class Coordinates(html.Shown):
         mask = self.checks.undetermined
         if not mask.any():
             return f"undetermined {self._noun}s: none"
-        left = "counted all the same, leave_out=True leaves them out" if self.undetermined.any() else "left out"
+        left = "counted all the same" if self.undetermined.any() else "left out"
+        left += ", leave_out=True leaves them out" if self.undetermined.any() and not mask.all() else ""
         return f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, {left} ({self.checks.summary})"
 
     @property
