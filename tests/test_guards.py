@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import run
+from commands import run
 
 import isopursuit as ip
 from isopursuit._core.linalg import leading_directions, row_space, singular_values
