@@ -180,6 +180,7 @@ def test_the_bound_of_a_column_orthogonal_to_the_others_is_its_loss():
         assert bounds[i, 0] == pytest.approx(loss_of([np.delete(X, i, axis=1)], range(3), 1.0), rel=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["array", "source"])
 def test_a_large_array_is_searched_as_a_source(kind, monkeypatch):
     from isopursuit.search import problem
