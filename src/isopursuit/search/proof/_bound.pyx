@@ -5,13 +5,14 @@ tangents that bound it (`relax`). The best tangent removes candidates that no be
 For fewer columns than rows tr q and log det are those of the least majorants (_node.pxd).
 """
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, pow, sqrt
 from libc.string cimport memcpy, memmove, memset
 
-from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_below
+from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node cimport (
-    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, least_majorant, reflect, smallest,
+    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, kappa_of, least_majorant,
+    reflect, row_of, smallest,
 )
 
 cdef extern from *:
@@ -45,6 +46,43 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
         if node.problem.size + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
             return False
         node.log_det += log(square)
+    return True
+
+
+cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept nogil:
+    # Eigenpairs of M_S' on span S'; eigenvalues are raised by their error. False if LAPACK fails.
+    cdef int a, b, i, D = node.D, k = node.k
+    cdef double error
+    memset(vectors, 0, k * k * sizeof(double))
+    for i in range(k):
+        for a in range(i + 1):
+            for b in range(a + 1):
+                vectors[a * k + b] += node.chosen[<size_t> i * D + a] * node.chosen[<size_t> i * D + b]
+    if eigh(vectors, k, e, True) != 0:
+        return False
+    error = EIGENVALUE_ERROR * e[k - 1]
+    for a in range(k):
+        e[a] = fmax(e[a], 0.0) + error
+    return isfinite(e[k - 1])
+
+
+cdef bint choose_range(Node* node) noexcept nogil:
+    # The least range that has all eigenvalues of better subsets: their losses beside that of lambda_max are at least those
+    # of the eigenvalues e of M_S', by interlacing. False if there is no better subset.
+    cdef int a, k = node.k
+    cdef double c = node.problem.loss.c, need = cutoff(node.problem) - node.problem.size, high
+    cdef double* e = node.small
+    if k == 0 or not chosen_spectrum(node, e, node.matrix):
+        return True
+    for a in range(k):
+        need -= h_below(e[a], c)
+        if a < k - 1:
+            need -= h_above(e[a] - 2 * EIGENVALUE_ERROR * e[k - 1], c)
+    if not need > h_above(e[k - 1] * (1 - 2 * EIGENVALUE_ERROR), c):
+        return False
+    high = pow(power_of_loss(1 + need), 2 / c)
+    while 2 * node.range + 2 < node.problem.loss.rows and node.problem.loss.table[12 * (node.range + 1) + 5] >= high:
+        node.range += 1
     return True
 
 
@@ -164,14 +202,14 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # The tangent is taken at the computed eigenpairs, so their errors move the point of tangency but the bound stays
     # valid. The rotation's error is proportional to each column's length; the scores are lowered by its effect.
     cdef int D = node.D, m = node.m, width = D - node.k, first = D - node.problem.size, a, i
-    cdef double kappa = node.problem.loss.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
+    cdef double kappa = kappa_of(node), steepest = 0.0, magnitude = 0.0, t, square, length, error
     cdef double* y
     cdef Value q
     at.f = -kappa * (node.log_det + at.log_det) if kappa > 0 else 0.0
     at.base = at.f + kappa * m
     magnitude = fabs(at.base) + kappa * (fabs(node.log_det) + fabs(at.log_det))
     for a in range(D):
-        q = envelope(&node.problem.loss, node.row, &at.curves[a])
+        q = envelope(&node.problem.loss, row_of(node), &at.curves[a])
         at.slopes[a] = q.slope
         if a < first:
             continue
@@ -206,7 +244,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     node.work += <long long> (n + D) * D * (2 * D - node.k) + EIGH_WORK * D * D
     second_moment(node, at.w, M)
     at.log_det = at.steepest = at.largest = 0.0
-    if node.row > 0 and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
+    if node.split and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
         return False
     # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.
     if eigh(M, D, at.e, True) != 0:
@@ -221,24 +259,6 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     products(node.chosen, node.k, M, D, D, at.Y + <size_t> n * D)
     set_tangent(node, at)
     return isfinite(at.f)
-
-
-cdef void choose_kappa(Node* node) noexcept nogil:
-    # F(w, kappa) is concave in kappa: take the best of the grid at this w.
-    cdef Point* at = &node.here
-    cdef int row, a, best_row = node.row
-    cdef double best = -INFINITY, f
-    for row in range(1, node.problem.loss.rows):
-        f = -node.problem.loss.table[5 * row] * (node.log_det + at.log_det)
-        for a in range(node.D - node.problem.size, node.D):
-            f += envelope(&node.problem.loss, row, &at.curves[a]).value
-        if f > best:
-            best, best_row = f, row
-        elif f < best - 1e-9 * fabs(best):
-            break
-    if best_row != node.row:
-        node.row = best_row
-        set_tangent(node, at)
 
 
 cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
@@ -299,11 +319,11 @@ cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
                 roots[i] = (at.slopes[a] - at.slopes[b]) / difference
             else:
                 between = curve_of(&node.problem.loss, middle / 2)
-                roots[i] = envelope(&node.problem.loss, node.row, &between).bend
+                roots[i] = envelope(&node.problem.loss, row_of(node), &between).bend
             roots[i] = sqrt(fmax(roots[i], 0.0) * (1 if a == b else 2))
             i += 1
     if rest > 0:
-        roots[i] = sqrt(envelope(&node.problem.loss, node.row, &at.curves[0]).bend / (node.problem.size - at.top))
+        roots[i] = sqrt(envelope(&node.problem.loss, row_of(node), &at.curves[0]).bend / (node.problem.size - at.top))
 
 
 cdef void residual_roots(Node* node, double* roots) noexcept nogil:
@@ -330,7 +350,7 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
     # if the search is stopped
     cdef Point* at = &node.here
     cdef int D = node.D, width = D - node.k, i, p
-    cdef double kappa = node.problem.loss.table[5 * node.row]
+    cdef double kappa = kappa_of(node)
     cdef double* roots = node.matrix
     node.work += <long long> count * count * (D * D + width * width) // 2
     curvature_roots(node, roots)
@@ -422,12 +442,10 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
             return False
         if attempt > 8:
             # N(w) stays singular to working precision: omit the log-det split.
-            node.row = 0
+            node.split = False
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
     for step in range(steps + 1):
-        if node.row > 0 and node.problem.loss.rows > 2 and step % 2 == 0 and step <= 4:
-            choose_kappa(node)
         least = smallest(at.g, open.n, node.m, node.small)
         bound = at.base + least.sum - at.rounding
         if bound > cut_bound:
@@ -457,7 +475,7 @@ cdef bint filter_candidates(Node* node) noexcept nogil:
     cdef double limit = cutoff(node.problem)
     cdef Smallest least = smallest(open.cut, open.n, node.m, node.small)
     # The tangent with its exact log-det part, for the enumeration
-    open.split_base = at.base - at.rounding + node.problem.loss.table[5 * node.row] * (at.log_det - node.m)
+    open.split_base = at.base - at.rounding + kappa_of(node) * (at.log_det - node.m)
     for i in range(open.n):
         if open.base + least.sum + fmax(open.cut[i] - least.last, 0.0) >= limit:
             continue

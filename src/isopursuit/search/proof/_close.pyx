@@ -13,14 +13,15 @@ a table. det K on T is at most the product of the diagonal of K (Hadamard). Sets
 Before the relaxation is solved only the pairs are known; they alone close many nodes near an orthonormal basis.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin, isfinite, pow
+from libc.math cimport INFINITY, exp, fmax, fmin, pow
 from libc.string cimport memcpy, memset
 
 from isopursuit.loss._penalty cimport Loss, Value, envelope, h, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh
+from isopursuit.search.proof._bound cimport chosen_spectrum
 from isopursuit.search.proof._node cimport (
     CUT_ERROR, EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Node, Point, Problem, Smallest, cutoff,
-    loss_of, reserve, smallest, sort_by,
+    kappa_of, loss_of, reserve, smallest, sort_by,
 )
 
 cdef extern from *:
@@ -98,23 +99,6 @@ cdef double plus_cut(Enumeration* all) noexcept nogil:
         else:
             base += t
     return base - CUT_ERROR * magnitude
-
-
-cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept nogil:
-    # Eigenpairs of M_S' on span S'; eigenvalues are raised by their error. False if LAPACK fails.
-    cdef int a, b, i, D = node.D, k = node.k
-    cdef double error
-    memset(vectors, 0, k * k * sizeof(double))
-    for i in range(k):
-        for a in range(i + 1):
-            for b in range(a + 1):
-                vectors[a * k + b] += node.chosen[<size_t> i * D + a] * node.chosen[<size_t> i * D + b]
-    if eigh(vectors, k, e, True) != 0:
-        return False
-    error = EIGENVALUE_ERROR * e[k - 1]
-    for a in range(k):
-        e[a] = fmax(e[a], 0.0) + error
-    return isfinite(e[k - 1])
 
 
 cdef bint inertia(Enumeration* all) noexcept nogil:
@@ -248,7 +232,7 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
     cdef Node* node = all.node
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, n = 0, i
-    cdef double kappa = node.problem.loss.table[5 * node.row] if all.relaxed else 0.0
+    cdef double kappa = kappa_of(node) if all.relaxed else 0.0
     cdef double share = (open.split_base - cutoff(node.problem)) / node.m
     cdef double base = open.base if all.relaxed else -INFINITY
     cdef const double* x

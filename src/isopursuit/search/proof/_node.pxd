@@ -86,7 +86,8 @@ cdef struct Node:
     int D
     int k
     int m
-    int row                   # row of the envelope table in use, 0 without the log-det split
+    int range                 # of eigenvalues for which the envelopes hold
+    bint split                # whether the log-det split is used
     int capacity              # most columns of the working set
     double log_det            # log det of the Gram matrix of S'
     double longest            # length of the longest candidate
@@ -117,6 +118,15 @@ cdef inline void* reserve(Scratch* scratch, size_t needed) noexcept nogil:
         scratch.at = malloc(needed)
         scratch.bytes = needed if scratch.at != NULL else 0
     return scratch.at
+
+
+cdef inline int row_of(const Node* node) noexcept nogil:
+    # The row of the envelope in use
+    return 2 * node.range + node.split
+
+
+cdef inline double kappa_of(const Node* node) noexcept nogil:
+    return node.problem.loss.table[6 * row_of(node)]
 
 
 cdef inline double cutoff(const Problem* problem) noexcept nogil:
