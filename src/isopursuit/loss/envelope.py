@@ -2,9 +2,10 @@
 
 The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products (penalty.py). The exact search
 bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the
-eigenvalues that a subset better than the incumbent can have. ``λ² h''(λ)`` falls and then rises (checked for c from 0.05
-to 10), so ``h + κ log`` is concave on at most one interval, and each envelope is linear on at most one interval, that of
-the common tangent. Below CONVEX_EXPONENT it exists for h itself (κ = 0).
+eigenvalues that a subset better than the incumbent can have. ``λ² h''(λ)`` falls and then rises (checked for c from
+0.05 to 10), so ``h + κ log`` is concave on at most one interval, and each envelope is linear on at most one interval,
+that of the common tangent. Below CONVEX_EXPONENT it exists for h itself (κ = 0), and ends at the largest eigenvalue:
+the smaller that is, the better the bound. So there are envelopes for several ranges, and a node takes the least one.
 
 **Fewer columns than rows.** M_S of k columns has k nonzero eigenvalues. A matrix M(w) with 0 ≤ w ≤ 1, Σ w = k is an
 average of such matrices, and the sorted eigenvalues of an average are majorized by the average of the sorted

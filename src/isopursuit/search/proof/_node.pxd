@@ -71,11 +71,9 @@ cdef struct Point:            # the relaxation at one w
     double* g
     double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
-    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, or z in the eigenvectors of N(w) if size < D
+    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z; if size < D, for the majorant of N(w)
     double* slopes            # q' at the eigenvalues
     double* e                 # (D) eigenvalues of M(w)
-    double* residual          # (D - k) eigenvalues of N(w), if size < D
-    double* inverses          # (D - k) inverses of their majorant, if size < D
     int top                   # number of eigenvalues of M(w) that stay in the majorant
     int residual_top          # number of eigenvalues of N(w) that stay in the majorant
     Curve* curves             # h and its derivatives at the majorant

@@ -88,8 +88,8 @@ cdef void lay_out(Point* point, double* memory, int n, int D, int k) noexcept no
     point.N = memory + 3 * n
     point.Y = point.N + <size_t> n * (D - k)
     point.slopes = point.Y + <size_t> (n + D) * D
-    point.e, point.residual, point.inverses = point.slopes + D, point.slopes + 2 * D, point.slopes + 3 * D
-    point.curves = <Curve*> (point.slopes + 4 * D)
+    point.e = point.slopes + D
+    point.curves = <Curve*> (point.slopes + 2 * D)
 
 
 cdef inline int capacity_of(int n, int D) noexcept nogil:
@@ -102,7 +102,7 @@ cdef inline int capacity_of(int n, int D) noexcept nogil:
 
 
 cdef inline size_t point_size(int n, int D) noexcept nogil:
-    return <size_t> n * (3 + 2 * D) + D * D + 10 * D
+    return <size_t> n * (3 + 2 * D) + D * D + 8 * D
 
 
 cdef bint allocate(Task* task, int n) noexcept nogil:
