@@ -173,11 +173,10 @@ def worst_start(pool: Any, incumbent: Any, clock: Any, *effort: Any) -> Any:
 
 @contextmanager
 def settings(small: bool) -> Iterator[None]:
-    """Small problems take the paths of large ones: a bad start, no brute force inside, few columns a crowd."""
+    """Small problems take the paths of large ones: a bad start, no brute force inside, pairs of few columns."""
     new = {
         (exact, "FEW_SUBSETS"): 0,
         (prover, "FEW_COLUMNS"): 3,
-        (prover, "CROWDED_COLUMNS"): 6,
         (exact, "improve"): worst_start,
     }
     new = new if small else {}

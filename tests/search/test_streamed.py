@@ -49,7 +49,7 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(passes, "WIDTH", 37)
     monkeypatch.setattr(prover, "FEW_COLUMNS", 5)
-    monkeypatch.setattr(prover, "LOADED", 8)
+    monkeypatch.setattr(prover, "RESIDENT", 8)
     monkeypatch.setattr(prover, "DENSE", 2.0)
 
 

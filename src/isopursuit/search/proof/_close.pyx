@@ -26,13 +26,12 @@ from isopursuit.search.proof._node cimport (
 
 cdef extern from *:
     """
-    #define PIVOT_ERROR 1e-10
-    #define PAIR_ERROR 1e-10
+    #define TEST_ERROR 1e-10
     #define LEAF_TESTS 5000
     #define MOST_CANDIDATES 512
     """
-    const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share (chosen: far above the rounding of eliminations)
-    const double PAIR_ERROR   # error of a sum of costs, relative to the loss (derived: above 4e-14 times the columns)
+    const double TEST_ERROR   # error of a sum of costs, relative to the loss, and of a diagonal entry of Gamma (derived: it is
+                              # a few eps times the columns and eliminations, at most 1e-12)
     const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf (measured: 15 microseconds)
     const int MOST_CANDIDATES # most candidates for whole tables (derived: 50 MB)
 
@@ -261,7 +260,7 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
         # det K >= exp((split_base + sum of split - cutoff) / kappa), with an equal share of the base for each column.
         # The cap keeps a product of 12 factors finite; a smaller factor excludes less.
         first.factor[i] = exp(fmin((open.split[order[i]] + share) / kappa, 50.0)) if kappa > 0 else 0.0
-        first.own_gamma[i] = all.diagonal[order[i]] * (1 + PIVOT_ERROR)
+        first.own_gamma[i] = all.diagonal[order[i]] * (1 + TEST_ERROR)
         first.own_K[i] = dot(x + k, x + k, D - k) + all.error
         if all.whole:
             make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
@@ -333,7 +332,7 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             break
         if at.own_gamma[i] <= 0 or (m == 1 and at.own_K[i] < needed * at.factor[i]):
             continue
-        if spent + at.cost[i] >= limit * (1 + PAIR_ERROR):
+        if spent + at.cost[i] >= limit * (1 + TEST_ERROR):
             continue
         if node.problem.stop[0] or all.budget < 0:
             return False
@@ -347,9 +346,9 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             make_row(all, i, at.gamma, at.K, all.pairs)
         take_level(all, &below, at.n - i - 1)
         all.budget -= at.n - i
-        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + PAIR_ERROR) - spent - at.cost[i])
+        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + TEST_ERROR) - spent - at.cost[i])
         if m > 2:
-            keep_promising(&below, limit * (1 + PAIR_ERROR) - spent - at.cost[i], need, m - 1)
+            keep_promising(&below, limit * (1 + TEST_ERROR) - spent - at.cost[i], need, m - 1)
             eliminate(at, &below, i)
             all.budget -= below.n * below.n // 2
         if below.n >= m - 1 and not complete(all, &below, base + at.cut[i], spent + at.cost[i], need, m - 1):

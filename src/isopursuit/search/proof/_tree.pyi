@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 MOST_MISSING: int  # most missing columns of a node that is enumerated
 WORK_OF_TEST: int  # multiplications of a relaxation that take as long as a test of an enumeration
+TESTS_OF_BOUND: int  # tests that take as long as the bound of a node, before one is known
 
 class OpenNode:
     """The subsets made of the chosen columns and some of the candidates, none of which has a loss below the bound.

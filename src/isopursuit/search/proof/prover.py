@@ -34,16 +34,17 @@ from isopursuit.search.proof.pairs import MAX_PAIRS, SORTED_PAIRS, Graph, PairCo
 from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound, tree_kernel
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, RESIDENT
 
-ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (ROUNDS_MEASURED)
+ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (chosen; sources of the ladder need one)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)
-NODE_SPEED = 2e7  # columns × rows² per second of a whole relaxation (SPEED_MEASURED)
+# columns × rows² per second of a whole relaxation (measured: 1e8 for 15 × 569, 5e6 for 60 × 700, 2e6 for 100 × 1,000)
+NODE_SPEED = 2e7
 NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (chosen)
-LOADED = RESIDENT  # columns of the lowest scores that are loaded in a round
-FEW_COLUMNS = (
-    200  # so few columns go to the tree without a graph of pairs, and the first target leaves so many (FEW_MEASURED)
-)
-CROWDED_COLUMNS = MAX_TREE_COLUMNS  # where a target leaves more, or a quarter of all, pairs determine the target
-DENSE = 0.3  # share of all pairs: a graph with more edges excludes too little (DENSE_MEASURED)
+# So few columns go to the tree without a graph of pairs, and the first target leaves so many (measured by the ladder's
+# "hiddensource6": 100 and 400 take 1.1 and 1.3 times as long)
+FEW_COLUMNS = 200
+# Share of all pairs: a graph with more edges excludes too little (measured by the ladder's "gauss8" and "cancer10": 0.9
+# takes 1.2 and 1.9 times as long, 0.1 the same)
+DENSE = 0.3
 TARGET_GROWTH = 2.0  # factor of the target's excess over k, from one target to the next (derived: the last costs most)
 
 
@@ -156,7 +157,7 @@ class Prover:
             here = float(self.cuts.bases[-1] + solved[0] @ self.cuts.scores(solved[1])[-1])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
                 return None
-            found = self._screen(0, LOADED)
+            found = self._screen(0, RESIDENT)
             if found is None or isinstance(found, StopReason):
                 return found or StopReason.TIME
             before = pool.resident_columns.shape[1]
@@ -223,10 +224,10 @@ class Prover:
     def _raise_target(self) -> StopReason | None:
         """Raise the target until a subset below it is found or the incumbent is proved."""
         k, incumbent = self.pool.k, self.incumbent
-        target, crowded = self._first_target()
+        target = self._first_target()
         while not self.clock.expired:
-            if np.count_nonzero(self.bounds < target) > min(CROWDED_COLUMNS, len(self.bounds) // 4):
-                target = max(target, crowded)
+            if np.count_nonzero(self.bounds < target) > min(self.most, len(self.bounds) // 4):
+                target = max(target, self._crowded_target())
             target = min(target, self.top)
             some = np.flatnonzero(self.bounds < target)
             graph = self._graph(some, target)
@@ -260,15 +261,17 @@ class Prover:
                 return None
         return StopReason.TIME
 
-    def _first_target(self) -> tuple[float, float]:
-        """A target that leaves few columns, and one that leaves few pairs; targets below that take about as long."""
+    def _first_target(self) -> float:
+        """A target that leaves few columns."""
         if len(self.bounds) <= FEW_COLUMNS:
-            return self.top, self.top
+            return self.top
         lower = self.incumbent.lower_bound
-        easy = float(np.partition(self.bounds, FEW_COLUMNS)[FEW_COLUMNS])
+        return max(float(np.partition(self.bounds, FEW_COLUMNS)[FEW_COLUMNS]), lower + 1e-9 * (self.top - lower))
+
+    def _crowded_target(self) -> float:
+        """A target that leaves few pairs; lower ones take about as long."""
         costs = self._costs(self.values, 0.0)
-        crowded = self.pool.k + costs.stiffness * typical_cost(self.values, costs, self.pool.missing)
-        return max(easy, lower + 1e-9 * (self.top - lower)), crowded
+        return self.pool.k + costs.stiffness * typical_cost(self.values, costs, self.pool.missing)
 
     def _costs(self, values: Array, excess: float) -> PairCosts:
         """What each column adds to ‖G − I‖², alone and with the included ones, and what the included ones add."""
