@@ -204,7 +204,6 @@ def test_options_out_of_range_are_refused():
     for options in (
         {"penalty": -1.0},
         {"tol": 0.0},
-        {"solution": "best"},
         {"weights": [1.0]},
         {"weights": -np.ones(10)},
     ):
