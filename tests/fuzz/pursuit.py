@@ -235,13 +235,14 @@ def _answered(family, solve, Xs, Ys, penalty, rng, text, seed):
         found = solve(np.arange(P))
     except InputError as error:
         return Outcome(family, f"refused ({type(error).__name__})", (), text)
-    failures = _check(found, Xs, Ys, penalty, TOL, 1e-13 if family.startswith("isometry") else 0.0)
+    rounding = 1e-13 if family.startswith("isometry") else 0.0
+    failures = _check(found, Xs, Ys, penalty, TOL, rounding)
     order = rng.permutation(P)
     failures += _permuted(found, solve(order), order)
     if found.unique and found.status == "optimal":
         failures += _second_solution(found, Xs, rng)
     if found.optimum is not None:
-        failures += [f"minimum norm: {one}" for one in _least(found, Xs, Ys, penalty)]
+        failures += [f"minimum norm: {one}" for one in _least(found, Xs, Ys, penalty, rounding)]
     decidable = _decidable(Xs, Ys, penalty)
     if seed % 10 == 0 and decidable and found.status == "optimal":
         failures += _conic(found, Xs, Ys, penalty)
@@ -306,13 +307,13 @@ def _check(found, Xs, Ys, penalty, tol, rounding=0.0):
     return failures
 
 
-def _least(found, Xs, Ys, penalty):
+def _least(found, Xs, Ys, penalty, rounding):
     """The solution of least norm is as good, and none is longer; it is refused where rounding prevents it."""
     try:
         least = found.minimum_norm()
     except RangeError:
         return []
-    failures = _check(least, Xs, Ys, penalty, 10 * TOL)
+    failures = _check(least, Xs, Ys, penalty, 10 * TOL, rounding)
     if np.linalg.norm(least.weights) > np.linalg.norm(found.weights) * (1 + 1e-6):
         failures.append("weights of a larger norm")
     return failures

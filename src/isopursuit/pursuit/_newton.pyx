@@ -119,11 +119,12 @@ cdef bint ask(watch, double gap) noexcept:
         return True
 
 
-cdef bint interior_point(Program* A, double* w, double tol, int max_iterations, void* watch) noexcept nogil:
+cdef bint interior_point(Program* A, double* w, double tol, int max_iterations, bint squeeze,
+                         void* watch) noexcept nogil:
     """Mehrotra's predictor-corrector on w ≥ 0, s = 1 − q(w) ≥ 0, from weights of moderate gap.
 
-    Both steps solve (H + S/W) dw = (goal − cross)/w − (1 − q), ds = (goal − cross − s dw)/w − s. Columns that seem to
-    leave are dropped on the way. Writes the best weights to w. Returns whether the watch stops it."""
+    Both steps solve (H + S/W) dw = (goal − cross)/w − (1 − q), ds = (goal − cross − s dw)/w − s. With `squeeze`,
+    columns that seem to leave are dropped on the way. Writes the best weights to w. Returns whether the watch stops it."""
     cdef int p, turn, iteration, kept, info, m = A.m, stalled = 0
     cdef double gap, mu, ahead, goal, ap, ad, reach, best = 1e300, least_mu = 1e300
     cdef bint stop = False
@@ -164,8 +165,8 @@ cdef bint interior_point(Program* A, double* w, double tol, int max_iterations, 
                     stop = ask(<object> watch, gap)
                 if stop:
                     break
-            kept = remaining(m, now, slack, keep)
-            if iteration > 0 and kept < 0.9 * m:
+            kept = remaining(m, now, slack, keep) if squeeze and iteration > 0 else m
+            if kept < 0.9 * m:
                 for p in range(kept):
                     place[p] = place[keep[p]]
                     now[p] = now[keep[p]]

@@ -261,11 +261,12 @@ def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor
 def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
     """An upper bound on the largest ‖νᵀx_p‖ over all columns of x; ν is (n, D, r).
 
-    A sum of D products has an error of at most D eps/2 times the sum of their sizes, |ν|ᵀ|x|, and a root of a sum of r
-    squares one of (r + 2) eps/4. First |ν|ᵀ|x| is bounded by ‖ν‖ ‖x‖, then computed for columns that may be largest."""
+    A sum of D products has an error of at most D eps/2 times the sum of their sizes, |ν|ᵀ|x|; a root of a sum of nr
+    squares has a relative error of at most (nr + 2) eps/4, as has the computed |ν|ᵀ|x|, up to D eps. At first |ν|ᵀ|x| is
+    replaced by ‖ν‖ ‖x‖, and then computed for the columns that may be largest."""
     cdef int n = <int> x.shape[0], D = <int> x.shape[2], r = <int> nu.shape[2], i, a, b, count
     cdef Py_ssize_t P = x.shape[1], first, p
-    cdef double size, entry, norm = 0, top = 0, safe = 0, unit = (0.5 * D + 0.25 * r + 2) * EPS
+    cdef double size, entry, norm = 0, top = 0, safe = 0, unit = (0.5 * D + 0.5) * EPS
     cdef const double* own
     cdef double* products = <double*> malloc(BLOCK * r * sizeof(double))
     cdef double* slopes = <double*> malloc(2 * P * sizeof(double))
@@ -284,7 +285,7 @@ def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
                     lengths[first + p] += inner(D, &x[i, first + p, 0], &x[i, first + p, 0])
                 first += BLOCK
         for p in range(P):
-            slopes[p] = sqrt(slopes[p])
+            slopes[p] = sqrt(slopes[p]) * (1 + (0.25 * n * r + 1) * EPS)
             lengths[p] = sqrt(norm * lengths[p])
             top = fmax(top, slopes[p])
         safe = top
@@ -299,7 +300,7 @@ def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
                     for b in range(r):
                         products[b] += entry * fabs(nu[i, a, b])
                 size += inner(r, products, products)
-            safe = fmax(safe, slopes[p] + unit * (1 + unit) * sqrt(size))
+            safe = fmax(safe, slopes[p] + unit * sqrt(size))
     free(products)
     free(slopes)
     return safe

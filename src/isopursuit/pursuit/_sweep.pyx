@@ -107,7 +107,8 @@ cdef void sweep(Program* A, double* w, double* inverse, const int* order, int co
 
 
 cdef int in_question(Program* A, const double* w, const double* q, double room, double* score, int* chosen) noexcept nogil:
-    """The columns of largest score w_p / usual − (1 − q_p) / excess: those above −3, but about `room` at most.
+    """The columns with weight, and those of largest score w_p / usual − (1 − q_p) / excess, above −3. If that is more
+    than `room`, about so many of the largest score.
 
     On the interior point's path w_p (1 − q_p) = μ, so a column has a typical weight and no slack, or no weight. If a
     column that matters is left out, it has q > 1 at the next evaluation. `score` is workspace."""
@@ -118,7 +119,7 @@ cdef int in_question(Program* A, const double* w, const double* q, double room, 
     for turn in range(BISECTIONS):
         count = 0
         for p in range(A.m):
-            if score[p] > bar:
+            if score[p] > bar or (turn == 0 and w[p] > 0):
                 chosen[count] = p
                 count += 1
         if count <= room and (turn == 0 or 2 * count > room):
@@ -138,7 +139,8 @@ cdef int with_weight(int m, const double* w, int* order) noexcept nogil:
     return count
 
 
-cdef bint interior_on(Program* A, double* w, const int* chosen, int count, double tol, void* watch) noexcept nogil:
+cdef bint interior_on(Program* A, double* w, const int* chosen, int count, double tol, bint squeeze,
+                      void* watch) noexcept nogil:
     """Run the interior-point method on the columns `chosen`; the others lose their weight. True if the watch stops."""
     cdef int p
     cdef bint stop
@@ -147,7 +149,7 @@ cdef bint interior_on(Program* A, double* w, const int* chosen, int count, doubl
     cdef Program B = restrict(A, chosen, count, x)
     for p in range(count):
         some[p] = w[chosen[p]]
-    stop = interior_point(&B, some, tol, INTERIOR_STEPS, watch)
+    stop = interior_point(&B, some, tol, INTERIOR_STEPS, squeeze, watch)
     memset(w, 0, A.m * sizeof(double))
     for p in range(count):
         w[chosen[p]] = some[p]
@@ -195,7 +197,7 @@ cdef double minimize(Program* A, double* w, double tol, int rounds, void* watch)
             if spent > FINISH_EARLY * 9 * step_cost(A, count):
                 memcpy(before, w, m * sizeof(double))
                 value = s.value
-                stop = interior_on(A, w, order, count, 0.3 * tol, watch)
+                stop = interior_on(A, w, order, count, 0.3 * tol, finishes == 0, watch)
                 spent = 0
                 room *= 2
                 finishes += 1

@@ -18,6 +18,7 @@ from isopursuit.pursuit.solutions import MOST_POLYTOPE, Polytope, is_unique, min
 from isopursuit.results import Certificate, Pursuit
 
 NEGLIGIBLE_WEIGHT = 1e-13  # share of all weight below which a column's weight may be rounding (derived: 500 eps)
+SLIGHT_WEIGHT = 1e-7  # share of all weight below which a column is left out if the others are enough
 UNDECIDED_SHARE = 1e-6  # most of the objective, as a share, on an untied column after proximal steps (documented)
 IDENTIFIED_GAP = 1e-8  # above this gap the tied columns are not known, and no other solution is (documented)
 TIGHT = 1e-9  # 1 − q below which a column counts as tight when weight is distributed
@@ -140,6 +141,8 @@ class Optimum:
         place = found.tied[self.place[proof.support[used]]]
         weights = np.zeros(len(found.weights))
         weights[place] = proof.norms[used]
+        if np.linalg.norm(weights) > np.linalg.norm(found.weights):  # columns that are nearly equal
+            return found
         B = proof.B[:, used][:, np.argsort(place)]
         # the dual point of `found` is feasible on all columns
         primal, dual = max(proof.certificate.primal, found.certificate.dual), found.certificate.dual
@@ -175,9 +178,11 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
     if copies is not None:  # the same M, with equal weights on identical columns
         evaluation = design.evaluate(_shared(evaluation.weights, copies)) or evaluation
     proof = certify(design, evaluation, np.flatnonzero(evaluation.weights))
-    heavy = proof.norms > NEGLIGIBLE_WEIGHT * proof.norms.sum()
-    if not heavy.all():  # drop weights from rounding that the certificate does not need
-        proof = _without(proof, ~heavy, design, evaluation, tol)
+    # drop weights that the certificate does not need: from rounding, or because M must be regular
+    for share in (SLIGHT_WEIGHT, NEGLIGIBLE_WEIGHT) if design.thin else (NEGLIGIBLE_WEIGHT,):
+        light = proof.norms <= share * proof.norms.sum()
+        if light.any():
+            proof = _without(proof, light, design, evaluation, tol)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
     possible[_tied(design, evaluation, proof)] = True
     if copies is not None:  # rounding may have given identical columns different weights
@@ -233,10 +238,10 @@ def _without(proof: Proof, dropped: Mask, design: Design, evaluation: Evaluation
 def _tied(design: Design, evaluation: Evaluation, proof: Proof) -> Indices:
     """The columns that may be in an optimal solution.
 
-    After proximal steps M may be singular, and the bound that uses its inverse does not apply. Then the inequality
+    If M is singular at the optimum, the bound that uses its inverse excludes nothing. Then the inequality
     Σ ‖B*_p‖ (1 − ‖νᵀx_p‖) ≤ primal − dual for any optimal B* bounds the weight of every column with ‖νᵀx_p‖ < 1.
     """
-    if design.prox == 0:
+    if not design.thin and design.prox == 0:
         return evaluation.tied
     slack = max(proof.error, 1e-13) / UNDECIDED_SHARE
     q = evaluation.q

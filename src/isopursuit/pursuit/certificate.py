@@ -96,7 +96,7 @@ def _feasible(design: Design, evaluation: Evaluation, support: Indices) -> tuple
     for turn in range(0 if design.penalty > 0 or len(support) == 0 else CORRECTIONS):
         own = _size(R)
         # a residual that is only the bound on rounding needs no correction: least squares cannot lower it
-        if own <= (REFINED_RESIDUAL if design.prox == 0 else 10 * EPS) * _asked(design):
+        if own <= (10 * EPS if design.thin else REFINED_RESIDUAL) * _asked(design):
             break
         columns, full = support, B
         if turn > 0:

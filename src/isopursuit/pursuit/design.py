@@ -45,6 +45,8 @@ from isopursuit.results import relative_gap
 
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, as a share of their sum, above which rows are not whitened
 TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in a tied column (derived: 5e3 eps)
+FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that leaves M, which has its square, regular
+SMALL_PENALTY = 1e-3  # λ relative to the largest useful one, below which it does not keep M regular
 KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
@@ -140,6 +142,14 @@ class Design:
         pulls = self.x if self.y is None else self.x @ self.y
         return float(np.sqrt(np.einsum("ipr,ipr->p", pulls, pulls).max()))
 
+    @cached_property
+    def thin(self) -> bool:
+        """Whether M is singular at the optimum, or nearly so: Y does not span all rows, and λ is small."""
+        if self.given is None or self.penalty >= SMALL_PENALTY * self.largest_pull:
+            return False
+        s = spectrum(self.given)
+        return s.shape[1] < self.shape[2] or bool((s[:, -1] < FULL_RANK * s[:, 0]).any())
+
     @property
     def idle(self) -> bool:
         """Whether B = 0 is optimal: the target is zero, or the penalty λ ≥ ‖Yᵀx_p‖ for every column."""
@@ -162,7 +172,7 @@ class Design:
         positive = lengths > 0
         inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=positive)
         if self.values is not None:
-            return inverse**2 * np.einsum("ipd,ipd->p", self.x, self.x)
+            return (inverse * np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x))) ** 2
         longest = float(lengths.max())
         w = np.minimum(longest * inverse, 100 / longest * lengths)
         return w * (self.shape[2] * np.sqrt(len(self.x)) / (len(w) * longest))
