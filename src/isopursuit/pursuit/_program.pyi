@@ -3,9 +3,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-def start(x: Array) -> Array:
-    """A start with weight on every column: inversely proportional to length, and smaller for short columns."""
-
 def evaluate(
     x: Array, y: Array | None, ridge: float, w: Array
 ) -> tuple[Array, Array, Array, float, float, float] | None:

@@ -89,7 +89,8 @@ class Caller:
 class Optimum:
     """An optimal solution on the tied columns, from which all others follow (solutions.py).
 
-    Column j of the design is the pursuit's tied column `place[j]`.
+    Column j of the design is the pursuit's tied column `place[j]`. `decided` is False if rounding left weight on a column
+    that no optimal solution uses.
     """
 
     design: Design
@@ -97,6 +98,7 @@ class Optimum:
     caller: Caller
     place: Indices
     copies: Indices | None
+    decided: bool
     tol: float
 
     @cached_property
@@ -113,7 +115,11 @@ class Optimum:
         """Whether there is no other solution; False if that would take too much memory to find out."""
         m, weights = len(self.place), self.evaluation.weights
         entries = polytope_entries(self.design, m)
-        if entries > MOST_POLYTOPE or m * np.count_nonzero(weights > HEAVY * weights.max()) > entries:
+        if (
+            not self.decided
+            or entries > MOST_POLYTOPE
+            or m * np.count_nonzero(weights > HEAVY * weights.max()) > entries
+        ):
             return False
         evaluation, optimal, least = self._least
         weights = np.zeros(m)
@@ -129,14 +135,15 @@ class Optimum:
                 f"{len(self.place)} columns are tied, too many to choose the solution of least norm in memory. "
                 "Use the solution as it is: its certificate holds."
             )
-        _, optimal, least = self._least
+        evaluation, optimal, least = self._least
         weights = np.zeros(len(self.place))
         weights[optimal.columns] = least
         weights = _shared(weights, self.copies)
-        evaluation = self.design.evaluate(weights)
-        if evaluation is None or evaluation.gap > max(self.tol, self.evaluation.gap):
+        # ν is the same at every solution
+        proof = certify(self.design, replace(evaluation, weights=weights), np.flatnonzero(weights))
+        if proof.error > max(self.tol, found.certificate.gap):
             raise RangeError("Rounding prevents that the solution of least norm is optimal. Use the solution as it is.")
-        proof = self.caller.converted(certify(self.design, evaluation, np.flatnonzero(weights)), self.design.penalty)
+        proof = self.caller.converted(proof, self.design.penalty)
         used = proof.norms > 0
         place = found.tied[self.place[proof.support[used]]]
         weights = np.zeros(len(found.weights))
@@ -204,10 +211,10 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
     B = proof.B[:, used][:, np.argsort(place)]
     tied = np.flatnonzero(possible)
     optimum = None
-    if decided and status == "optimal" and evaluation.gap <= IDENTIFIED_GAP:
+    if status == "optimal" and min(evaluation.gap, proof.certificate.gap) <= IDENTIFIED_GAP:
         some = None if copies is None else copies[tied]
         place = np.argsort(np.argsort(order[tied]))
-        optimum = Optimum(design.take(tied), evaluation.take(tied), caller, place, some, tol)
+        optimum = Optimum(design.take(tied), evaluation.take(tied), caller, place, some, decided, tol)
     return Pursuit(
         weights=weights,
         tied=np.sort(order[tied]),

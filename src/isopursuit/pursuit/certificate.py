@@ -58,7 +58,9 @@ def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
         norms = norms_of(B)
         residual = misfit_of_projection(design.x[:, support], B, design.k)
         primal = float(norms.sum()) / (1 - residual) if residual < 1 else np.inf
-        return Proof(support, B, norms, scale * nu, Certificate(primal, scale * sum_of_smallest(nu, design.k), residual))
+        return Proof(
+            support, B, norms, scale * nu, Certificate(primal, scale * sum_of_smallest(nu, design.k), residual)
+        )
     support, B, R, rounding = _feasible(design, evaluation, support)
     norms = norms_of(B)
     total, missed = float(norms.sum()), _size(R)

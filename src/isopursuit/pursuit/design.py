@@ -18,8 +18,9 @@ If Y does not span all rows, the optimal M may be singular. A proximal step on t
 max ⟨Y, ν⟩ − (μ/2)‖ν − ν₀‖² over ‖νᵀx_p‖ ≤ 1, is the lasso with λ = μ and the target Y + μν₀, so the same kernel solves
 it. Repeated proximal steps converge to an optimal ν of the original program for any μ > 0.
 
-If rows are nearly dependent, M⁻¹ loses digits. X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions. With T from a QR of
-(X √W)ᵀ, M(w) is the identity at those weights, so near them the gap can reach rounding for any X of full numerical rank.
+If rows are nearly dependent, M⁻¹ loses digits. X B = Y and (T⁻¹X) B = T⁻¹Y have the same solutions. With T from a QR
+of (X √W)ᵀ, M(w) is the identity at those weights, so near them the gap can reach rounding for any X of full numerical
+rank.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ class Design:
     """One program: columns `x` (n, P, D), target `y` (n, D, r) or None for the identity, and a penalty λ ≥ 0.
 
     If rows were whitened, X = T x, then `values` has the caller's columns (n, P, D), `targets` the caller's Y, or None,
-    and `triangles` has T for each point. With `prox` μ > 0 the program is a proximal step on this one, and `pull` is its
-    target Y + μν₀. `products` multiplies the columns on another device.
+    and `triangles` has T for each point. With `prox` μ > 0 the program is a proximal step on this one, and `pull` is
+    its target Y + μν₀. `products` multiplies the columns on another device.
     """
 
     x: Array
@@ -188,9 +189,11 @@ class Design:
 
     # ------------------------------------------------------------------------------------------------- solvers
 
-    def solve(self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None) -> float:
+    def solve(
+        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int = SWEEP_ROUNDS
+    ) -> float:
         """Improve weights in place in the kernel; returns the gap."""
-        return _sweep.solve(self.x, self.aim, self.penalty + self.prox, weights, tol, SWEEP_ROUNDS, watch)
+        return _sweep.solve(self.x, self.aim, self.penalty + self.prox, weights, tol, rounds, watch)
 
     @property
     def many_rows(self) -> bool:

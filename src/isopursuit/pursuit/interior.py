@@ -31,7 +31,9 @@ from isopursuit.loss.envelope import least_majorant, spread
 from isopursuit.results import relative_gap
 
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
-WELL_CONDITIONED = 1e-6  # eigenvalue relative to the largest, above which sums of squares keep its digits (derived: 1e-10)
+WELL_CONDITIONED = (
+    1e-6  # eigenvalue relative to the largest, above which sums of squares keep its digits (derived: 1e-10)
+)
 FIRST_COMPLEMENT = 0.1  # 1 − q that corresponds to the barrier of a cold start
 PATH_FACTOR = 0.1  # factor of the barrier from one point of the path to the next
 CENTRED = 10.0  # decrease of the barrier function, in units of τ, below which a step reached the path
@@ -160,7 +162,9 @@ def path_point(x: Array, k: int, weights: Array, tau: float) -> PathPoint | None
     return PathPoint(weights, tau, tuple(spectra), q, value, dual, gap)
 
 
-def follow_path(x: Array, k: int, weights: Array, tol: float, watch: Callable[[float], bool] | None) -> Array:
+def follow_path(
+    x: Array, k: int, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None
+) -> Array:
     """Weights with a gap of at most tol over these columns (n, m, D), or the best weights found."""
     total = float(weights.sum())
     columns = np.arange(len(weights))
@@ -173,7 +177,7 @@ def follow_path(x: Array, k: int, weights: Array, tol: float, watch: Callable[[f
     z = tau / w
     now = path_point(x, k, w, tau)
     best, best_gap, stale = weights, np.inf, 0
-    for _ in range(PATH_STEPS):
+    for _ in range(rounds):
         if now is None or (watch is not None and watch(now.gap)):
             break
         stale = 0 if now.gap < best_gap else stale + 1

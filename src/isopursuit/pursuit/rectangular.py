@@ -55,7 +55,7 @@ from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import least_majorant, spread
 from isopursuit.pursuit.design import Design, Evaluation
-from isopursuit.pursuit.interior import follow_path, spectrum_of
+from isopursuit.pursuit.interior import PATH_STEPS, follow_path, spectrum_of
 
 FEWEST_AT_ONCE, MOST_AT_ONCE, AT_ONCE_PER_ROW = 256, 1024, 8  # columns solved at once: limits, and how many per row
 RESOLVES = 3  # most solves of one working set; columns that were wrongly dropped join again
@@ -135,14 +135,16 @@ class RectangularDesign(Design):
             value=2 * t * total,
         )  # fmt: skip
 
-    def solve(self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None) -> float:
+    def solve(
+        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int = PATH_STEPS
+    ) -> float:
         """Improve weights in place by the interior-point method; returns the gap."""
         best = self._scaled(weights)
         tol *= 0.5  # the certificate adds its bound on rounding
         for _ in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
-            w = follow_path(self.x, self.k, best.weights, tol, watch)
+            w = follow_path(self.x, self.k, best.weights, tol, rounds, watch)
             found = self._pruned(w)
             if found is None or found.gap >= best.gap:
                 break

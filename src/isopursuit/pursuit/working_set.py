@@ -14,7 +14,7 @@ import numpy as np
 
 from isopursuit._core.types import Array, Indices, PursuitStatus
 from isopursuit.errors import RankError
-from isopursuit.pursuit.answer import Caller, judged, nothing
+from isopursuit.pursuit.answer import IDENTIFIED_GAP, SLIGHT_WEIGHT, Caller, judged, nothing
 from isopursuit.pursuit.certificate import certify
 from isopursuit.pursuit.design import Design, Evaluation, whitened_at
 from isopursuit.pursuit.inputs import Options
@@ -27,6 +27,9 @@ INTERRUPTIBLE = 100_000  # entries of X from which on a solve may take long enou
 SCREENINGS = 100  # most screenings of all columns
 STALE_SCREENINGS = 12  # screenings in which the gap does not fall to nine tenths before giving up
 WHITENINGS = 3  # most changes of coordinates if rounding prevents a smaller gap
+PRECISE_GAP = 1e-14  # a gap that is close enough to rounding (derived: 50 eps)
+POLISHING_ROUNDS = 20  # most rounds of sweeps; the kernel's second-order methods need one or two
+POLISHED_GAP = 1e-15  # gap to which these are solved, if rounding allows (derived: 5 eps)
 FIRST_PROX = 1e-3  # μ of the first proximal step, relative to the largest useful λ
 LEAST_PROX = 1e-6  # μ of the last proximal step; smaller ones amplify rounding
 PROX_STEPS = 40  # most proximal steps
@@ -118,7 +121,23 @@ def pursue(design: Design, tol: float, weights: Array | None, options: Options) 
             "X's columns are too nearly dependent for float64: no weights make their second moments regular. "
             "Drop or rescale rows, or use penalty > 0."
         )
+    if not stopped and evaluation.gap <= min(tol, IDENTIFIED_GAP):
+        evaluation = _polished(design, evaluation)
     return Solved(evaluation, "stopped" if stopped else "optimal" if evaluation.gap <= tol else "stalled")
+
+
+def _polished(design: Design, evaluation: Evaluation) -> Evaluation:
+    """The weights on the tied columns to full precision, so that fewer columns are tied and have weight."""
+    tied, weights = evaluation.tied, evaluation.weights
+    settled = evaluation.gap <= PRECISE_GAP or bool((weights[tied] > SLIGHT_WEIGHT * weights.sum()).all())
+    if settled or len(tied) > design.kernel_columns:
+        return evaluation
+    part, w = design.take(tied), weights[tied]
+    part.solve(w, POLISHED_GAP, rounds=POLISHING_ROUNDS)
+    full = np.zeros(len(weights))
+    full[tied] = w
+    again = design.evaluate(full)
+    return evaluation if again is None or again.gap > evaluation.gap else again
 
 
 def _start(design: Design, weights: Array | None) -> Array:
