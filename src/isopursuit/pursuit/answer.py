@@ -1,4 +1,4 @@
-"""From weights to the answer: certify it, convert it to the caller's order and units, and choose among many solutions."""
+"""From weights to the answer: certified, in the caller's order and units, and the choice among many solutions."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class Caller:
 class Optimum:
     """An optimal solution on the tied columns, from which all others follow (solutions.py).
 
-    Column j of the design is the pursuit's tied column `place[j]`. `decided` is False if rounding left weight on a column
-    that no optimal solution uses.
+    Column j of the design is the pursuit's tied column `place[j]`. `decided` is False if rounding left weight on a
+    column that no optimal solution uses.
     """
 
     design: Design

@@ -31,9 +31,7 @@ from isopursuit.loss.envelope import least_majorant, spread
 from isopursuit.results import relative_gap
 
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
-WELL_CONDITIONED = (
-    1e-6  # eigenvalue relative to the largest, above which sums of squares keep its digits (derived: 1e-10)
-)
+WELL_CONDITIONED = 1e-6  # eigenvalue relative to the largest, above which sums of squares keep ten of its digits
 FIRST_COMPLEMENT = 0.1  # 1 − q that corresponds to the barrier of a cold start
 PATH_FACTOR = 0.1  # factor of the barrier from one point of the path to the next
 CENTRED = 10.0  # decrease of the barrier function, in units of τ, below which a step reached the path

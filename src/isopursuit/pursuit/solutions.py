@@ -16,9 +16,7 @@ from isopursuit.pursuit.design import Design, Evaluation
 
 MOST_POLYTOPE = 60_000_000  # most entries of the polytope's matrix; beyond, no solution is chosen (derived: 480 MB)
 DETERMINED = 1e-4  # least singular value of unit-size x_p u_pᵀ for which M, known to 1e-7, determines weights
-RANK_ROUNDING = (
-    1e-11  # singular values and pivots below this, relative to the largest, count as zero (derived: 5e4 eps)
-)
+RANK_ROUNDING = 1e-11  # singular values below this, relative to the largest, count as zero (derived: 5e4 eps)
 
 
 @dataclass(frozen=True)
