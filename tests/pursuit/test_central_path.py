@@ -27,7 +27,7 @@ def test_it_reaches_the_optimum_of_the_kernel(penalty, target, start):
     y = {"identity": None, "square": rng.normal(size=(1, D, D)), "narrow": rng.normal(size=(1, D, 2))}[target]
     design = Design(x[None], y, penalty)
     exact = design.start()
-    design.solve(exact, 1e-12, 300)
+    design.solve(exact, 1e-12)
     w = design.start()
     if start == "few":
         w[40:] = 0.0
@@ -96,7 +96,7 @@ def test_a_deadline_keeps_the_best_weights():
     x = columns(8, 400)
     design = Design(x[None], None, 0.0)
     w = design.start()
-    design.solve(w, 1e-3, 300)
+    design.solve(w, 1e-3)
     before = design.evaluate(w)
     assert follow(design.program, w, 1e-9, None, deadline=0.0) <= before.gap * (1 + 1e-9)
     assert design.evaluate(w).gap <= before.gap * (1 + 1e-9)
