@@ -21,10 +21,10 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import to_loss
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.bounds import AdditionBounds, SwapBounds
-from isopursuit.search.passes import DeadlineTask, OutOfTimeError, on_same_device, pieces, usable
+from isopursuit.search.passes import DeadlineTask, OutOfTimeError, pieces, usable
 from isopursuit.search.settings import TIE
-from isopursuit.sources.tasks import Screen, Transform
-from isopursuit.sources.topk import TopK
+from isopursuit.sources.tasks import Screen, Transform, on_same_device
+from isopursuit.sources.topk import TopK, copied_rows
 
 FIRST_BATCH = 16  # columns evaluated first, those of the least bounds (derived: as many as one kernel call is worth)
 GROWTH = 4  # factor by which later batches grow: all columns take few calls, and little is evaluated in vain (chosen)
@@ -188,8 +188,7 @@ class BestAddition(DeadlineTask):
 
     def exactly(self, block: Any, which: Indices) -> Array:
         """These columns of a block in float64, (rows, p)."""
-        values = block.rows(which) if hasattr(block, "rows") else block[:, which].T
-        return self.transform.apply(values.T.astype(np.float64))
+        return self.transform.apply(copied_rows(block, on_same_device(which, block)).T.astype(np.float64))
 
     def evaluated(self, x: Array, numbers: Indices) -> BestColumn:
         """The best of the columns x (rows, p) with these ascending numbers."""
