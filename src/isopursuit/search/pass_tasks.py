@@ -65,13 +65,22 @@ class FirstEqual:
 
 @dataclass(frozen=True)
 class Lengths(Screen):
-    """The first pass if fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
+    """The first pass: a screen by ‖z‖ alone, without products rows × rows, that draws columns at random."""
 
     def measured(self, block: Any) -> Any:
         """‖z‖² of every column, three times: what the screen computes for K = I."""
         parts = [namespace(z).einsum("dp,dp->p", z, z) for _, z in pieces(block, self.transform)]
         squares = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else namespace(parts[0]).cat(parts)
         return namespace(squares).stack([squares, squares, squares])
+
+    def keys(self, sigma: Any, first: int) -> Any:
+        """A pseudo-random number in [0, 1) for each column: a hash of its number (splitmix64)."""
+        z = (first + np.arange(len(sigma))) * -0x61C8864680B583EB  # products wrap around in int64
+        z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
+        z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
+        z = z ^ ((z >> 31) & (2**33 - 1))
+        keys = on_same_device(z / 2.0**64 + 0.5, sigma)
+        return namespace(sigma).where(sigma > -np.inf, keys, -np.inf)
 
 
 # ------------------------------------------------------------------------------------------------------ one column more

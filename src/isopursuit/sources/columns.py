@@ -66,7 +66,7 @@ class Columns:
         """One pass over all columns; raises an error for entries that are not finite."""
         found: Screened = self.source.fold(replace(question, excluded=self.excluded))
         found.bad.refuse()
-        return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
+        return replace(found, largest=found.largest.trimmed())
 
     def take(self, indices: Indices) -> Array:
         """These columns as stored, (D₀, m), float64; raises an error for entries that are not finite."""

@@ -222,8 +222,6 @@ class Screened:
         The largest logarithm of a normalized length.
     largest : TopK
         The columns of largest σ; no other column has σ above `largest.left`.
-    drawn : TopK
-        Columns drawn at random among those with √q > 1 − band.
     bad : BadEntries
         Entries that are not finite.
     """
@@ -235,7 +233,6 @@ class Screened:
     near: int
     longest: float
     largest: TopK
-    drawn: TopK
     bad: BadEntries = BadEntries()
 
 
@@ -243,10 +240,9 @@ class Screened:
 class Screen:
     """One pass with the inverse K, as described above.
 
-    `room` columns with the largest σ are loaded, where K is most wrong now, and as many random columns with
-    √q > 1 − band, where it may be wrong next. `reach` is the √(f − lower bound) known before the pass. Columns whose
-    keys are below the `bars` are not loaded. At most the share `quota` of a block is loaded, since a cluster would
-    otherwise send everything. Columns with numbers in `excluded` (sorted) count as zero columns.
+    `room` columns with the largest σ are loaded, where K is most wrong. `reach` is the √(f − lower bound) known before
+    the pass. Columns whose keys are below the `bar` are not loaded. At most the share `quota` of a block is loaded,
+    since a cluster would otherwise send everything. Columns with numbers in `excluded` (sorted) count as zero columns.
     """
 
     K: Array
@@ -254,8 +250,7 @@ class Screen:
     transform: Transform
     room: int
     reach: float = np.inf
-    band: float = 0.0
-    bars: tuple[float, float] = (-np.inf, -np.inf)
+    bar: float = -np.inf
     quota: float = 1.0
     excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
@@ -267,14 +262,13 @@ class Screen:
         if len(bad):
             nothing = TopK.pick(block, first, None, on_host(squares), 0, np.inf)
             found = BadEntries.among(block, first, on_host(bad))
-            return Screened(block.shape[1], 0, 0, np.inf, block.shape[1], -np.inf, nothing, nothing, found)
+            return Screened(block.shape[1], 0, 0, np.inf, block.shape[1], -np.inf, nothing, found)
         gone = true(squares <= LARGEST**-2)
         _, root, sigma, longest = self.judged(block, first, *measured)
+        keys = self.keys(sigma, first)
         short = int(self.transform.apply(doubled(block[:, gone])).any(0).sum())
         room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
-        largest = TopK.pick(block, first, None, sigma, room, self.bars[0])
-        near = true((root > 1 - self.band) & (sigma > -np.inf))
-        drawn = TopK.pick(block, first, near, random_keys(first + near), room, self.bars[1])
+        largest = TopK.pick(block, first, None, keys, room, self.bar)
         return Screened(
             columns=block.shape[1],
             zero=len(gone) - short,
@@ -283,7 +277,6 @@ class Screen:
             near=int((sigma >= -self.reach).sum()),
             longest=longest,
             largest=replace(largest, room=self.room),
-            drawn=replace(drawn, room=self.room),
         )
 
     def judged(self, block: Any, first: int, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
@@ -323,13 +316,16 @@ class Screen:
             near=one.near + other.near,
             longest=max(one.longest, other.longest),
             largest=one.largest.joined(other.largest),
-            drawn=one.drawn.joined(other.drawn),
             bad=one.bad + other.bad,
         )
 
     def after(self, answer: Screened) -> Screen:
-        """The screen with higher bars: columns below the smallest key of a full room need not be copied."""
-        return replace(self, bars=(max(self.bars[0], answer.largest.bar), max(self.bars[1], answer.drawn.bar)))
+        """The screen with a higher bar: columns below the smallest key of a full room need not be copied."""
+        return replace(self, bar=max(self.bar, answer.largest.bar))
+
+    def keys(self, sigma: Any, first: int) -> Any:
+        """By which columns are loaded: σ, minus infinity for zero and excluded columns."""
+        return sigma
 
     def measured(self, block: Any) -> Any:
         """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m); only ‖z‖² is in float64 for any block."""
@@ -400,12 +396,3 @@ def _measured_as(block: Any, u: Any, F: NDArray[Any] | None, K: NDArray[Any]) ->
     found = measure(rounded, F, K)
     found[0] = (u * u).sum(0)
     return found
-
-
-def random_keys(numbers: Any) -> Any:
-    """A pseudo-random number in [0, 1) for each column: a hash of its index (splitmix64), independent of the blocks."""
-    z = numbers * -0x61C8864680B583EB  # products wrap around in int64
-    z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
-    z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
-    z = z ^ ((z >> 31) & (2**33 - 1))
-    return z / 2.0**64 + 0.5
