@@ -94,28 +94,9 @@ def test_a_map_outlives_its_file(tmp_path, fate):
     np.testing.assert_array_equal(ip.as_source(held).take(np.arange(9)), X[:, :9])
 
 
-@pytest.mark.parametrize(
-    "entrance",
-    [
-        ip.basis_pursuit,
-        ip.isometry_pursuit,
-        ip.greedy_search,
-        ip.exchange_search,
-        ip.select,
-        lambda x: ip.select(x, method="exact", time_limit=20),
-    ],
-)
-def test_a_map_is_streamed_whatever_is_asked_of_it(tmp_path, entrance):
-    given = mapped(tmp_path)
-    plain, found = entrance(ip.as_source(X)), entrance(given)
-    for one, other in ((plain, found), (getattr(plain, "pursuit", None), getattr(found, "pursuit", None))):
-        if hasattr(one, "support"):
-            assert one.support.tolist() == other.support.tolist()
-            assert other.effort.passes >= 1
-        elif one is not None:
-            assert one.indices.tolist() == other.indices.tolist()
+def test_a_map_has_no_labels(tmp_path):
     with pytest.raises(ParameterError, match=r"np.array\(X\)"):
-        ip.isometry_pursuit(given, labels=list(range(3000)))
+        ip.isometry_pursuit(mapped(tmp_path), labels=list(range(3000)))
 
 
 def test_a_map_of_a_nameless_file_is_streamed_and_a_copy_is_not():
@@ -127,11 +108,6 @@ def test_a_map_of_a_nameless_file_is_streamed_and_a_copy_is_not():
         plain = ip.isometry_pursuit(held.copy())
     assert plain.effort is None
     assert found.support.tolist() == plain.support.tolist()
-
-
-def test_brute_force_reads_a_small_map(tmp_path):
-    few = mapped(tmp_path)[:2, :30]
-    assert ip.brute_search(few).indices.tolist() == ip.brute_search(np.array(few)).indices.tolist()
 
 
 def test_a_map_of_many_points_is_a_stack(tmp_path):
