@@ -10,13 +10,14 @@ import sysconfig
 import time
 from pathlib import Path
 
+import commands
 import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli import app
+from isopursuit.cli.app import app
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.trajectory import load_trajectory
@@ -26,9 +27,7 @@ OPTIONS = ("--dimension", "2", "--select", "all", "--frames", "30")
 
 
 def run(*arguments):
-    return subprocess.run(
-        [COMMAND, "coordinates", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
-    )
+    return commands.run("coordinates", *arguments)
 
 
 @pytest.fixture(scope="module")

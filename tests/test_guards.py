@@ -1,13 +1,12 @@
 """What is said before any work: a table that is turned round, and columns that name rows instead of measuring."""
 
 import json
-import os
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import run
+from commands import run
 
 import isopursuit as ip
 from isopursuit._core.linalg import leading_directions, row_space, singular_values
@@ -15,7 +14,7 @@ from isopursuit.data import read_table
 from isopursuit.data._identifiers import identifier_columns, identifier_note
 from isopursuit.errors import LabelError, ParameterError, ShapeError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
-from isopursuit.show import compared_columns
+from isopursuit.show._plots import compared_columns
 
 rng = np.random.default_rng(0)
 TALL = rng.normal(size=(30_000, 6))  # a matrix of rows × rows would take 7.2 GB
@@ -309,8 +308,9 @@ def test_a_misspelled_function_is_answered_with_the_one_that_was_meant():
         (["coordinates", "run.xyz", "--aggregate", "trimed"], "'trimmed'"),
     ],
 )
-def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(words, meant):
-    done = run(*words, env=os.environ | {"COLUMNS": "200"})
+def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(words, meant, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    done = run(*words)
     assert done.returncode in (1, 2)
     assert meant in done.stderr.split("rror", 1)[1]
 

@@ -16,10 +16,10 @@ from pages import Reader
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli import app
+from isopursuit.cli.app import app
 from isopursuit.data import Table, load_iris, load_wine
 from isopursuit.errors import ShapeError
-from isopursuit.show import compared_columns
+from isopursuit.show._plots import compared_columns
 from isopursuit.show._report import selection_page
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
@@ -278,17 +278,6 @@ def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the
     assert str(1000 + picked.indices[0]) in text  # the number of the row in its file
     spoken = re.sub(r"columns; rows are|first 12 of 13 columns", "", text)
     assert "column" not in spoken
-
-
-def test_a_table_of_text_and_numbers_is_shown_as_it_is():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"name": ["<ann>", "bob", "cyd"], "x": [1.0, 0.0, 2.0], "y": [0.0, 1.0, 2.0]})
-    picked = ip.select(frame[["x", "y"]].to_numpy().T, method="exact")
-    text = selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame)
-    assert "<ann>" not in text
-    assert "<ann>" in words(text)
-    with pytest.raises(ShapeError, match="but X has more candidates"):
-        selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame[:1])
 
 
 def test_improving_swaps_and_close_losers_are_told_apart():

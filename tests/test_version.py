@@ -29,7 +29,7 @@ def test_the_installed_package_has_the_version_of_the_build_file(expected):
 
 def test_the_command_prints_the_version(expected):
     pytest.importorskip("typer")
-    command = [sys.executable, "-m", "isopursuit.cli", "--version"]
+    command = [sys.executable, "-m", "isopursuit", "--version"]
     assert subprocess.check_output(command, text=True).strip() == expected
 
 

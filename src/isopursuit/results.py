@@ -16,8 +16,9 @@ from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import SUM, Aggregate
 
-FEASIBLE = 1e-6  # largest relative residual of a solution (guess)
-PRUNED = 10.0  # a pursuit helps a search if it divides the number of subsets at least by this (guess)
+# largest relative residual of a solution (chosen: solvers reach 1e-10, and `primal` counts what removes it)
+FEASIBLE = 1e-6
+PRUNED = 10.0  # a pursuit helps a search if it divides the number of subsets at least by this (chosen)
 PROVED = 1e-9  # largest relative gap of an answer that is called proved optimal, as in the exact search
 IMPROVES = 1e-9  # log-losses that differ by less are equal up to rounding (as for "optimal")
 UNDECIDED = "optimum not decided"  # where float64 cannot compare losses, and more time would not help

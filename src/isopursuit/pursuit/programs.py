@@ -61,7 +61,7 @@ def basis_pursuit(
     callback : callable, optional
         Called with a `PursuitProgress` between rounds. Return True to stop with the best solution so far.
     progress : bool
-        Whether to show progress in a line on the error stream: live in a terminal or a notebook, every few seconds
+        Whether to show progress in a line on the error stream: live in a terminal or a notebook, the last one
         elsewhere. Nothing appears in the first half second.
     time_limit : float, optional
         Seconds after which to stop with the best solution so far.
