@@ -308,10 +308,10 @@ def conjugate_gradients(
     costs no steps.
     """
     x, r = (0 * right, right) if start is None else (start, right - apply(start))
+    bend = 1.0 if known is None else float((known[0] * known[1]).sum())
     if known is not None:
-        v, Hv = known
-        bend = float((v * Hv).sum())
-        x, r = x + float((v * r).sum()) / bend * v, r - float((v * r).sum()) / bend * Hv
+        share = float((known[0] * r).sum()) / bend
+        x, r = x + share * known[0], r - share * known[1]
     p: Any = 0.0
     previous = math.inf
     for _ in range(steps):

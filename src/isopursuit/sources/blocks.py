@@ -6,7 +6,7 @@ import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def mapped_file(x: Any) -> mmap.mmap | None:
     """The file that a memory map, or a slice of one, is mapped from."""
     if not isinstance(x, np.memmap):
         return None
-    base: Any = x
+    base = cast("Any", x)
     while isinstance(base, np.ndarray):
-        base = base.base
+        base = cast("Any", base).base
     return base if isinstance(base, mmap.mmap) else None

@@ -46,6 +46,7 @@ class VectorFiles(BlockSource):
 
     groups: tuple[tuple[Path, int, int], ...]
     layout: Layout
+    dtype: np.dtype[Any]
     workers: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -84,12 +85,8 @@ class VectorFiles(BlockSource):
             for why, names in (("not numeric", left_out), ("files without rows", empty))
             if names
         )
-        return cls(tuple(groups), *layouts.values(), workers, notes)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the blocks."""
-        return self.layout.dtype
+        (layout,) = layouts.values()
+        return cls(tuple(groups), layout, layout.dtype, workers, notes)
 
     @cached_property
     def starts(self) -> list[int]:
