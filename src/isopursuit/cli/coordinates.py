@@ -143,7 +143,7 @@ def numbers(text: str, option: str, expected: str) -> list[int]:
 def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
     """Read the trajectory, find coordinates, print them and write the files."""
     from isopursuit.cli.watch import StageWatch
-    from isopursuit.manifold import find_coordinates
+    from isopursuit.manifold.coordinates import find_coordinates
     from isopursuit.manifold.result import as_table_path
 
     clock, given = Clock.of(options.time_limit), options.for_library()

@@ -1,7 +1,6 @@
-"""Data manifolds: tangent spaces, dictionaries of functions, evidence, and the search for coordinates."""
+"""Data manifolds: tangent spaces, dictionaries of functions, and evidence; `isopursuit.find_coordinates` uses them all."""
 
 from isopursuit.manifold._synthetic import Synthetic, clifford_torus, swiss_roll
-from isopursuit.manifold.coordinates import find_coordinates
 from isopursuit.manifold.dictionary import (
     Dictionary,
     Differentials,
@@ -19,11 +18,9 @@ from isopursuit.manifold.evidence import (
     dimension_evidence,
     losses_by_dimension,
 )
-from isopursuit.manifold.result import Coordinates
 from isopursuit.manifold.tangent import TangentSpaces, default_neighbours, estimate_dimension, tangent_spaces
 
 __all__ = [
-    "Coordinates",
     "Dictionary",
     "Differentials",
     "DimensionEvidence",
@@ -40,7 +37,6 @@ __all__ = [
     "dimension_evidence",
     "estimate_dimension",
     "evaluate_dictionary",
-    "find_coordinates",
     "losses_by_dimension",
     "swiss_roll",
     "tangent_spaces",
