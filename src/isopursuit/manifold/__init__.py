@@ -1,4 +1,4 @@
-"""Data manifolds: tangent spaces, dictionaries of functions, and evidence; `isopursuit.find_coordinates` uses them all."""
+"""Data manifolds: tangent spaces, dictionaries of functions, evidence. `isopursuit.find_coordinates` uses them."""
 
 from isopursuit.manifold._synthetic import Synthetic, clifford_torus, swiss_roll
 from isopursuit.manifold.dictionary import (
