@@ -40,7 +40,7 @@ def page(result: Any, X: Any = None, title: str | None = None) -> str:
     """The page of any result: a report about a selection, an audit or coordinates; else what a notebook shows."""
     if isinstance(result, Selection | Audit):
         return selection_page(result, X, title=title)
-    from isopursuit.manifold.result import Coordinates  # imported late, since it takes as long as the rest of the package
+    from isopursuit.manifold.result import Coordinates  # late: it takes as long as the rest of the package
 
     if isinstance(result, Coordinates):
         from isopursuit.show._coordinates import coordinates_page
