@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from chromium import needs_browser, open_browser, save, show, widths
-from isopursuit.show._coordinates_report import write_coordinates_report
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -176,7 +175,8 @@ def test_it_prints_on_white_paper_without_loss(browser, address):
 def coordinates(tmp_path_factory):
     """The address of a page about ethanol's torsions, whose pictures hold images."""
     found = ip.find_coordinates(load_ethanol(), 3, atoms="all", frames=30, seed=1)
-    path = write_coordinates_report(found, tmp_path_factory.mktemp("coordinates") / "ethanol.html")
+    path = tmp_path_factory.mktemp("coordinates") / "ethanol.html"
+    found.to_html(path)
     return path.as_uri()
 
 
