@@ -63,6 +63,7 @@ def test_both_forms_of_the_linear_system_have_the_same_solution():
         assert system.solve(right, 1e-11, None)[0] == pytest.approx(exact, abs=1e-8)
 
 
+@pytest.mark.long
 def test_a_file_of_many_columns_near_the_optimum_is_solved(tmp_path, monkeypatch):
     D, P = 24, 30_000
     np.save(tmp_path / "x.npy", columns(D, P).astype(np.float32))

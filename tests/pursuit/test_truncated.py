@@ -30,6 +30,7 @@ def test_the_two_products(D, rough):
     np.testing.assert_allclose(products.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
 
 
+@pytest.mark.long
 def test_threads_change_no_digit(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(130, 34_000)) / 12  # more than THREADED_ENTRIES, and products worth several threads
