@@ -42,9 +42,9 @@ def options(
 
 @command
 def select(
-    table: Table,
     samples: Samples = True,
     k: Size = None,
+    table: Table = DEFAULT,
     search: Search = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,
@@ -57,7 +57,7 @@ def select(
 
 @command
 def pursue(
-    table: Table, samples: Samples = True, k: Size = None, c: Exponent = 1.0, outputs: Outputs = DEFAULT
+    samples: Samples = True, k: Size = None, c: Exponent = 1.0, table: Table = DEFAULT, outputs: Outputs = DEFAULT
 ) -> None:
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     from isopursuit.cli import candidates, commands
@@ -67,7 +67,6 @@ def pursue(
 
 @command
 def audit(
-    table: JudgedTable,
     columns: Annotated[
         str, typer.Option("--columns", help="Candidates to judge, separated by commas: labels, or numbers from 0.")
     ],
@@ -75,6 +74,7 @@ def audit(
         bool | None,
         typer.Option("--samples/--features", help="Judge rows, or columns. Default: whichever the names match."),
     ] = None,
+    table: JudgedTable = DEFAULT,
     limits: Limits = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,
