@@ -15,7 +15,7 @@ from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
 from isopursuit.search import local, passes, pool, source_search
 from isopursuit.search.proof import cuts as column_cuts
-from isopursuit.search.proof import pairs, prover, targets
+from isopursuit.search.proof import pairs, prover
 
 pytest.importorskip("pyarrow")
 
@@ -28,10 +28,9 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(passes, "WIDTH", 37)
-    monkeypatch.setattr(targets, "FEW_COLUMNS", 0)
-    monkeypatch.setattr(prover, "LOADED", 8)
-    monkeypatch.setattr(targets, "EASY_COLUMNS", 10)
-    monkeypatch.setattr(targets, "DENSE", 2.0)
+    monkeypatch.setattr(prover, "FEW_COLUMNS", 5)
+    monkeypatch.setattr(prover, "RESIDENT", 8)
+    monkeypatch.setattr(prover, "DENSE", 2.0)
 
 
 def problem(seed, largest=5, columns=60):
@@ -184,7 +183,6 @@ def test_where_nothing_is_proved_it_is_said(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
     monkeypatch.setattr(prover, "MAX_TREE_COLUMNS", 500)
     monkeypatch.setattr(pairs, "MAX_PAIRS", 20_000)
-    monkeypatch.setattr(targets, "MAX_PAIRS", 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
     assert not found.optimal

@@ -359,7 +359,7 @@ def test_where_too_many_are_tied_to_come_home_the_answer_is_still_certified():
     X /= np.linalg.norm(X, axis=0)
     found = ip.isometry_pursuit(ip.as_source(X), memory=0)
     assert found.certificate.gap <= 1e-10
-    assert found.solution == "interior"
+    assert not found.unique
     assert len(found.tied) == 40_000
     assert np.linalg.norm(X @ found.coefficients - np.eye(4)) < 1e-9
 
