@@ -136,6 +136,37 @@ def test_a_kernel_that_does_not_return_is_not_waited_for(number):
     assert ended(process) == (128 + number, "", "interrupted: this much\n")
 
 
+SEARCHING = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+import numpy as np
+from isopursuit import SearchProgress
+from isopursuit.cli.interrupts import interrupts
+from isopursuit.cli.output import exit_status
+from isopursuit.cli.watch import SearchWatch
+
+candidates = SimpleNamespace(label=str, answer=lambda state: state)
+interrupts.start()
+with exit_status(), SearchWatch(60, candidates, Path(sys.argv[1])) as watch:
+    watch(SearchProgress(0.1, 5.0, 4.0, 0.2, 3, 1, np.array([2, 7])))
+    A = np.random.default_rng(0).normal(size=(7000, 7000))
+    print("ready", flush=True)
+    np.linalg.svd(A)
+"""
+
+
+def test_a_search_that_does_not_return_leaves_its_best_in_the_file(tmp_path):
+    process = start(sys.executable, "-c", SEARCHING, tmp_path / "out.json")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    status, _, err = ended(process)
+    assert (status, err.count("interrupted: best subset so far")) == (128 + signal.SIGTERM, 1)
+    answer = json.loads((tmp_path / "out.json").read_text())
+    assert (answer["status"], answer["labels"], answer["loss"]) == ("interrupted", ["2", "7"], 5.0)
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+
+
 def test_signals_are_handled_before_anything_is_imported_that_takes_long():
     code = "import sys, isopursuit.cli; print('scipy' in sys.modules, 'typer' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False False\n"

@@ -58,7 +58,7 @@ def test_where_no_line_can_be_replaced_only_the_last_is_written():
 
 
 def test_without_rich_progress_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.live", None)
+    monkeypatch.setitem(sys.modules, "rich", None)
     with pytest.raises(PackageError, match=r"progress=True needs rich. Install isopursuit\[cli\]"):
         ip.greedy_search(np.eye(3), progress=True)
 

@@ -34,7 +34,7 @@ class LiveLine:
     """
 
     def __init__(self, *, keep: bool = True) -> None:
-        self.live: Any = optional("rich.live", "cli", "progress=True").Live
+        optional("rich", "cli", "progress=True")
         self.keep, self.line = keep, ""
         self.running: Any = None
         self.next = time.perf_counter() + QUIET_SECONDS
@@ -48,10 +48,11 @@ class LiveLine:
         with suppress(OSError, ValueError):
             if self.running is None:
                 from rich.console import Console
+                from rich.live import Live
 
                 notebook = True if type(sys.stderr).__module__.startswith("ipykernel") else None
                 console = Console(stderr=True, force_terminal=notebook, force_jupyter=False)
-                self.running = self.live(
+                self.running = Live(
                     console=console,
                     auto_refresh=False,
                     transient=not self.keep,

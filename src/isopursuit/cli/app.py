@@ -40,9 +40,9 @@ def options(
 
 @command
 def select(
-    table: Table,
     samples: Samples = True,
     k: Size = None,
+    table: Table = DEFAULT,
     search: Search = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,
@@ -55,7 +55,7 @@ def select(
 
 @command
 def pursue(
-    table: Table, samples: Samples = True, k: Size = None, c: Exponent = 1.0, outputs: Outputs = DEFAULT
+    samples: Samples = True, k: Size = None, c: Exponent = 1.0, table: Table = DEFAULT, outputs: Outputs = DEFAULT
 ) -> None:
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     from isopursuit.cli import candidates, commands
@@ -65,7 +65,6 @@ def pursue(
 
 @command
 def audit(
-    table: JudgedTable,
     columns: Annotated[
         str, typer.Option("--columns", help="Candidates to judge, separated by commas: labels, or numbers from 0.")
     ],
@@ -73,6 +72,7 @@ def audit(
         bool | None,
         typer.Option("--samples/--features", help="Judge rows, or columns. Default: whichever the names match."),
     ] = None,
+    table: JudgedTable = DEFAULT,
     limits: Limits = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,

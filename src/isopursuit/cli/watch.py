@@ -30,7 +30,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         interrupts.known = self.known
-        interrupts.last.append(self.live.end)  # it shows the terminal's cursor again
+        interrupts.last.insert(0, self.live.end)  # it shows the terminal's cursor again
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,8 +58,9 @@ class SearchWatch(Watch):
         self.saved = 0.0
 
     def __enter__(self) -> Self:
-        interrupts.last.append(partial(self.save, "interrupted"))
-        return super().__enter__()
+        super().__enter__()
+        interrupts.last.insert(0, partial(self.save, "interrupted"))  # before drafts are discarded
+        return self
 
     def __call__(self, now: SearchProgress) -> bool:
         """Record and show the state of the search."""

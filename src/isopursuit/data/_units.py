@@ -25,7 +25,7 @@ CONSTANT = 10 * EPS
 LARGEST_UNIT = 1e140
 
 # What is compared, and the unit if the caller passes none. docs/explanation/scale.md says why, and benchmarks/units.py
-# measures it. Matrices keep their lengths, as in the paper; functions on a manifold get a unit each.
+# measures it. Matrices keep their lengths, as in the paper; gradients have units of their own (see `find_coordinates`).
 DEFAULT_UNITS: dict[Literal["rows", "features", "matrices"], Unit] = {
     "rows": "median",
     "features": "each",
