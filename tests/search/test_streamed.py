@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from backends import marked
+from backends import SOURCES, marked, parquet
 from commands import run
 
 import isopursuit as ip
@@ -17,27 +17,7 @@ from isopursuit.search import local, passes, pool, source_search
 from isopursuit.search.proof import cuts as column_cuts
 from isopursuit.search.proof import pairs, prover
 
-pq = pytest.importorskip("pyarrow.parquet")
-pa = pytest.importorskip("pyarrow")
-
-
-def npy(X, folder):
-    np.save(folder / "rows.npy", X.T)
-    return ip.as_source(folder / "rows.npy", vectors="rows")
-
-
-def parquet(X, folder):
-    pq.write_table(pa.table({f"x{i}": row for i, row in enumerate(X)}), folder / "x.parquet", row_group_size=130)
-    return str(folder / "x.parquet")
-
-
-SOURCES = {
-    "array": lambda X, folder: ip.as_source(X),
-    "npy": npy,
-    "parquet": parquet,
-    "tensor": lambda X, folder: pytest.importorskip("torch").from_numpy(X),
-    "dask": lambda X, folder: pytest.importorskip("dask.array").from_array(X, chunks=(-1, X.shape[1] // 4)),
-}
+pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
