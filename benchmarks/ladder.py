@@ -152,6 +152,8 @@ PROBLEMS = {  # name: problem, options of the search
     "hiddensource6": (lambda: hidden_in_source(6, 120_000, 3e-4), {}),
     "hiddensource8": (lambda: hidden_in_source(8, 200_000, 1e-3), {}),
     "gauss12": (lambda: gauss(12, 150), {}),
+    "spread7 c=0.5": (lambda: gauss(7, 150, 0, 0.5), {"c": 0.5}),
+    "cancer7 c=0.6": (lambda: rows("breast_cancer", 7), {"c": 0.6}),
     "cancer16": (lambda: rows("breast_cancer", 16), {}),
     "points2": (lambda: points(2), {}),
     "points3": (lambda: points(3), {}),

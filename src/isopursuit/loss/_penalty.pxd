@@ -72,8 +72,9 @@ cdef struct Envelopes:        # of h and of h + kappa log, for some ranges of ei
     double c
     double low                # eigenvalues between which the first two hold
     double high
-    int rows
-    const double* table       # (rows, 6): kappa, left, right, value at left, slope, end of the range
+    int ranges
+    int kappas                # of each range, ascending from 0
+    const double* table       # (ranges, kappas, 6): kappa, left, right, value at left, slope, end of the range
 
 
 cdef struct Value:

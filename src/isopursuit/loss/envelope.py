@@ -44,11 +44,11 @@ from isopursuit.loss.penalty import (
 # κ of the log-det split, relative to the largest κ for which h + κ log is convex (measured on the ladder: 3 is
 # 7 to 13 times slower on unit-length columns, 8 × 300 and 9 × 120, and 6 % faster on breast cancer 12 × 569).
 SPLIT = 1.28
-# The same relative to c² where h is not convex (measured by the ladder's "wine8 c=0.4": between 0.06 and 0.22 it makes
-# no difference, 0.45 takes six times as long)
-FLAT_SPLIT = 0.11
+# Those relative to c² where h is not convex; each node takes the one of the best bound (measured by the ladder's
+# "spread7 c=0.5": with three of them it takes three times as long)
+FLAT_SPLITS = 0.45 * 2.0 ** np.arange(-3, 4)
 # Where h is not convex: largest eigenvalues for which there are envelopes, each a share of the one before (measured by
-# the ladder's "wine8 c=0.4": without them it takes twice as long)
+# the ladder's "wine8 c=0.4": without them it takes 2.2 times as long)
 RANGES, RANGE_STEP = 8, 0.9
 
 
@@ -62,9 +62,9 @@ class Relaxation:
         Exponent of the loss.
     low, high : float
         The envelopes are valid between these eigenvalues. Outside they continue as tangents.
-    rows : (2 R, 6) array
-        Two rows for each of R largest eigenvalues, descending from `high`: κ = 0 and the κ of the log-det split. A row
-        has κ, left and right end of the linear interval, the value at its left end, its slope, and the largest
+    rows : (R, K, 6) array
+        For each of R largest eigenvalues, descending from `high`, a row for κ = 0 and for each κ of the log-det split.
+        A row has κ, left and right end of the linear interval, the value at its left end, its slope, and the largest
         eigenvalue. If the envelope is linear up to that, it continues so, and the right end is infinite.
     """
 
@@ -75,7 +75,7 @@ class Relaxation:
 
     def envelope(self, eigenvalue: float, row: int) -> tuple[float, float]:
         """Return value and slope of ``q_κ`` at one eigenvalue, a reference for the kernel."""
-        kappa, left, right, value, slope, _ = self.rows[row].tolist()
+        kappa, left, right, value, slope, _ = self.rows.reshape(-1, 6)[row].tolist()
         inside = min(max(eigenvalue, self.low), self.high)
         if left <= inside <= right:
             return value + slope * (eigenvalue - left), slope
@@ -105,9 +105,10 @@ def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxatio
     flattest = _flattest(c)
     convex = c >= CONVEX_EXPONENT
     # the largest κ is 0.351 at c = 1 and falls to 0; a proportion of c² is used instead of less
-    split = SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c) if convex else FLAT_SPLIT * c * c
+    splits = [SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c)]
+    splits = splits if convex else (FLAT_SPLITS * c * c).tolist()
     ends = [high] if convex else np.maximum(high * RANGE_STEP ** np.arange(RANGES), 2 * low).tolist()
-    rows = [_row(kappa, c, low, end, flattest) for end in ends for kappa in (0.0, split)]
+    rows = [[_row(kappa, c, low, end, flattest) for kappa in (0.0, *splits)] for end in ends]
     return Relaxation(c, low, high, np.array(rows))
 
 

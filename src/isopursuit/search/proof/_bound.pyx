@@ -83,7 +83,8 @@ cdef bint choose_range(Node* node) noexcept nogil:
     if not need > h_above(e[k - 1] * (1 - 2 * EIGENVALUE_ERROR), c):
         return False
     high = pow(power_of_loss(1 + need), 2 / c)
-    while 2 * node.range + 2 < node.problem.loss.rows and node.problem.loss.table[12 * (node.range + 1) + 5] >= high:
+    while (node.range + 1 < node.problem.loss.ranges
+           and node.problem.loss.table[6 * (node.range + 1) * node.problem.loss.kappas + 5] >= high):
         node.range += 1
     return True
 
@@ -252,6 +253,22 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     return isfinite(at.f)
 
 
+cdef void choose_kappa(Node* node) noexcept nogil:
+    # F(w, kappa) is concave in kappa: take the best one at this w
+    cdef Point* at = &node.here
+    cdef int given = node.split, a, best_split = given
+    cdef double best = -INFINITY, f
+    for node.split in range(1, node.problem.loss.kappas):
+        f = -kappa_of(node) * (node.log_det + at.log_det)
+        for a in range(node.D - node.problem.size, node.D):
+            f += envelope(&node.problem.loss, row_of(node), &at.curves[a]).value
+        if f > best:
+            best, best_split = f, node.split
+    node.split = best_split
+    if best_split != given:
+        set_tangent(node, at)
+
+
 cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
     cdef int i, count = 0
     for i in range(node.open.n):
@@ -413,10 +430,12 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
             return False
         if attempt > 8:
             # N(w) stays singular to working precision: omit the log-det split.
-            node.split = False
+            node.split = 0
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
     for step in range(steps + 1):
+        if node.split and node.problem.loss.kappas > 2 and step % 2 == 0:
+            choose_kappa(node)
         least = smallest(at.g, open.n, node.m, node.small)
         bound = at.base + least.sum - at.rounding
         if bound > cut_bound:

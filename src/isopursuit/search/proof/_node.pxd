@@ -85,7 +85,7 @@ cdef struct Node:
     int k
     int m
     int range                 # of eigenvalues for which the envelopes hold
-    bint split                # whether the log-det split is used
+    int split                 # number of the kappa of the log-det split, 0 without it
     int capacity              # most columns of the working set
     double log_det            # log det of the Gram matrix of S'
     double longest            # length of the longest candidate
@@ -120,7 +120,7 @@ cdef inline void* reserve(Scratch* scratch, size_t needed) noexcept nogil:
 
 cdef inline int row_of(const Node* node) noexcept nogil:
     # The row of the envelope in use
-    return 2 * node.range + node.split
+    return node.range * node.problem.loss.kappas + node.split
 
 
 cdef inline double kappa_of(const Node* node) noexcept nogil:

@@ -120,7 +120,7 @@ cdef void prepare(Task* task, const Open* at) noexcept nogil:
     cdef Node* node = &task.node
     cdef int D = task.problem.D, size = task.problem.size, n = at.n, k = at.k, i
     node.problem, node.D, node.k, node.m, node.capacity = &task.problem, D, k, size - k, capacity_of(n, D)
-    node.range, node.split = 0, k > 0
+    node.range, node.split = 0, task.problem.loss.kappas // 2 if k > 0 else 0
     node.bound = at.bound
     node.matrix = <double*> task.space.numbers.at
     node.small = node.matrix + 2 * D * D + D
@@ -192,7 +192,7 @@ cdef Status process(Task* task, const Open* at) noexcept nogil:
     prepare(task, at)
     if node.open.n < node.m or not rotate(node, at.chosen):
         return CLOSED
-    if node.problem.loss.rows > 2 and not choose_range(node):
+    if node.problem.loss.ranges > 1 and not choose_range(node):
         return CLOSED
     counts = &task.counts[node.m]
     if at.paired and close_node(node, False, BOUND_TESTS):
@@ -207,8 +207,7 @@ cdef Status process(Task* task, const Open* at) noexcept nogil:
 
 
 cdef int branching_candidate(Node* node) noexcept nogil:
-    # The largest weight times effect on the loss: w_p * sum_a |h'(e_a)| (v_a' x_p)^2. Where h is not convex the largest
-    # weight (measured by the ladder's "wine8 c=0.4": 1.6 times as fast).
+    # The largest weight times effect on the loss: w_p * sum_a |h'(e_a)| (v_a' x_p)^2
     cdef int i, a, best = 0
     cdef double score, best_score = -INFINITY
     cdef double* y
@@ -217,7 +216,7 @@ cdef int branching_candidate(Node* node) noexcept nogil:
         score = 0.0
         for a in range(node.D):
             score += fabs(node.here.curves[a].slope) * y[a] * y[a]
-        score = node.here.w[i] * (score if node.problem.loss.rows == 2 else 1.0)
+        score *= node.here.w[i]
         if score > best_score:
             best, best_score = i, score
     return best
@@ -368,13 +367,14 @@ cdef class TreeKernel:
     cdef int stopped
     cdef list idle            # memory of tasks that have ended, for later ones
     cdef const double[:, ::1] columns
-    cdef const double[:, ::1] table
+    cdef const double[:, :, ::1] table
 
     def __init__(self, const double[:, ::1] columns, int size, double c, double low, double high,
-                 const double[:, ::1] table, double incumbent, double stiffness):
+                 const double[:, :, ::1] table, double incumbent, double stiffness):
         self.columns, self.table, self.idle = columns, table, []
-        self.problem.D, self.problem.size, self.problem.loss.rows = columns.shape[1], size, table.shape[0]
-        self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0]
+        self.problem.D, self.problem.size = columns.shape[1], size
+        self.problem.loss.ranges, self.problem.loss.kappas = table.shape[0], table.shape[1]
+        self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0, 0]
         self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
         self.problem.stiffness, self.problem.incumbent = stiffness, incumbent
         self.stopped, self.problem.stop = 0, &self.stopped

@@ -23,7 +23,6 @@ from isopursuit._core.types import Array
 ROWS, WIDTH = 64, 2**11  # columns compared at once (derived: a block of 0.5 MB fits into the cache of a core)
 MAX_PAIRS = 8_000_000  # most compatible pairs that are kept (derived: 96 MB)
 SORTED_PAIRS = 3e6  # pairs sorted and pruned per second, a low estimate (measured: 5.4e6 per second of processor time)
-SINGLE = 1e15  # larger squared lengths may overflow single precision when squared (derived)
 PARTNERS = 128  # mean number of compatible columns at a typical cost (chosen: a graph then takes 1.5 kB for a column)
 SAMPLE = 2**21  # inner products computed for that mean (derived: 16 MB; 0.02 s)
 
@@ -77,40 +76,23 @@ def compatible(X: Array, costs: PairCosts, budget: float, missing: int, clock: C
     own, base = costs.own, costs.base
     rest = base + float(np.sort(own)[: max(missing - 2, 0)].sum())
     longest = float(np.einsum("dp,dp->p", X, X).max())
-    if budget - rest > 2 * longest**2 + 2 * float(own.max()) or longest > SINGLE:
+    if budget - rest > 2 * longest * longest + 2 * float(own.max()):
         return None  # all pairs
-    ones: list[NDArray[np.int32]] = []
-    others: list[NDArray[np.int32]] = []
-    squares: list[NDArray[np.float32]] = []
-    edges, N = 0, len(own)
-    columns = np.ascontiguousarray(X.T)
-    # most pairs are excluded in single precision, whose error in an inner product is at most `error`
-    error = (len(X) + 4) * float(np.finfo(np.float32).eps) * longest
-    slack = 2 * error * np.sqrt(2 * max(budget, 0.0)) + 2 * error**2 + 1e-5 * abs(budget)
-    rows, single = (np.sqrt(2) * columns).astype(np.float32), X.astype(np.float32)
-    left, alike = (budget - rest + slack - own).astype(np.float32), not own.any()
+    found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = []
+    edges, N, left, columns = 0, len(own), budget - rest - own, np.ascontiguousarray(X.T)
     for first, start in ((a, b) for a in range(0, N, ROWS) for b in range(a, N, WIDTH)):
         some, beside = slice(first, min(first + ROWS, N)), slice(start, start + WIDTH)
-        inner = rows[some] @ single[:, beside]
-        inner *= inner
-        if not alike:
-            inner += own[beside].astype(np.float32)
-        i, j = np.nonzero(inner < left[some, None])
-        if clock.expired:
+        with np.errstate(over="ignore"):
+            square = 2 * (columns[some] @ X[:, beside]) ** 2
+        i, j = np.nonzero(np.triu(square + own[beside] < left[some, None], first - start + 1))
+        edges += 2 * len(i)
+        if clock.expired or edges > MAX_PAIRS:
             return None
-        after = np.flatnonzero(j + start > i + first)
-        i, j = i[after] + first, j[after] + start
-        square = 2 * np.einsum("pd,pd->p", columns[i], columns[j]) ** 2
-        good = square + own[j] < budget - rest - own[i]
-        edges += 2 * int(np.count_nonzero(good))
-        if edges > MAX_PAIRS:
-            return None
-        ones.append(i[good].astype(np.int32))
-        others.append(j[good].astype(np.int32))
-        squares.append((square[good] * (1 - 1e-6)).astype(np.float32))
+        cost = (square[i, j] * (1 - 1e-6)).astype(np.float32)
+        found.append(((i + first).astype(np.int32), (j + start).astype(np.int32), cost))
     if edges / SORTED_PAIRS > clock.remaining:
         return None
-    one, other, square = np.concatenate(ones), np.concatenate(others), np.concatenate(squares)
+    one, other, square = (np.concatenate(part) for part in zip(*found, strict=True))
     return _pruned((one, other, square), costs, budget, missing)
 
 
@@ -123,7 +105,7 @@ def _pruned(
     """Drop columns whose cheapest partners cost too much, until no more can be dropped."""
     (one, other, square), own, base, count = pairs, costs.own, costs.base, len(costs.own)
     one, other = np.concatenate([one, other]), np.concatenate([other, one])
-    cost = np.concatenate([square, square]) + (own * (1 - 1e-6)).astype(np.float32)[other]
+    cost = np.concatenate([square, square]) + (own[other] * (1 - 1e-6)).astype(np.float32)
     order = np.lexsort((cost, one))
     one, other, cost = one[order], other[order], cost[order]
     while True:
