@@ -155,8 +155,8 @@ def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypa
 @pytest.fixture
 def _first_proof_given_up(monkeypatch):
     """The first proof of "auto" ends after its first round of nodes, however fast the machine is."""
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 1)
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "CLOSED_SHARE", 1.0)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "short_proof_nodes", lambda pool: 1)
+    monkeypatch.setattr("isopursuit.search.incumbent.CLOSED_SHARE", 1.0)
     for module in ("proof.tree", "incumbent"):
         monkeypatch.setattr(f"isopursuit.search.{module}.REPORT_SECONDS", 0.0)
 
@@ -403,7 +403,7 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
 @pytest.fixture
 def unproved(monkeypatch):
     """Unit columns for which `auto` soon gives up on a proof."""
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 800)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "short_proof_nodes", lambda pool: 800)
     X = np.random.default_rng(0).normal(size=(12, 120))
     return X / np.linalg.norm(X, axis=0)
 
@@ -460,7 +460,7 @@ def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch
         found = plain(*arguments)
         return replace(found, tied=np.arange(len(found.weights)))
 
-    monkeypatch.setattr("isopursuit.search.problem.MOST_TIED", 10)
+    monkeypatch.setattr("isopursuit.search.problem.MAX_TREE_COLUMNS", 10)
     monkeypatch.setattr(Problem, "pursue", without_time_to_list_the_tied_columns)
     picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
     assert len(picked.pursuit.support) < 10

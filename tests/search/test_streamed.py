@@ -14,7 +14,7 @@ from isopursuit._core.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
-from isopursuit.search import local, passes, pool, source_search
+from isopursuit.search import exchange, passes, pool
 from isopursuit.search.proof import cuts as column_cuts
 from isopursuit.search.proof import pairs, prover, targets
 
@@ -45,10 +45,9 @@ SOURCES = {
 def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
     monkeypatch.setattr(pool, "RESIDENT", 12)
-    monkeypatch.setattr(source_search, "RESIDENT", 12)
-    monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
-    monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
-    monkeypatch.setattr(passes, "WIDTH", 37)
+    monkeypatch.setattr(exchange, "RESIDENT", 12)
+    monkeypatch.setattr(exchange, "MAX_KICK_COLUMNS", 24)
+    monkeypatch.setattr(passes, "ENTRIES", 100)
     monkeypatch.setattr(targets, "FEW_COLUMNS", 0)
     monkeypatch.setattr(prover, "LOADED", 8)
     monkeypatch.setattr(targets, "EASY_COLUMNS", 10)

@@ -1,7 +1,7 @@
 """The paper's greedy search: add the column with the lowest objective until there are k.
 
 For the isometry loss of one matrix or source each pick takes one product of a vector with all columns
-(pass_tasks.py). Many points use the kernel of swaps, and other objectives evaluate every column.
+(scan.py). Many points use the kernel of swaps, and other objectives evaluate every column.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from isopursuit._core.clock import EXPIRED, UNLIMITED, Clock
 from isopursuit._core.linalg import numerical_rank, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices, Status
 from isopursuit.errors import RankError
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.incumbent import SearchOutcome, SearchProgress
-from isopursuit.search.limits import MEMORY, Limits
+from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
+from isopursuit.search.local import large_volume, swap_kernel
 from isopursuit.search.objective import lowest
-from isopursuit.search.pass_tasks import BestAddition, BestColumn, Coordinates
 from isopursuit.search.pool import Pool
-from isopursuit.search.swaps import swap_kernel
-from isopursuit.search.volume import large_volume
+from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
 
 BATCH = 4096  # submatrices evaluated at once (derived: stacks of a few megabytes stay in cache)
 
@@ -47,7 +46,7 @@ def greedy(pool: Pool, limits: Limits) -> Search:
     runs: list[Indices] = []
     for first in firsts:
         evaluations += sum(pool.count - size for size in range(len(first), pool.k))
-        if pool.objective.name == "isometry" and pool.points == 1:
+        if pool.objective.isometry and pool.points == 1:
             subset, finished = greedy_subset(pool, first, clock, report)
         else:
             assert pool.X is not None
@@ -149,7 +148,7 @@ def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
     """Add columns at many points, or by another objective; fewer than k if time runs out."""
     kernel, objective = None, pool.objective
     assert pool.X is not None
-    if objective.name == "isometry":
+    if objective.isometry:
         columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
         kernel = swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k)
     while len(subset) < pool.k and not clock.expired:

@@ -26,7 +26,6 @@ from isopursuit.data._matrix import (
     check_count,
     in_unit,
     too_few_columns,
-    with_fewer_rows,
 )
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
@@ -36,13 +35,9 @@ from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
-from isopursuit.search.settings import COPY_SPEED, SOURCE_ENTRIES
+from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
-
-MOST_TIED = 5000  # if more columns of a source are tied, the second stage loads only those with weight: as many as
-# the tree takes at once (derived: MAX_TREE_COLUMNS)
-COPIES = 4  # copies of all columns that prices in memory need: two here, two in `Replacements.among` (counted)
 
 
 def _none() -> Indices:
@@ -267,7 +262,7 @@ class Problem:
         tied, notes = pursuit.tied, self.notes
         if self.points is None:
             notes = pursuit.notes
-            if len(tied) > MOST_TIED:
+            if len(tied) > MAX_TREE_COLUMNS:
                 notes += (f"{len(tied)} columns are tied, too many to search; only those with weight were searched.",)
                 tied = pursuit.support
         numbers = np.setdiff1d(np.union1d(tied, self.include), self.exclude).astype(np.intp)
@@ -302,21 +297,18 @@ class Problem:
                 return picked, fold_until(columns.source, replace(task, deadline=clock.deadline), clock)
             except OutOfTimeError:
                 return picked, unknown
-        points = [with_fewer_rows(one) for one in self.points]
-        if COPIES * len(points) * points[0].values.nbytes / COPY_SPEED > clock.remaining:
+        if clock.expired:
             return picked, unknown
-        possible = np.all([one.nonzero for one in points], axis=0)
-        possible[np.union1d(search.indices, self.exclude)] = False
-        others = np.flatnonzero(possible)
-        short, offered = (np.stack([one.values[:, some] for one in points]) for some in (search.indices, others))
-        known = [one.rounding for one in points if one.rounding is not None]
-        rounding = np.stack(known) if len(known) == len(points) else None
+        assert self.possible is not None
+        others = np.setdiff1d(self.possible, search.indices)
+        known = [one.rounding for one in self.points if one.rounding is not None]
+        rounding = np.stack(known) if len(known) == len(self.points) else None
         of_picked, of_others = (None if rounding is None else rounding[:, some] for some in (search.indices, others))
         task = Replacements(
-            short, search.log_loss, self.c, search.indices, of_picked, aggregate=search.aggregate,
+            picked, search.log_loss, self.c, search.indices, of_picked, aggregate=search.aggregate,
             deadline=clock.deadline,
         )  # fmt: skip
-        return picked, task.among(offered, others, of_others)
+        return picked, task.among(np.stack([one.values[:, others] for one in self.points]), others, of_others)
 
 
 def _is_large(X: Any, k: int | None) -> bool:

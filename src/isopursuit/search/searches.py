@@ -13,11 +13,11 @@ from isopursuit._core.options import as_count, as_gap
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback
-from isopursuit.search.limits import BUDGET, MEMORY, Limits
+from isopursuit.search.incumbent import Callback, Limits
 from isopursuit.search.problem import Problem
-from isopursuit.search.settings import KICKS, STARTS
+from isopursuit.search.settings import BUDGET, KICKS, STARTS
 from isopursuit.search.solve import solve
 
 NO_BRUTE_SOURCE = (

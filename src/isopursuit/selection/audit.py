@@ -19,8 +19,7 @@ from isopursuit._core.types import AggregateOption, Array, Indices, Label, Label
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.results import IMPROVES, Search
-from isopursuit.search.incumbent import Callback
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Callback, Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.search.solve import Outcome, bounds_are_known, solve

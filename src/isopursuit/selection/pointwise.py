@@ -20,7 +20,7 @@ from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, 
 from isopursuit.data._matrix import Matrix, as_points, in_unit
 from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.results import Certificate, Search
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
 

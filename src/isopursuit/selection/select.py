@@ -18,8 +18,7 @@ from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Label, Method, Unit
 from isopursuit.errors import unknown_option
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback, SearchProgress
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Callback, Limits, SearchProgress
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import ReplacementLists
 from isopursuit.search.searches import NO_BRUTE_SOURCE
