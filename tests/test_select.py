@@ -505,7 +505,7 @@ def stops_by_ctrl_c(now):
 @pytest.mark.parametrize("priced", [True, False])
 def test_after_a_callback_or_ctrl_c_the_notes_name_it_and_not_the_time_limit(method, stop, cause, priced, monkeypatch):
     if not priced:
-        monkeypatch.setattr(sys.modules["isopursuit.selection.select"], "INTERRUPTED_SECONDS", 0.0)
+        monkeypatch.setattr(sys.modules["isopursuit.selection.select"], "QUICK", 0.0)
     X = HARD[:4, :80] if method == "brute" else HARD
     picked = ip.select(X, method=method, time_limit=600, callback=stop)
     assert picked.search.status == "interrupted"

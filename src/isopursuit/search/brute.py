@@ -12,11 +12,9 @@ from isopursuit.errors import BudgetError
 from isopursuit.loss.penalty import STATED
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
-from isopursuit.search.objective import lowest
+from isopursuit.search.objective import ENTRIES, lowest
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import TIE
-
-ENTRIES = 2**18  # entries of all matrices evaluated at once (derived: 2 MB stay in cache)
 
 
 def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:

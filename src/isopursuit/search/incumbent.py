@@ -67,51 +67,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends, how much it tries, and whom it tells.
-
-    Attributes
-    ----------
-    clock : Clock
-        The time limit.
-    gap : float
-        The search ends when its gap is at most this.
-    nodes : int or None
-        Most nodes of the tree.
-    workers : int
-        Number of threads.
-    memory : int
-        Most bytes of columns that a source may load.
-    starts : int or None
-        Starts of the local search, or greedy runs; None for the default of the method.
-    kicks : int
-        Kicks of the local search.
-    budget : int
-        Most subsets of a brute-force search.
-    seed : numpy.random.Generator or int
-        The source of randomness for starts and kicks.
-    start : array or None
-        A subset that is known, in the caller's numbers; the answer is at least as good.
-    lower_bound : float
-        A bound that is known.
-    hopeless : int or None
-        The search ends, with status "nodes", if nearly all nodes are open after this many.
-    callback : callable or None
-        Receives the progress, with the caller's numbers of the best columns so far.
-    """
+    """When a search ends, how much it tries, and whom it tells."""
 
     clock: Clock
-    gap: float = 0.0
-    nodes: int | None = None
+    gap: float = 0.0  # the search ends when its gap is at most this
+    nodes: int | None = None  # most nodes of the tree
     workers: int = 1
-    memory: int = MEMORY
-    starts: int | None = None
-    kicks: int = KICKS
-    budget: int = BUDGET
-    seed: np.random.Generator | int = 0
-    start: Indices | None = None
-    lower_bound: float = 0.0
-    hopeless: int | None = None
-    callback: Callback | None = None
+    memory: int = MEMORY  # most bytes of columns that a source may load
+    starts: int | None = None  # starts of the local search, or greedy runs; None for the default of the method
+    kicks: int = KICKS  # of the local search
+    budget: int = BUDGET  # most subsets of a brute-force search
+    seed: np.random.Generator | int = 0  # for starts and kicks
+    start: Indices | None = None  # a subset that is known, in the caller's numbers; the answer is at least as good
+    lower_bound: float = 0.0  # a bound that is known
+    hopeless: int | None = None  # the search ends, with status "nodes", if nearly all nodes are open after this many
+    callback: Callback | None = None  # receives the progress, in the caller's numbers
 
     @property
     def generator(self) -> np.random.Generator:

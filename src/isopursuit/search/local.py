@@ -25,7 +25,7 @@ from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import MIN_DECREASE
+from isopursuit.search.settings import MIN_DECREASE, SOURCE_ENTRIES
 
 PATIENCE = 100  # kicks without success before another start (measured: without it unit-length 10 × 200 is 0.8 % worse)
 DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured: without it 20 × 5000 is 0.2 % worse)
@@ -106,17 +106,20 @@ def large_volume(X: Array, include: NDArray[np.integer], k: int, clock: Clock = 
     farthest from the span of the picked columns follow. At many points the squares of the residuals are added up.
     """
     if len(X) == 1:
-        return clock.waiting(lambda: _pivoted(X[0], np.asarray(include, dtype=np.intp), k)).astype(np.int32)
-    residuals, subset = X.copy(), np.array(include, np.int32)
+        included = np.asarray(include, dtype=np.intp)
+        if X.size < SOURCE_ENTRIES:
+            return _pivoted(X[0], included, k).astype(np.int32)
+        return clock.waiting(lambda: _pivoted(X[0], included, k)).astype(np.int32)
+    rest, subset = X.copy(), np.array(include, np.int32)
     for step in range(k):
-        squares = np.einsum("idp,idp->p", residuals, residuals)
+        squares = np.einsum("idp,idp->p", rest, rest)
         squares[subset] = -1.0
         if step >= len(subset):
             subset = np.append(subset, np.int32(squares.argmax()))
-        direction = residuals[:, :, subset[step], None]
+        direction = rest[:, :, subset[step], None]
         size = np.linalg.norm(direction, axis=1, keepdims=True)
         direction = direction / np.maximum(size, np.finfo(np.float64).tiny)
-        residuals -= direction @ (np.swapaxes(direction, 1, 2) @ residuals)
+        rest -= direction @ (np.swapaxes(direction, 1, 2) @ rest)
     return subset
 
 
@@ -127,21 +130,20 @@ def _pivoted(X: Array, subset: Indices, k: int) -> Indices:
     numbers = np.arange(0, P, -(-P // few))
     while len(subset) < k:
         numbers = np.setdiff1d(numbers, subset)
-        residuals = _residuals(X[:, numbers], X[:, subset])
-        R, order = qr(residuals, mode="r", pivoting=True, check_finite=False)
+        R, order = qr(residuals(X[:, numbers], X[:, subset]), mode="r", pivoting=True, check_finite=False)
         fresh = int((np.abs(np.diag(R)) > NEGLIGIBLE * longest).sum())
         whole = len(numbers) + len(subset) == P
         # if all columns are nearly dependent, any will do
         subset = np.append(subset, numbers[order[: k - len(subset) if whole else min(fresh, k - len(subset))]])
         if len(subset) < k:
-            far = _residuals(X, X[:, subset])
+            far = residuals(X, X[:, subset])
             far = np.einsum("dp,dp->p", far, far)
             far[subset] = -1.0
             numbers = np.argsort(-far, kind="stable")[: few if fresh else P]
     return subset
 
 
-def _residuals(columns: Array, picked: Array) -> Array:
+def residuals(columns: Array, picked: Array) -> Array:
     """The columns without their parts in the span of the picked ones."""
     if picked.shape[1] == 0:
         return columns

@@ -16,6 +16,8 @@ from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_los
 from isopursuit.pursuit.normalize import symmetric_normalize
 from isopursuit.search.settings import TIE
 
+ENTRIES = 2**18  # entries of all matrices whose scores are computed at once (derived: 2 MB stay in cache)
+
 
 @dataclass(frozen=True)
 class Objective:

@@ -22,13 +22,11 @@ from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.search.local import swap_kernel
 from isopursuit.search.passes import pieces, usable
-from isopursuit.search.settings import TIE
+from isopursuit.search.settings import BATCH, SLACK, TIE
 from isopursuit.sources.tasks import Transform
 
 NEAREST = 5  # replacements kept for each picked column (chosen: a short list for the reader)
-BATCH = 8  # swaps evaluated at once, the promising ones first to get a cutoff (guess)
 CLEAR = 1e-6  # unit-length columns with a least singular value above this are independent (chosen: far above rounding)
-SLACK = 1e-9  # relative slack of a cutoff in log-loss, for rounding (chosen)
 
 
 @dataclass(frozen=True)

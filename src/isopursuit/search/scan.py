@@ -44,16 +44,13 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, loss_above, loss_below, to_loss
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.passes import OutOfTimeError, on_same_device, pieces, usable
-from isopursuit.search.settings import TIE
+from isopursuit.search.settings import BATCH, SLACK, TIE
 from isopursuit.sources.tasks import Screen, Transform
 from isopursuit.sources.topk import TopK
 
 FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
 MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)
-SLACK = 1e-9  # relative slack of bounds for rounding (chosen: far above the rounding of float64)
 LARGEST = float(np.exp(LARGEST_LOG))  # larger bounds are replaced by this (derived: a limit above it excludes nothing)
-BATCH = 16  # columns of least bounds that are evaluated first; then four times as many (derived: worth a kernel call)
-ROUNDING = 1e-13  # rounding of a squared length, relative to it (derived: k eps, for k up to some hundreds)
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,8 @@ class SwapBounds:
         both = on_same_device(self.products, z) @ q
         b, gb = both[:k], both[k:]
         diagonal, square = (on_same_device(row, z)[:, None] for row in self.diagonals)
-        off = xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None) + ROUNDING * squares
+        off = xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None)
+        off = off + 4 * k * float(np.finfo(np.float64).eps) * squares  # the rounding of a squared length
         share = b / diagonal
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             leak = xp.clip(xp.einsum("dp,dp->p", b, b) * (1 - SLACK) + share * (share * square - 2 * gb), 0.0, None)
@@ -274,7 +272,7 @@ class BestAddition:
         can = usable(squares, first + start, self.excluded)
         which = np.flatnonzero(can & (low < to_loss(self.limit)))
         which = which[np.argsort(low[which], kind="stable")]
-        best, task, batch, done = BestColumn(), self, BATCH, 0
+        best, task, batch, done = BestColumn(), self, BATCH, 0  # batches grow: all columns take few calls
         while done < len(which) and low[which[done]] < to_loss(task.limit):
             some = np.sort(which[done : done + batch])
             values = block.rows(start + some) if hasattr(block, "rows") else block[:, start + some].T

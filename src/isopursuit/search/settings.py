@@ -20,6 +20,7 @@ PURSUIT_SPEED = 3e9  # the pursuit of n × D × P takes at least n D² (P + 30 D
 FEW_SUBSETS = 2_000  # at most this many subsets are all evaluated (derived: 0.1 s)
 BUDGET = 2_000_000  # subsets that brute force tries at most (derived: about a minute)
 PURSUIT_ROWS = 32  # most rows for which the relaxation is solved only for its bound (guess)
+BATCH = 16  # columns whose losses are computed at once, those of the least bounds first (derived: about 1 ms)
 
 # ------------------------------------------------------------------------------------------------ memory
 SOURCE_ENTRIES = 2**22  # an array of at least this many entries is searched in passes if k < rows
@@ -32,3 +33,4 @@ MAX_TREE_COLUMNS = 5_000  # columns of a source that the tree takes at once: eac
 # ------------------------------------------------------------------------------------------------ rounding
 TIE = 1e-12  # relative; log-losses this close are equal, and the lowest column number wins (as in _swap.pyx)
 MIN_DECREASE = 1e-10  # a log-loss counts as lower if it falls by more: equal subsets then never alternate (chosen)
+SLACK = 1e-9  # relative slack of bounds for rounding (chosen: far above the rounding of float64)
