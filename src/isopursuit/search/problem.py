@@ -287,28 +287,28 @@ class Problem:
     def replacements(self, search: Search, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (n, rows, k), and for each one the columns that replace it best."""
         picked, errors = self.taken(search.indices)
-        unknown: ReplacementLists = (None,) * len(search.indices)
-        if self.points is None:
-            outside = np.union1d(search.indices, self.exclude)
-            rounding = None if errors[0] is None else errors[0][None]
-            columns = self._stream
-            task = Replacements(picked, search.log_loss, self.c, outside, rounding, columns.transform)
+        known = [one for one in errors if one is not None]
+        rounding = np.stack(known) if len(known) == len(errors) else None
+        outside = np.union1d(search.indices, self.exclude)
+        task = Replacements(
+            picked, search.log_loss, self.c, outside, rounding, aggregate=search.aggregate, deadline=clock.deadline
+        )
+        if len(picked) == 1:  # an array is a source with one block
+            columns = self.columns
+            if self.points is not None:
+                columns = Columns(ArraySource(self.points[0].values, np.dtype(np.float64)))
+                task = replace(task, roundings=self.points[0].rounding)
+            assert columns is not None
             try:
-                return picked, fold_until(columns.source, replace(task, deadline=clock.deadline), clock)
+                return picked, fold_until(columns.source, replace(task, transform=columns.transform), clock)
             except OutOfTimeError:
-                return picked, unknown
+                return picked, (None,) * self.k
         if clock.expired:
-            return picked, unknown
+            return picked, (None,) * self.k
         assert self.possible is not None
         others = np.setdiff1d(self.possible, search.indices)
-        known = [one.rounding for one in self.points if one.rounding is not None]
-        rounding = np.stack(known) if len(known) == len(self.points) else None
-        of_picked, of_others = (None if rounding is None else rounding[:, some] for some in (search.indices, others))
-        task = Replacements(
-            picked, search.log_loss, self.c, search.indices, of_picked, aggregate=search.aggregate,
-            deadline=clock.deadline,
-        )  # fmt: skip
-        return picked, task.among(np.stack([one.values[:, others] for one in self.points]), others, of_others)
+        values, errors = self.taken(others)
+        return picked, task.among(values, others, None if rounding is None else np.stack(errors))
 
 
 def _is_large(X: Any, k: int | None) -> bool:

@@ -46,8 +46,8 @@ class Replacements:
     """The best replacements for each of the columns `picked` (n, D, k), at most NEAREST for each, lowest loss first.
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
-    (sorted) are not considered. As a task of one pass over a source, n is 1. `cutoffs` has one log-loss for each picked
-    column; replacements above it are ignored.
+    (sorted) are not considered. As a task of one pass, n is 1, and `roundings` (P,), if known, are those of all
+    columns. `cutoffs` has one log-loss for each picked column; replacements above it are ignored.
     """
 
     picked: Array
@@ -58,6 +58,7 @@ class Replacements:
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
     aggregate: Aggregate = SUM
+    roundings: Array | None = None
     deadline: float = np.inf
 
     @property
@@ -74,6 +75,8 @@ class Replacements:
         for start, z in pieces(block, replace(self.transform, A=None)):
             values = np.asarray(on_host(z), dtype=np.float64)
             rounding = rounding_after(self.transform, values)
+            if self.roundings is not None:
+                rounding = self.roundings[first + start : first + start + values.shape[1]]
             values = values if A is None else A @ values
             squares = np.einsum("dp,dp->p", values, values)
             possible = usable(squares, first + start, self.excluded)

@@ -252,7 +252,8 @@ def audit(
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
     call = call_text(audit, locals())
-    problem, indices = _problem(X, columns, include, c, unit, aggregate, exclude, labels)
+    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
+    problem, indices = _judged(problem, columns, include)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
     together = problem.aggregate
@@ -276,21 +277,11 @@ def audit(
     return Audit(replace(given, search=started, notes=best.notes, call=call), best, swap)
 
 
-def _problem(
-    X: Any,
-    columns: Iterable[Any],
-    include: Iterable[Any] | None,
-    c: float,
-    unit: Unit,
-    aggregate: AggregateOption,
-    exclude: Iterable[Any] | None,
-    labels: Sequence[Label] | None,
-) -> tuple[Problem, Indices]:
+def _judged(problem: Problem, columns: Iterable[Any], include: Iterable[Any] | None) -> tuple[Problem, Indices]:
     """The problem of picking as many columns as are given, and the sorted numbers of the given columns."""
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
         raise ParameterError("columns is empty. Name at least one column.")
-    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
     indices = problem.numbers_of(names, "columns")
     problem = replace(problem, k=len(names), include=problem.numbers_of(include, "include"))
     if len(indices) < len(names):
