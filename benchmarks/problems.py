@@ -16,13 +16,6 @@ def gaussian(D, P, seed=0):
     return ip.symmetric_normalize(np.random.default_rng(seed).normal(size=(D, P)) / np.sqrt(D))
 
 
-def spread(D, P, seed=4):
-    """Gaussian columns whose log-lengths are spread by 0.3, in float32."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(D, P)) * np.exp(0.3 * rng.normal(size=P)) / np.sqrt(D)
-    return X.astype(np.float32)
-
-
 def table(loader):
     values = loader().data
     values = values[:, values.std(axis=0) > 0]

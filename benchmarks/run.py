@@ -71,7 +71,6 @@ def main(arguments):
     missed = print_ratios(rows)
     for name, axis in SCALING.items():
         print_scaling(rows, name, axis)
-    print_wide([row for row in rows if row["name"].startswith("test_wide[")])
     print_search([row for row in rows if "test_exact" in row["fullname"]])
     for row in rows:
         if "startup" in row["fullname"]:
@@ -133,16 +132,6 @@ def print_scaling(rows, name, axis):
         sizes, seconds, slope = found
         points = ", ".join(f"{size:.0f}: {1e3 * time:.2f} ms" for size, time in zip(sizes, seconds, strict=True))
         print(f"\ntime in {axis}: {points}; fitted exponent {slope:.2f}")
-
-
-def print_wide(rows):
-    """How much longer the pursuit of an array takes than that of `as_source` of it."""
-    seconds = {(row["extra_info"]["size"], row["extra_info"]["kind"]): row["stats"]["median"] for row in rows}
-    print(f"\n{'wide pursuit':<22}{'source':>12}{'array':>12}{'ratio':>8}")
-    for size in dict.fromkeys(size for size, _ in seconds):
-        source, array = seconds.get((size, "source")), seconds.get((size, "array"))
-        if source and array:
-            print(f"{size:<22}{source:>10.2f} s{array:>10.2f} s{array / source:>7.2f}x")
 
 
 def print_search(rows):

@@ -1,12 +1,8 @@
 """What the first use costs: a fresh process, the import, the first solve compared with the second."""
 
-import os
-import resource
 import statistics
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 
 def fresh(code):
@@ -41,37 +37,3 @@ def test_the_first_solve_costs_milliseconds_more_than_the_second(benchmark):
     seconds = benchmark.pedantic(lambda: statistics.median(fresh(FIRST) for _ in range(5)), rounds=1)
     benchmark.extra_info["seconds"] = seconds
     assert seconds < 0.05
-
-
-def command(*arguments, cwd=None):
-    """Seconds the installed command takes, all told, and the processor's share of them."""
-    script = Path(sys.executable).with_name("isopursuit")
-    # users have bytecode: an environment made without it would be compiled again in every process
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([script, *arguments], capture_output=True, check=True, cwd=cwd, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - began, cpu
-
-
-def measured(benchmark, *arguments, cwd=None):
-    """Medians over five runs after one that is not counted; the processor's seconds differ less on a busy machine."""
-    command(*arguments, cwd=cwd)
-    runs = benchmark.pedantic(lambda: [command(*arguments, cwd=cwd) for _ in range(5)], rounds=1)
-    seconds, cpu = (statistics.median(part) for part in zip(*runs, strict=True))
-    benchmark.extra_info.update(seconds=seconds, cpu_seconds=cpu)
-    return seconds
-
-
-def test_version(benchmark):
-    assert measured(benchmark, "--version") < 0.6
-
-
-def test_help(benchmark):
-    assert measured(benchmark, "--help") < 0.6
-
-
-def test_select_on_wine(benchmark, tmp_path):
-    command("datasets", "wine", "--output", "wine.csv", cwd=tmp_path)
-    assert measured(benchmark, "select", "wine.csv", "--standardize", cwd=tmp_path) < 1.0

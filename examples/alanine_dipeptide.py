@@ -3,7 +3,8 @@ Alanine dipeptide: φ and ψ
 ==========================
 
 Which torsions describe how this peptide moves? Textbooks use φ and ψ, the torsions about the two bonds of the alpha
-carbon. This example finds them in a trajectory alone and writes them to a file for PLUMED.
+carbon. This example is given the trajectory, its bonds and the number of coordinates, finds the
+two torsions and writes them to a file for PLUMED.
 
 ``python examples/alanine_dipeptide.py FILE TOPOLOGY`` reads your own trajectory.
 """

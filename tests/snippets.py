@@ -3,11 +3,13 @@
 import doctest
 import re
 import shlex
-import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
 
+from commands import run
+
+COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
 FENCED = re.compile(r"^```(python|console)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 ROUNDING = re.compile(r"gap \d\.\de[-+]\d\d")  # its digits are those of one processor
 STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", flags=re.MULTILINE)
@@ -20,15 +22,15 @@ class Checker(doctest.OutputChecker):
         return super().check_output(ROUNDING.sub("gap", want), ROUNDING.sub("gap", got), optionflags)
 
 
-def run_page(page: Path, folder: Path) -> int:
-    """Run a page's snippets in a folder, which must be the working one; how many there were."""
+def run_page(page: Path) -> int:
+    """Run a page's snippets in the working folder; how many there were."""
     names, runner = {"__name__": "__main__"}, doctest.DocTestRunner(Checker())
     text = page.read_text(encoding="utf-8")
     found = 0
     for block in FENCED.finditer(text):
         kind, body = block.groups()
         if kind == "console":
-            found += run_session(body, folder)
+            found += run_session(body)
             continue
         if ">>> " not in body:
             exec(body, names)
@@ -41,13 +43,16 @@ def run_page(page: Path, folder: Path) -> int:
     return found
 
 
-def run_session(session: str, folder: Path) -> int:
-    """Run the commands of a terminal session and compare what they print; how many there were."""
+def run_session(session: str, process: bool = False) -> int:
+    """Run the commands of a terminal session and compare what they print; how many there were.
+
+    They run in this process, or each in its own.
+    """
     steps = STEP.findall(session)
-    for command, shown in steps:
-        program, *options = shlex.split(command)
-        found = shutil.which(program, path=sysconfig.get_path("scripts"))
-        assert found is not None, f"{program} is not a program of this environment"
-        run = subprocess.run([found, *options], capture_output=True, text=True, check=True, cwd=folder)
-        assert [line.rstrip() for line in run.stdout.splitlines()] == shown.splitlines(), command
+    for line, shown in steps:
+        program, *options = shlex.split(line)
+        assert program == "isopursuit"
+        done = subprocess.run([COMMAND, *options], capture_output=True, text=True) if process else run(*options)
+        assert done.returncode == 0, done.stderr
+        assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines(), line
     return len(steps)

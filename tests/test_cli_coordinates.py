@@ -10,6 +10,7 @@ import sysconfig
 import time
 from pathlib import Path
 
+import commands
 import numpy as np
 import polars as pl
 import pytest
@@ -26,9 +27,7 @@ OPTIONS = ("--dimension", "2", "--select", "all", "--frames", "30")
 
 
 def run(*arguments):
-    return subprocess.run(
-        [COMMAND, "coordinates", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
-    )
+    return commands.run("coordinates", *arguments)
 
 
 @pytest.fixture(scope="module")

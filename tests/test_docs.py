@@ -39,7 +39,7 @@ def test_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     if page == "big_data.md":
         warnings.simplefilter("ignore")  # Dask's own, about ports and closed connections
     monkeypatch.chdir(tmp_path)
-    assert run_page(DOCS / page, tmp_path) > 0
+    assert run_page(DOCS / page) > 0
 
 
 def words(text):

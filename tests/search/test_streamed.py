@@ -2,12 +2,11 @@
 
 import itertools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from backends import marked
+from commands import run
 
 import isopursuit as ip
 from isopursuit._core.clock import Clock
@@ -297,17 +296,14 @@ def test_large_exponents_are_compared_by_logarithms():
 def test_the_command_line_searches_streamed_files(tmp_path):
     X = np.random.default_rng(4).normal(size=(4, 600)).astype(np.float32) / 2
     parquet(X, tmp_path)
-    program = [sys.executable, "-m", "isopursuit.cli", "select"]
-    command = [*program, str(tmp_path / "*.parquet"), "--unit", "none", "--json"]
-    run = subprocess.run([*command, "--method", "exact", "--must-exclude", "3"], capture_output=True, text=True)
-    answer = json.loads(run.stdout)
+    command = ("select", tmp_path / "*.parquet", "--unit", "none", "--json")
+    answer = json.loads(run(*command, "--method", "exact", "--must-exclude", "3").stdout)
     assert answer["indices"] == ip.exact_search(X, exclude=[3]).indices.tolist()
     assert answer["verdict"] == "proved optimal"
-    run = subprocess.run([*command, "--method", "brute"], capture_output=True, text=True)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert "Brute force needs a matrix in memory" in run.stderr
-    run = subprocess.run([*command, "--must-include", "red"], capture_output=True, text=True)
-    assert "Pass their numbers" in run.stderr
+    refused = run(*command, "--method", "brute")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Brute force needs a matrix in memory" in refused.stderr
+    assert "Pass their numbers" in run(*command, "--must-include", "red").stderr
 
 
 @pytest.mark.needs("torch")

@@ -114,7 +114,8 @@ cdef inline int small_eigh(double* matrix, int n, double* d, double largest, bin
         norm = sqrt(dot(row, row, i))
         scale[i] = 0.0
         e[i - 1] = row[i - 1]
-        if i == 1 or norm == fabs(row[i - 1]):
+        # entries this small change no eigenvalue, and their squares may underflow
+        if i == 1 or norm == fabs(row[i - 1]) or norm <= 1e-40 * largest:
             continue
         # H = 1 - scale v v' maps the row to a multiple of its last unit vector
         e[i - 1] = -norm if row[i - 1] > 0 else norm
