@@ -9,6 +9,7 @@ from fuzz.explain import run
 import isopursuit as ip
 from isopursuit.data import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
 
 
@@ -451,6 +452,21 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
     assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
     assert picked.search.status == ("interrupted" if step == "pursue" else "heuristic")
     assert all(np.isnan(one.price) for one in picked.choices) == (step == "replacements")
+
+
+def test_ctrl_c_in_the_instant_in_which_auto_gives_up_a_proof_keeps_its_answer(monkeypatch, unproved):
+    plain, presses = Pool.answer, iter([KeyboardInterrupt])
+
+    def interrupted(*arguments):
+        for press in presses:
+            raise press
+        return plain(*arguments)
+
+    monkeypatch.setattr(Pool, "answer", interrupted)
+    picked = ip.select(unproved)
+    assert picked.search.status == "interrupted"
+    assert picked.search.lower_bound > 12
+    assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
 
 
 def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch):

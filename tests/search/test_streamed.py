@@ -114,6 +114,16 @@ def test_no_swap_improves_what_exchange_gives(seed, kind, tmp_path, small_memory
     assert any("no single swap" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_answer_over_a_source_does_not_depend_on_the_order_of_its_columns(seed, small_memory):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 2000)) / np.sqrt(12)
+    order = rng.permutation(2000)
+    for k in (6, 12):
+        found, again = (ip.exchange_search(ip.as_source(one), k=k) for one in (X, X[:, order]))
+        assert sorted(order[again.indices].tolist()) == found.indices.tolist()
+
+
 @pytest.mark.parametrize("kind", marked(SOURCES))
 @pytest.mark.parametrize("seed", range(12))
 def test_exact_proves_the_arrays_optimum(seed, kind, tmp_path, small_memory):
