@@ -114,12 +114,12 @@ def improve(
 ) -> StopReason | None:
     """Improve the incumbent by swaps and kicks, without a proof. Returns a reason if a callback ends the search.
 
-    The first start is the better one of a subset of large volume (in memory) and the greedy one (at one point).
+    The first start is the better one of a subset of large volume and the greedy one (at one point).
     `memory` is the most bytes of columns that a source may load.
     """
-    if pool.X is not None and offer_large_volume(pool, incumbent, clock):
-        return StopReason.INTERRUPTED
     last = pool.X is None and pool.missing <= 1  # one pass tries all columns
+    if not last and offer_large_volume(pool, incumbent, clock):
+        return StopReason.INTERRUPTED
     begins = incumbent.found_by in ("", "large volume") and not (clock.expired and len(incumbent.subset))
     if last or (begins and pool.points == 1 and pool.missing > 1):
         subset, finished = greedy_subset(pool, pool.include, clock)

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from isopursuit._core.clock import UNLIMITED, Clock
+from isopursuit._core.linalg import pivoted_qr
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import to_loss
@@ -129,10 +129,10 @@ def _pivoted(X: Array, subset: Indices, k: int) -> Indices:
     """`large_volume` at one point, (D, P)."""
     P, longest = X.shape[1], float(np.einsum("dp,dp->p", X, X).max()) ** 0.5
     few = max(2 * k, FEW_COLUMNS)
-    numbers = np.arange(0, P, -(-P // few))
+    numbers = np.arange(0, P, -(-P // few)).astype(np.intp)
     while len(subset) < k:
         numbers = np.setdiff1d(numbers, subset)
-        R, order = qr(residuals(X[:, numbers], X[:, subset]), mode="r", pivoting=True, check_finite=False)
+        R, order = pivoted_qr(residuals(X[:, numbers], X[:, subset]))
         fresh = int((np.abs(np.diag(R)) > NEGLIGIBLE * longest).sum())
         whole = len(numbers) + len(subset) == P
         # if all columns are nearly dependent, any will do
@@ -218,14 +218,20 @@ def local_search(
 
 
 def offer_large_volume(pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
-    """Offer columns of large volume, in memory, if there is no incumbent. True if the search must stop."""
+    """Offer columns in memory of large volume if there is no incumbent, so that soon there is an answer. True if the
+    search must stop.
+    """
     if len(incumbent.subset) < pool.k:
-        X, positions = (pool.resident_columns[None], pool.resident_positions) if pool.X is None else (pool.X, None)
-        include = np.arange(len(pool.include)) if pool.X is None else pool.include
-        subset = large_volume(X, include, pool.k, clock).astype(np.intp)
-        subset = subset if positions is None else positions[subset]
-        incumbent.offer(subset, pool.log_loss(subset), "large volume")
-    return incumbent.report()
+        X, positions, include = pool.X, np.arange(pool.count), pool.include
+        if X is None:
+            X, positions = pool.resident_columns[None], pool.resident_positions
+            include = pool.place(include)
+        if len(positions) >= pool.k:
+            subset = positions[large_volume(X, include, pool.k, clock)]
+            log_loss = pool.log_loss(subset)
+            if pool.X is not None or log_loss < np.inf:
+                incumbent.offer(subset, log_loss, "large volume")
+    return len(incumbent.subset) > 0 and incumbent.report()
 
 
 def _excess(log_loss: float, pool: Pool) -> float:

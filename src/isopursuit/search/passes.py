@@ -93,5 +93,6 @@ def fold_until(source: Source, task: Task, clock: Clock) -> Any:
     if clock.expired:
         raise OutOfTimeError
     if hasattr(source, "read") and (clock.limit is not None or clock.reporter is not None):
-        task = _WithClock(replace(task, deadline=clock.deadline) if hasattr(task, "deadline") else task, clock)
+        timed: Any = task
+        task = _WithClock(replace(timed, deadline=clock.deadline) if hasattr(task, "deadline") else task, clock)
     return clock.waiting(lambda: source.fold(task))

@@ -287,8 +287,7 @@ class Problem:
     def replacements(self, search: Search, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (n, rows, k), and for each one the columns that replace it best."""
         picked, errors = self.taken(search.indices)
-        known = [one for one in errors if one is not None]
-        rounding = np.stack(known) if len(known) == len(errors) else None
+        rounding = _together(errors)
         outside = np.union1d(search.indices, self.exclude)
         task = Replacements(
             picked, search.log_loss, self.c, outside, rounding, aggregate=search.aggregate, deadline=clock.deadline
@@ -308,7 +307,13 @@ class Problem:
         assert self.possible is not None
         others = np.setdiff1d(self.possible, search.indices)
         values, errors = self.taken(others)
-        return picked, task.among(values, others, None if rounding is None else np.stack(errors))
+        return picked, task.among(values, others, _together(errors))
+
+
+def _together(rounding: list[Array | None]) -> Array | None:
+    """The rounding of columns at all points, (n, m), if it is known at each."""
+    known = [one for one in rounding if one is not None]
+    return np.stack(known) if len(known) == len(rounding) else None
 
 
 def _is_large(X: Any, k: int | None) -> bool:
