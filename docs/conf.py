@@ -6,7 +6,7 @@ from importlib.metadata import version as installed
 import typer
 from sphinx.util.nodes import make_refnode
 
-from isopursuit import cli
+from isopursuit.cli.app import app
 
 project = "isopursuit"
 author = "The isopursuit developers"
@@ -82,12 +82,12 @@ def keep_colons(app, what, name, thing, options, lines):
         lines[:0] = ["..", ""]
 
 
-def describe_commands(app, docname, source):
+def describe_commands(sphinx, docname, source):
     """Replace COMMANDS on the page of the command line by the commands and options of the program."""
     if docname != "reference/command_line":
         return
     parts = []
-    for name, command in typer.main.get_command(cli.app).commands.items():
+    for name, command in typer.main.get_command(app).commands.items():
         parts += [f"## isopursuit {name}", " ".join(plain(command.help).split()), "| option | meaning |\n|---|---|"]
         for parameter in command.params:
             names = [*parameter.opts, *parameter.secondary_opts]
@@ -102,8 +102,8 @@ def plain(text):
     return re.sub(r"([\\|*_<>\[\]`$])", r"\\\1", text or "")
 
 
-def setup(app):
+def setup(sphinx):
     """Sphinx calls this."""
-    app.connect("source-read", describe_commands)
-    app.connect("missing-reference", link_or_code)
-    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon
+    sphinx.connect("source-read", describe_commands)
+    sphinx.connect("missing-reference", link_or_code)
+    sphinx.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.show import plot_length_curves, plot_lengths, plot_vectors
+from isopursuit.show import plot_lengths, plot_vectors
 
 # %%
 # Forty vectors have many lengths and directions. The two picked ones are nearly at right angles, and their lengths are
@@ -31,8 +31,14 @@ plot_vectors(X, picked, plt.subplots(figsize=(6, 5), layout="constrained")[1])
 # which is largest at t = 1. Both are the same for t and 1/t. A larger c is stricter.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-plot_length_curves("loss", ax=left)
-plot_length_curves("length", ax=right)
+t = np.exp(np.linspace(-np.log(5), np.log(5), 201))
+for c in (0.5, 1, 2, 5):
+    left.plot(t, [ip.isometry_loss([[x]], c) for x in t], label=f"c = {c}")
+    right.plot(t, ip.symmetric_normalize(t[None], c)[0], label=f"c = {c}")
+for ax, label in ((left, "loss"), (right, "length in the pursuit")):
+    ax.set(xscale="log", xlabel="length t", ylabel=label)
+left.set_ylim(0.5, 5)
+left.legend()
 
 # %%
 # Measure the same vectors in a unit that is three times smaller. All lengths are then three times larger, other vectors

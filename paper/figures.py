@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isopursuit._core.outputs import write_whole
-from isopursuit.show import plot_length_curves
+from isopursuit.loss.penalty import log_penalty
+from isopursuit.pursuit.normalize import symmetric_normalize
+from isopursuit.show._style import COLOURS as PICTURE_COLOURS
+from isopursuit.show._style import LINES as PICTURE_LINES
+from isopursuit.show._style import MARKERS as PICTURE_MARKERS
 from paper import printed
 from paper.plan import dataset
 from paper.tables import Records, losses, paired, printed_rows, series
@@ -30,6 +34,7 @@ COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7")
 MARKERS = ("o", "s", "^", "D")
 LINES = ("-", "--", "-.", ":")
 STYLE: dict[Any, Any] = {"svg.hashsalt": "isopursuit", "font.size": 9, "axes.titlesize": 9, "legend.fontsize": 7}
+EXPONENTS = (0.1, 0.5, 1.0, 2.0, 5.0)  # of the paper's figure 1
 EQUAL = 1e-9  # losses with a smaller relative difference are equal
 
 
@@ -57,8 +62,37 @@ def _curves(rows: Records, figure: Figure) -> bool:
     """
     figure.set_size_inches(5.5, 9)
     for ax, curve in zip(_panels(figure, 3), ("loss", "length", "pursuit"), strict=True):
-        plot_length_curves(curve, ax=ax)
+        _draw_curves(curve, ax)
     return True
+
+
+def _draw_curves(kind: Literal["loss", "length", "pursuit"], ax: Axes) -> None:
+    """The loss g(t) of one column of length t, its normalized length 1/g(t), or its cost in basis pursuit (D = 1)."""
+    titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
+    t = np.exp(np.linspace(-np.log(5.0), np.log(5.0), 401))
+    for i, c in enumerate(EXPONENTS):
+        if kind == "loss":
+            y = np.exp(np.minimum(log_penalty(t, c), 700.0))
+        else:
+            lengths = np.abs(symmetric_normalize(t[None, :], c)[0])
+            # X B = 1 has |B| = 1 / |x|
+            y = lengths if kind == "length" else 1 / np.maximum(lengths, 1e-300)
+        style: dict[str, Any] = {
+            "color": PICTURE_COLOURS[i],
+            "linestyle": PICTURE_LINES[i],
+            "marker": PICTURE_MARKERS[i],
+        }
+        ax.plot(t, y, markersize=4, markevery=(5 * i, 40), label=f"c = {c:g}", **style)
+    ax.axvline(1.0, color=GREY, linewidth=0.8)
+    ax.set_xscale("log")
+    ax.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    ax.set_xticks([], minor=True)
+    # place the legend away from the curves
+    ax.set_ylim(*((-0.15, 1.05) if kind == "length" else (0.4, 5.0)))
+    ax.legend(loc="lower center", ncols=len(EXPONENTS), fontsize="small", columnspacing=1.0, handlelength=1.5)
+    ax.set_xlabel("length t (log scale)")
+    ax.set_ylabel(titles[kind].lower())
+    ax.set_title(titles[kind])
 
 
 def _paired_losses(rows: Records, figure: Figure) -> bool:

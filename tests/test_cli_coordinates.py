@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli import app
+from isopursuit.cli.app import app
 from isopursuit.manifold.alanine import load_alanine_dipeptide
 from isopursuit.manifold.ethanol import load_ethanol
 from isopursuit.manifold.trajectory import load_trajectory

@@ -20,7 +20,7 @@ import isopursuit as ip
 from isopursuit.data import load_wine
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
-from isopursuit.estimators._relevance import length_factor
+from isopursuit.estimators._base import length_factor
 
 WINE = load_wine()
 FRAME = pd.DataFrame(WINE.values, columns=list(WINE.features))

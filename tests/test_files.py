@@ -265,6 +265,14 @@ def test_a_column_named_twice_is_used_once_with_a_note(tmp_path, frame):
         read_table(tmp_path / "t.csv", columns=[])
 
 
+def test_quotes_in_a_name_take_no_rows_with_them(tmp_path):
+    for first in ('5" pipe,b', '5" pipe,6" pipe', "it's,b"):
+        text = "\n".join([first, *(f"{i}.5,{i + 1}" for i in range(200))])
+        assert read_table(write(tmp_path / "t.csv", text)).values.shape == (200, 2)
+    with pytest.raises(FileError, match="does not end"):
+        read_table(write(tmp_path / "t.csv", text.replace("it's", '"it')))
+
+
 @pytest.mark.parametrize(
     ("content", "match"),
     [

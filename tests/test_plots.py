@@ -141,19 +141,6 @@ def test_progress_shows_incumbent_above_bound():
         drawn(plots.plot_progress(few))
 
 
-def test_length_curves_are_the_papers():
-    exponents = (0.5, 1.0, 2.0)
-    curves = {kind: plots.plot_length_curves(kind, exponents).get_lines()[:3] for kind in ("loss", "length", "pursuit")}
-    for i, c in enumerate(exponents):
-        t, loss = curves["loss"][i].get_data()
-        np.testing.assert_allclose(loss[::50], [ip.isometry_loss([[x]], c) for x in t[::50]])
-        np.testing.assert_allclose(1 / curves["length"][i].get_ydata(), loss)
-        np.testing.assert_allclose(curves["pursuit"][i].get_ydata(), loss)  # equivalent for D = 1
-    assert len({line.get_linestyle() for line in curves["loss"]}) == 3
-    with pytest.raises(ParameterError, match="kind"):
-        plots.plot_length_curves("other")
-
-
 def test_vectors_are_drawn_where_they_are():
     X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
     ax = drawn(plots.plot_vectors(X, ip.select(X, labels=["north", "east", "both", "far"])))
@@ -180,7 +167,6 @@ def test_every_picture_draws_where_it_is_told(wine):
         lambda ax: plots.plot_gram(X, ax, picked=picked),
         lambda ax: plots.plot_singular_values(picked, ax),
         lambda ax: plots.plot_lengths(X, picked, ax),
-        lambda ax: plots.plot_length_curves("length", ax=ax),
     ]
     for draw in draws:
         ax = Figure().subplots()  # no pyplot: fit for servers
@@ -447,12 +433,10 @@ def test_what_is_no_element_is_refused():
     "draw",
     [
         lambda: plots.plot_singular_values([]),
-        lambda: plots.plot_length_curves(exponents=()),
         lambda: plots.plot_coordinates([], []),
         lambda: plots.plot_ramachandran([], []),
         lambda: plots.plot_point_losses([]),
         lambda: plots.plot_manifold(np.ones((5, 2)), np.zeros(5)),
-        lambda: plots.plot_length_curves(exponents=(1.0, -1.0)),
     ],
 )
 def test_nothing_is_not_drawn(draw):
@@ -464,4 +448,4 @@ def test_nothing_is_not_drawn(draw):
 def test_without_matplotlib_a_picture_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(PackageError, match=r"Install isopursuit\[plot\], or matplotlib itself"):
-        plots.plot_length_curves()
+        plots.plot_progress([])

@@ -16,10 +16,10 @@ from pages import Reader
 from typer.testing import CliRunner
 
 import isopursuit as ip
-from isopursuit.cli import app
+from isopursuit.cli.app import app
 from isopursuit.data import Table, load_iris, load_wine
 from isopursuit.errors import ShapeError
-from isopursuit.show import compared_columns
+from isopursuit.show._plots import compared_columns
 from isopursuit.show._report import selection_page
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
@@ -108,6 +108,13 @@ CALLS = [
 ]
 
 
+@pytest.fixture
+def _without_pictures(monkeypatch):
+    """They take most of the time of a report."""
+    monkeypatch.setattr("isopursuit.show._report.draw_pictures", lambda *drawings, **options: ({}, "left out"))
+
+
+@pytest.mark.usefixtures("_without_pictures")
 @pytest.mark.parametrize("options", CALLS)
 def test_the_printed_call_gives_the_same_answer(options):
     X = 2.0 * np.random.default_rng(4).normal(size=(5, 24)) + 1.0
@@ -142,6 +149,7 @@ def test_the_printed_call_of_an_audit_gives_the_same_answer():
         assert again.best.indices.tolist() == found.best.indices.tolist()
 
 
+@pytest.mark.usefixtures("_without_pictures")
 @pytest.mark.parametrize(
     ("kind", "command", "options"),
     [
@@ -278,17 +286,6 @@ def test_where_candidates_are_rows_it_speaks_of_rows_and_shows_the_values_of_the
     assert str(1000 + picked.indices[0]) in text  # the number of the row in its file
     spoken = re.sub(r"columns; rows are|first 12 of 13 columns", "", text)
     assert "column" not in spoken
-
-
-def test_a_table_of_text_and_numbers_is_shown_as_it_is():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"name": ["<ann>", "bob", "cyd"], "x": [1.0, 0.0, 2.0], "y": [0.0, 1.0, 2.0]})
-    picked = ip.select(frame[["x", "y"]].to_numpy().T, method="exact")
-    text = selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame)
-    assert "<ann>" not in text
-    assert "<ann>" in words(text)
-    with pytest.raises(ShapeError, match="but X has more candidates"):
-        selection_page(picked, frame[["x", "y"]].to_numpy().T, rows=True, table=frame[:1])
 
 
 def test_improving_swaps_and_close_losers_are_told_apart():

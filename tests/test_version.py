@@ -29,13 +29,14 @@ def test_the_installed_package_has_the_version_of_the_build_file(expected):
 
 def test_the_command_prints_the_version(expected):
     pytest.importorskip("typer")
-    command = [sys.executable, "-m", "isopursuit.cli", "--version"]
+    command = [sys.executable, "-m", "isopursuit", "--version"]
     assert subprocess.check_output(command, text=True).strip() == expected
 
 
-def test_the_citation_and_the_changelog_name_the_same_version_and_day(expected):
+def test_the_citation_the_changelog_and_the_guide_name_the_same_version_and_day(expected):
     day = stated("CITATION.cff", r"^date-released: (\S+)$")
     assert stated("CITATION.cff", r"^version: (\S+)$") == expected
+    assert stated("docs/howto/prove.md", r"\(isopursuit (\S+), exact search") == expected
     assert stated("CHANGELOG.md", r"^## (\[\S+\] - \S+)$") == f"[{expected}] - {day}"
 
 

@@ -34,7 +34,7 @@ def main() -> None:
     except PackageError as error:
         page = str(error)
     assert ("<h1>Six wines" if find_spec("jinja2") else "Install isopursuit[report]") in page, page
-    command = [sys.executable, "-m", "isopursuit.cli", "--version"]
+    command = [sys.executable, "-m", "isopursuit", "--version"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if find_spec("typer"):
         assert run.stdout.strip() == expected, run

@@ -1,27 +1,30 @@
-"""Pick the columns of a wide matrix that are as orthonormal as possible, with a proof."""
+"""Pick the columns of a wide matrix that are as orthonormal as possible, with a proof.
+
+Names are imported on first use, so that the command line and `import isopursuit` start quickly.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from isopursuit._core.html import Shown
 from isopursuit.errors import IsoPursuitError, did_you_mean
-from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
-from isopursuit.pursuit.normalize import symmetric_normalize
-from isopursuit.pursuit.path import lasso_path
-from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
-from isopursuit.pursuit.progress import PursuitProgress
-from isopursuit.results import Certificate, Effort, Pursuit, Search
-from isopursuit.search.incumbent import SearchProgress
-from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
-from isopursuit.selection.audit import Audit, Swap, audit
-from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
-from isopursuit.selection.result import Alternative, Choice, Selection
-from isopursuit.selection.select import select
-from isopursuit.sources.columns import as_source
 
 if TYPE_CHECKING:
+    from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
     from isopursuit.manifold.coordinates import find_coordinates
     from isopursuit.manifold.coordinates_result import Coordinates
+    from isopursuit.pursuit.normalize import symmetric_normalize
+    from isopursuit.pursuit.path import lasso_path
+    from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
+    from isopursuit.pursuit.progress import PursuitProgress
+    from isopursuit.results import Certificate, Effort, Pursuit, Search
+    from isopursuit.search.incumbent import SearchProgress
+    from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
+    from isopursuit.selection.audit import Audit, Swap, audit
+    from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
+    from isopursuit.selection.result import Alternative, Choice, Selection
+    from isopursuit.selection.select import select
+    from isopursuit.sources.columns import as_source
 
 __all__ = [
     "Alternative",
@@ -56,10 +59,22 @@ __all__ = [
     "symmetric_normalize",
 ]
 
-# imported on first use: manifolds need parts of SciPy that take as long to import as the rest of the package
-_LATER = {
-    "Coordinates": "isopursuit.manifold.coordinates_result",
-    "find_coordinates": "isopursuit.manifold.coordinates",
+_HOMES = {
+    "loss.penalty": ("isometry_loss", "log_isometry_loss", "multitask_norm"),
+    "manifold.coordinates": ("find_coordinates",),
+    "manifold.coordinates_result": ("Coordinates",),
+    "pursuit.normalize": ("symmetric_normalize",),
+    "pursuit.path": ("lasso_path",),
+    "pursuit.programs": ("basis_pursuit", "isometry_pursuit"),
+    "pursuit.progress": ("PursuitProgress",),
+    "results": ("Certificate", "Effort", "Pursuit", "Search"),
+    "search.incumbent": ("SearchProgress",),
+    "search.searches": ("brute_search", "exact_search", "exchange_search", "greedy_search"),
+    "selection.audit": ("Audit", "Swap", "audit"),
+    "selection.pointwise": ("PointwiseSelection", "select_pointwise"),
+    "selection.result": ("Alternative", "Choice", "Selection"),
+    "selection.select": ("select",),
+    "sources.columns": ("as_source",),
 }
 
 
@@ -74,11 +89,17 @@ Shown.draw = staticmethod(_draw)
 
 
 def __getattr__(name: str) -> Any:
-    """Import names of `_LATER` on first use, and read `__version__` from the installed package's metadata."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    """Import a public name on first use, and read `__version__` from the installed package's metadata."""
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    if home is not None:
+        found = globals()[name] = getattr(import_module(f"isopursuit.{home}"), name)
+        return found
     if name == "__version__":
         from importlib.metadata import version
 
         return version("isopursuit")
     raise AttributeError(f"module 'isopursuit' has no attribute {name!r}. {did_you_mean(name, __all__)}".rstrip())
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -66,7 +66,7 @@ def test_a_worker_that_dies_mid_pass_changes_nothing(cluster):
 def test_the_command_line_runs_on_a_cluster(cluster, tmp_path):
     from typer.testing import CliRunner
 
-    from isopursuit.cli import app
+    from isopursuit.cli.app import app
 
     X = gaussian(D=4, P=6000)
     for i, part in enumerate(np.split(X, 3, axis=1)):

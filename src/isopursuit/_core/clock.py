@@ -21,7 +21,7 @@ from isopursuit.errors import ParameterError
 T = TypeVar("T")
 
 REPORT_SECONDS = 0.1  # least time between two calls of a callback (chosen: fast enough for the eye)
-MIN_LIMIT = 1e-3  # seconds; shortest limit passed to another function, since 0 is not a valid limit (guess)
+MIN_LIMIT = 1e-3  # seconds; shortest limit passed on, since 0 is no valid limit (chosen: too short for any work)
 
 
 class Reporter:

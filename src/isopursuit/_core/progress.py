@@ -1,23 +1,22 @@
-"""Progress lines: `progress=True` in Python, and the live line of the commands.
+"""Progress lines: `progress=True` in Python, and the live line of the commands. rich draws them (extra `cli`).
 
-`SearchProgress.line` and `PursuitProgress.line` make the text; this module decides where and when it appears.
-
-In a terminal and in a notebook one line is updated in place (in a notebook by carriage returns, without widgets).
-Otherwise a new line appears every few seconds. Short calls show nothing.
+Reports make their own text (`SearchProgress.line` and others); this module decides where and when it appears. In a
+terminal and in a notebook one line is updated in place. Elsewhere, as in a log file, only the last one is written.
+Short calls show nothing.
 """
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import ParamSpec, TextIO
+from contextlib import contextmanager, suppress
+from typing import Any, ParamSpec
+
+from isopursuit.errors import optional
 
 QUIET_SECONDS = 0.5  # before the first line appears (chosen: shorter calls need no progress)
 LIVE_SECONDS = 0.1  # between two updates in place (chosen: fast enough for the eye)
-PLAIN_SECONDS = 5.0  # between two lines that cannot be updated, as in a log file (guess)
 SEARCHING = "searching"  # first word of a stage whose progress is counted in seconds of the time limit
 
 Report = ParamSpec("Report")  # arguments of a callback
@@ -28,63 +27,53 @@ def stage_line(stage: str, done: int, total: int) -> str:
     return stage if total <= 1 or stage.startswith(SEARCHING) else f"{stage}: {done / total:.0%}"
 
 
-# ------------------------------------------------------------------------------------------------- where it appears
-
-
 class LiveLine:
-    """A line on the error stream that is updated in place; it first appears after `QUIET_SECONDS`.
+    """A line on the error stream that is updated in place; `keep`: the last version remains visible.
 
-    `keep` says whether the last version remains visible. With `terminal_only` nothing is written outside a terminal.
+    What is written must not stop the work, so errors of a closed stream are ignored.
     """
 
-    def __init__(self, *, keep: bool = True, terminal_only: bool = False) -> None:
-        stream: TextIO | None = sys.stderr  # pyright: ignore[reportAssignmentType]: None in a program without a console
-        self.terminal = stream is not None and stream.isatty()
-        self.notebook = type(stream).__module__.startswith("ipykernel")
-        self.stream = stream if self.terminal or not terminal_only else None
-        self.keep = keep
-        self.began, self.written = time.perf_counter(), -PLAIN_SECONDS
-        self.line = self.on_screen = ""
+    def __init__(self, *, keep: bool = True) -> None:
+        self.live: Any = optional("rich.live", "cli", "progress=True").Live
+        self.keep, self.line = keep, ""
+        self.running: Any = None
+        self.next = time.perf_counter() + QUIET_SECONDS
 
     def show(self, line: str) -> None:
         """Replace the last line by this one, unless the last update was very recent."""
-        self.line = line
-        seconds = time.perf_counter() - self.began
-        pause = LIVE_SECONDS if self.terminal or self.notebook else PLAIN_SECONDS
-        if seconds > QUIET_SECONDS and seconds >= self.written + pause:
-            self.written = seconds
-            self._write(line)
+        self.line, now = line, time.perf_counter()
+        if now < self.next:
+            return
+        self.next = now + LIVE_SECONDS
+        with suppress(OSError, ValueError):
+            if self.running is None:
+                from rich.console import Console
+
+                notebook = True if type(sys.stderr).__module__.startswith("ipykernel") else None
+                console = Console(stderr=True, force_terminal=notebook, force_jupyter=False)
+                self.running = self.live(
+                    console=console,
+                    auto_refresh=False,
+                    transient=not self.keep,
+                    redirect_stdout=False,
+                    redirect_stderr=False,
+                )
+                self.running.start()
+            self._draw()
 
     def end(self) -> None:
         """Keep or erase the last line after the work."""
-        if not self.on_screen:
-            return
-        rewritten = self.terminal or self.notebook
-        if not self.keep:
-            self._write("")
-        elif rewritten or self.line != self.on_screen:
-            self._write(self.line)
-        if self.keep and rewritten:
-            self._send("\n")
+        with suppress(OSError, ValueError):
+            if self.running is not None:
+                self._draw()
+                self.running.stop()
+                if self.keep and not self.running.console.is_terminal:
+                    self.running.console.line()
 
-    def _write(self, line: str) -> None:
-        if self.terminal:
-            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be replaced
-            self._send(f"\r\x1b[K{line}")  # back to the beginning of the line, and clear it
-        elif self.notebook:
-            self._send("\r" + line.ljust(len(self.on_screen)))
-        else:
-            self._send(f"{line}\n")
-        self.on_screen = line
+    def _draw(self) -> None:
+        from rich.text import Text
 
-    def _send(self, text: str) -> None:
-        if self.stream is None:
-            return
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):  # the stream was closed; the work continues
-            self.stream = None
+        self.running.update(Text(self.line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 @contextmanager

@@ -15,12 +15,12 @@ from isopursuit._core.options import is_whole
 from isopursuit._core.types import Label, Labels
 from isopursuit.errors import printable
 
-SHOWN = 5  # most names or positions in a message (guess: they fit on a line)
-USEFUL = 0.5  # largest relative gap worth showing: the best loss may be half of the incumbent's (guess)
+SHOWN = 5  # most names or positions in a message (chosen: they fit on a line)
+USEFUL = 0.5  # largest relative gap worth showing: the best loss may be half of the incumbent's (chosen)
 NO_BOUND = "no useful bound yet"
 LARGEST_EXPONENT = 709  # largest power of e that float64 holds (derived: log 1.8e308 = 709.8)
-LARGE = 1e6  # losses above this are shown as powers of e, since their digits mean nothing to a reader (guess)
-LARGE_POWER = 1e9  # powers of e above this are shown with four digits (guess)
+LARGE = 1e6  # losses above this are shown as powers of e, since their digits mean nothing to a reader (chosen)
+LARGE_POWER = 1e9  # powers of e above this are shown with four digits (chosen: decimals would be rounding)
 
 # ------------------------------------------------------------------------------------------------------- numbers
 

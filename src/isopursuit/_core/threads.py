@@ -28,7 +28,8 @@ R = TypeVar("R")
 class Library:
     """Gets and sets the number of threads of a loaded BLAS.
 
-    For OpenBLAS this calls the functions of the library directly: those of threadpoolctl take ten times as long.
+    For OpenBLAS this calls the functions of the library directly: those of threadpoolctl do nothing in all threads of a
+    process but one.
     """
 
     def __init__(self, found: Any) -> None:

@@ -1,18 +1,28 @@
 """The command line (extra `cli`): `isopursuit select FILE` and the other commands.
 
-`app` declares the commands and their options, `commands` does the work, `inputs` reads the files, `progress` shows the
-progress, and `output` prints and saves answers.
+`app` declares the commands, `options` their options, `inputs` reads the files, `output` prints and saves answers,
+`watch` shows the progress, and `interrupts` handles signals.
 """
 
 import sys
+from io import TextIOWrapper
 
+from isopursuit.cli.interrupts import interrupts
 from isopursuit.errors import PackageError, optional
 
-try:
-    optional("typer", "cli", "The command line")
-except PackageError as error:
-    sys.exit(f"error: {error}")
 
-from isopursuit.cli.app import app, main
+def main() -> None:
+    """Run a command. Characters that the output's encoding lacks (≤ on Windows) are replaced."""
+    interrupts.start()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        optional("typer", "cli", "The command line")
+        from isopursuit.cli.app import app
 
-__all__ = ["app", "main"]
+        app()
+    except PackageError as error:
+        sys.exit(f"error: {error}")
+    finally:
+        interrupts.stop()

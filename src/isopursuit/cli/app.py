@@ -1,99 +1,31 @@
-"""The commands and their options. Each command imports its modules when it runs, to keep `--help` fast."""
+"""The commands. Each imports its modules when it runs, to keep `--help` and `--version` fast."""
 
 from __future__ import annotations
 
-import sys
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import typer
 
-from isopursuit._core.types import Method
-from isopursuit.cli.output import exit_status, say
-from isopursuit.errors import unknown_option
-from isopursuit_command import interrupts
-
-app = typer.Typer(
-    name="isopursuit",
-    help="Pick a few rows or columns of a table that are as orthonormal as possible, with a proof.",
-    invoke_without_command=True,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+from isopursuit.cli.arguments import (
+    Exponent,
+    JudgedTable,
+    Limits,
+    MethodName,
+    Outputs,
+    ReportFile,
+    Samples,
+    Search,
+    Size,
+    Table,
+    app,
+    command,
+    one_of,
 )
-
-
-def one_of(kinds: Any) -> dict[str, Any]:
-    """Settings of an option (or argument) that takes one word of a `Literal` and suggests the nearest to any other."""
-    known = get_args(kinds)
-
-    def check(word: str) -> str:
-        if word not in known:
-            raise typer.BadParameter(str(unknown_option("", word, known)))
-        return word
-
-    return {"parser": check, "autocompletion": lambda: list(known)}
-
+from isopursuit.cli.output import say
 
 Dictionary = Literal["bonds", "rotatable", "all"]
-
-File = Annotated[
-    Path,
-    typer.Argument(
-        help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz. A pattern such as 'folder/*.parquet' is streamed.",
-        show_default=False,
-    ),
-]
-Samples = Annotated[bool, typer.Option("--samples/--features", help="Pick rows, or columns.")]
-Size = Annotated[
-    int | None, typer.Option("-k", "--size", help="How many to pick. Default for rows: as many as there are columns.")
-]
-Exponent = Annotated[float, typer.Option("-c", "--exponent", help="Exponent c of the loss; a larger one is stricter.")]
-Columns = Annotated[str | None, typer.Option("--columns", help="Columns to use, separated by commas.")]
-DropColumns = Annotated[str, typer.Option("--drop-columns", help="Columns to ignore, separated by commas.")]
-LabelColumn = Annotated[str | None, typer.Option("--label", help="The column that names the rows.")]
-Standardize = Annotated[bool, typer.Option("--standardize", help="Scale every column to mean 0 and variance 1.")]
-UnitText = Annotated[
-    str | None,
-    typer.Option(
-        "--unit",
-        metavar="LENGTH",
-        help="The length that counts as 1: a number, median, each (scale every candidate to length 1) or none (keep "
-        "the lengths of the file). Default: median for rows; for columns each, which also centres them.",
-        show_default=False,
-    ),
-]
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Ignore rows with missing cells.")]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Whether the first line of a text file has names. Default: detect it."),
-]
-Included = Annotated[
-    list[str] | None,
-    typer.Option(help="Label of a candidate that must be picked, or the number of an unnamed row (repeatable)."),
-]
-Excluded = Annotated[
-    list[str] | None, typer.Option(help="Label or number of a candidate that must not be picked (repeatable).")
-]
-MethodName = Annotated[
-    Method,
-    typer.Option(
-        metavar="NAME",
-        help="auto, two-stage, exact, exchange, greedy or brute. auto looks for a proof over all columns for up to ten "
-        "seconds, then among the columns that isometry pursuit keeps, and otherwise returns the best subset of an "
-        "exchange search with a bound.",
-        **one_of(Method),
-    ),
-]
-TimeLimit = Annotated[
-    float, typer.Option("--time-limit", help="Seconds for the search; then the best subset so far is the answer.")
-]
-Scheduler = Annotated[
-    str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the answer to this .json file.")]
+DEFAULT: Any = None  # `command` makes these arguments from the options
 
 
 @app.callback()
@@ -108,75 +40,34 @@ def options(
         raise typer.Exit
 
 
-@app.command()
+@command
 def select(
-    file: File,
+    table: Table,
     samples: Samples = True,
     k: Size = None,
-    c: Exponent = 1.0,
-    method: MethodName = "auto",
-    columns: Columns = None,
-    drop_columns: DropColumns = "",
-    label: LabelColumn = None,
-    standardize: Standardize = False,
-    unit: UnitText = None,
-    drop_missing: DropMissing = False,
-    header: Header = None,
-    must_include: Included = None,
-    must_exclude: Excluded = None,
-    time_limit: TimeLimit = 60.0,
-    gap: Annotated[
-        float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
-    ] = 0.0,
-    as_json: AsJson = False,
-    output: Output = None,
-    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Save a plot (.png, .svg, .pdf).")] = None,
-    scheduler: Scheduler = None,
+    search: Search = DEFAULT,
+    outputs: Outputs = DEFAULT,
+    report: ReportFile = None,
 ) -> None:
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
-    with exit_status():
-        from isopursuit.cli import commands
-        from isopursuit.cli.inputs import Input
+    from isopursuit.cli import candidates, commands
 
-        table = Input(
-            file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler, drop_columns
-        )
-        search = commands.SearchOptions(c, method, must_include or [], must_exclude or [], time_limit, gap)
-        commands.select(table, search, commands.Outputs(as_json, output, report, plot))
+    commands.select(candidates.Input(table, samples, k), search, outputs, report)
 
 
-@app.command()
+@command
 def pursue(
-    file: File,
-    samples: Samples = True,
-    k: Size = None,
-    c: Exponent = 1.0,
-    columns: Columns = None,
-    drop_columns: DropColumns = "",
-    label: LabelColumn = None,
-    standardize: Standardize = False,
-    unit: UnitText = None,
-    drop_missing: DropMissing = False,
-    header: Header = None,
-    as_json: AsJson = False,
-    output: Output = None,
-    scheduler: Scheduler = None,
+    table: Table, samples: Samples = True, k: Size = None, c: Exponent = 1.0, outputs: Outputs = DEFAULT
 ) -> None:
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
-    with exit_status():
-        from isopursuit.cli import commands
-        from isopursuit.cli.inputs import Input
+    from isopursuit.cli import candidates, commands
 
-        table = Input(
-            file, samples, k, columns, label, standardize, unit, drop_missing, header, scheduler, drop_columns
-        )
-        commands.pursue(table, c, commands.Outputs(as_json, output))
+    commands.pursue(candidates.Input(table, samples, k), c, outputs)
 
 
-@app.command()
+@command
 def audit(
-    file: File,
+    table: JudgedTable,
     columns: Annotated[
         str, typer.Option("--columns", help="Candidates to judge, separated by commas: labels, or numbers from 0.")
     ],
@@ -184,45 +75,17 @@ def audit(
         bool | None,
         typer.Option("--samples/--features", help="Judge rows, or columns. Default: whichever the names match."),
     ] = None,
-    c: Exponent = 1.0,
-    use: Annotated[str | None, typer.Option("--use", help="Columns of the table to use, separated by commas.")] = None,
-    label: LabelColumn = None,
-    standardize: Standardize = False,
-    unit: UnitText = None,
-    drop_missing: DropMissing = False,
-    header: Header = None,
-    must_include: Included = None,
-    must_exclude: Excluded = None,
-    time_limit: TimeLimit = 60.0,
-    as_json: AsJson = False,
-    output: Output = None,
-    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
-    scheduler: Scheduler = None,
-    drop_columns: DropColumns = "",
+    limits: Limits = DEFAULT,
+    outputs: Outputs = DEFAULT,
+    report: ReportFile = None,
 ) -> None:
     """Judge rows (or columns) that you name: their loss, a proved bound, the best swap and the best subset found."""
-    with exit_status():
-        from isopursuit.cli import commands
-        from isopursuit.cli.inputs import Input
+    from isopursuit.cli import commands
 
-        table = Input(
-            file,
-            samples is not False,
-            None,
-            use,
-            label,
-            standardize,
-            unit,
-            drop_missing,
-            header,
-            scheduler,
-            drop_columns,
-        )
-        search = commands.SearchOptions(c, "exact", must_include or [], must_exclude or [], time_limit, 0.0)
-        commands.audit(table, columns, search, commands.Outputs(as_json, output, report), guess=samples is None)
+    commands.audit(table, samples, columns, limits, outputs, report)
 
 
-@app.command()
+@command
 def coordinates(
     file: Annotated[
         Path,
@@ -286,44 +149,26 @@ def coordinates(
     table: Annotated[
         Path | None, typer.Option(help="Write the torsions at all frames (.csv, .parquet), in radians.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
-    as_json: AsJson = False,
-    output: Output = None,
+    report: ReportFile = None,
+    outputs: Outputs = DEFAULT,
 ) -> None:
     """Pick torsions that are coordinates of a molecule's motion, from a trajectory."""
-    with exit_status():
-        from isopursuit.cli import coordinates as command
+    from isopursuit.cli import coordinates as work
 
-        wanted = command.Wanted(
-            file, topology, dimension, atoms, dictionary, frames, neighbours, aggregate, leave_out, unit
-        )
-        search = command.SearchOptions(c, method, time_limit, seed)
-        command.coordinates(wanted, search, command.Outputs(as_json, output, report, plumed, table))
+    wanted = work.Wanted(file, topology, dimension, atoms, dictionary, frames, neighbours, aggregate, leave_out, unit)
+    search = work.SearchOptions(c, method, time_limit, seed)
+    work.coordinates(wanted, search, work.Outputs(outputs.as_json, outputs.output, report, plumed, table))
 
 
-@app.command()
+@command
 def datasets(
     name: Annotated[str | None, typer.Argument(help="The data set to write.", show_default=False)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .csv file to write it to.")] = None,
 ) -> None:
     """List the data sets that come with the package, or write one as a CSV file."""
-    with exit_status():
-        from isopursuit.cli import commands
+    from isopursuit.cli import commands
 
-        if name is None:
-            commands.list_datasets()
-        else:
-            commands.write_dataset(name, output or Path(f"{name}.csv"))
-
-
-def main() -> None:
-    """Run a command. Characters that the output's encoding lacks (≤ on Windows) are replaced."""
-    interrupts.start()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    try:
-        app()
-    finally:
-        if interrupts.status:  # a KeyboardInterrupt may have come where no command could see it
-            interrupts.say()
+    if name is None:
+        commands.list_datasets()
+    else:
+        commands.write_dataset(name, output or Path(f"{name}.csv"))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import shlex
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,126 +16,58 @@ import isopursuit as ip
 from isopursuit._core.clock import as_time_limit
 from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import loss_text
-from isopursuit._core.types import Method
-from isopursuit.cli.inputs import Candidates, Input, row_numbers
+from isopursuit.cli.arguments import Limits, Outputs, Search, Table
+from isopursuit.cli.candidates import Candidates, Input
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
-from isopursuit.cli.progress import Draft, PursuitWatch, SearchWatch
-from isopursuit.cli.words import of_rows, on_command_line
+from isopursuit.cli.watch import PursuitWatch, SearchWatch
 from isopursuit.data import DATASETS
-from isopursuit.data._matrix import in_unit
 from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
-from isopursuit_command import interrupts
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """How to search; the fields are the options of the same names."""
-
-    c: float
-    method: Method
-    include: list[str]
-    exclude: list[str]
-    time_limit: float
-    gap: float
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Where the answer goes: to the terminal (as a table or as JSON) and to files."""
-
-    as_json: bool = False
-    output: Path | None = None
-    report: Path | None = None
-    plot: Path | None = None
-
-
-# ---------------------------------------------------------------------------------------------------- select
-
-
-def select(table: Input, search: SearchOptions, outputs: Outputs) -> None:
+def select(table: Input, search: Search, outputs: Outputs, report: Path | None) -> None:
     """Pick rows or columns of a table in memory, or rows of streamed files."""
     as_time_limit(search.time_limit)  # check it before any file is read
-    check_outputs(table.file, output=outputs.output, report=outputs.report, plot=outputs.plot)
-    streamed = table.is_streamed() or (table.is_large() and outputs.report is None)
-    (_select_streamed if streamed else _select_in_memory)(table, search, outputs)
-
-
-def _select_streamed(table: Input, search: SearchOptions, outputs: Outputs) -> None:
-    with table.stream(report=outputs.report) as source, SearchWatch(search.time_limit, None) as watch:
-        picked = ip.select(
-            source,
-            table.k,
-            search.c,
-            method=search.method,
-            unit=table.unit,
-            include=row_numbers(search.include, "--must-include"),
-            exclude=row_numbers(search.exclude, "--must-exclude"),
-            time_limit=search.time_limit,
-            gap=search.gap,
-            callback=watch,
-        )
-    _give_selection(picked, _about_rows(table, picked.as_dict()), outputs)
-
-
-def _about_rows(table: Input, result: dict[str, Any]) -> dict[str, Any]:
-    """A result on streamed files, in the words of the command line."""
-    notes = [of_rows(on_command_line(note)) for note in result["notes"]]
-    return {**table.origin, **result, "notes": notes, "unit": of_rows(result["unit"])}
-
-
-def _select_in_memory(table: Input, search: SearchOptions, outputs: Outputs) -> None:
-    candidates = table.read()
-    matrix = candidates.matrix
-    include, exclude = candidates.labels(search.include, search.exclude)
-    draft = None if outputs.output is None else Draft(outputs.output, candidates)
-    with candidates.rows_in_errors(), SearchWatch(search.time_limit, matrix.labels, draft) as watch:
-        picked = ip.select(
-            replace(matrix, notes=()),
-            table.k,
-            search.c,
-            method=search.method,
-            unit=table.unit,
-            include=include,
-            exclude=exclude,
-            time_limit=search.time_limit,
-            gap=search.gap,
-            callback=watch,
-        )
+    check_outputs(table.file, output=outputs.output, report=report)
+    streamed = table.is_streamed() or (table.is_large() and report is None)
+    with table.candidates(streamed=streamed, report=report) as candidates:
+        include, exclude = candidates.chosen(search)
+        draft = None if streamed else outputs.output
+        with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates, draft) as watch:
+            picked = ip.select(
+                candidates.X,
+                table.k,
+                search.c,
+                method=search.method,
+                unit=table.unit,
+                time_limit=search.time_limit,
+                gap=search.gap,
+                callback=watch,
+                include=include,
+                exclude=exclude,
+            )
     answer = candidates.answer(picked.as_dict())
-    if table.samples and not table.standardize:
+    if table.samples and not streamed and not table.options.standardize:
         answer["notes"] += table_notes(picked.log_loss, picked.ideal, "--standardize")
-    report = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch)
-    _give_selection(picked, answer, outputs, draft, report)
 
-
-def _give_selection(
-    picked: ip.Selection,
-    answer: dict[str, Any],
-    outputs: Outputs,
-    draft: Draft | None = None,
-    report: Callable[[], str] | None = None,
-) -> None:
     def final() -> str:
-        if draft is not None:
-            draft.end()
+        watch.draft = None
         return json_text(answer)
 
-    files: dict[Path, Callable[[], str | bytes]] = {}
-    if outputs.output is not None:
-        files[outputs.output] = final
-    if outputs.plot is not None:
-        files[outputs.plot] = partial(_picture, picked, outputs.plot.suffix.lower().removeprefix("."))
-    if outputs.report is not None and report is not None:
-        files[outputs.report] = report
+    files: dict[Path, Callable[[], str | bytes]] = {} if outputs.output is None else {outputs.output: final}
+    if report is not None:
+        files[report] = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch)
     give(answer, partial(_show_selection, picked, answer), files, as_json=outputs.as_json)
+
+
+def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], str | bytes]]:
+    """A function for the content of each file."""
+    return {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
 
 
 def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
     """Print the picked columns, the verdict, improving swaps and close losers."""
-    rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
-    title = f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}"
-    show_table(["picked", "length", "price", "best replacement"], rows, title)
+    _show_choices("picked", picked, f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}")
     say(f"unit: {answer['unit']}")
     if picked.pursuit is not None:
         say(f"objective of the convex stage: {picked.pursuit.certificate}")
@@ -141,43 +76,26 @@ def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
     show_notes(answer["notes"])
 
 
-def _picture(picked: ip.Selection, kind: str) -> bytes:
-    """Inner products and singular values of the picked columns."""
-    from matplotlib.figure import Figure
-
-    from isopursuit.show import plot_gram, plot_singular_values
-    from isopursuit.show._style import rendered
-
-    figure = Figure(figsize=(13, 5.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    plot_gram(picked, ax=left)
-    plot_singular_values(picked, ax=right)
-    return rendered(figure, kind, dpi=120)
+def _show_choices(word: str, picked: ip.Selection, title: str) -> None:
+    rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in picked.choices]
+    show_table([word, "length", "price", "best replacement"], rows, title)
 
 
-def _report(
-    answer: ip.Selection | ip.Audit,
-    candidates: Candidates,
-    search: SearchOptions,
-    watch: SearchWatch,
-) -> str:
-    import shlex
-    import sys
-
+def _report(answer: ip.Selection | ip.Audit, candidates: Candidates, limits: Limits, watch: SearchWatch) -> str:
     from isopursuit.show._report import selection_page
 
-    file, values = candidates.input.file, candidates.matrix.values
+    file, values = candidates.input.file, candidates.X.values
     given = "given " if isinstance(answer, ip.Audit) else ""
     options = {
-        "time limit": f"{search.time_limit:g} s",
-        "gap": search.gap,
-        "must include": ", ".join(search.include or ["nothing"]),
-        "must exclude": ", ".join(search.exclude or ["nothing"]),
+        "time limit": f"{limits.time_limit:g} s",
+        "gap": limits.gap if isinstance(limits, Search) else 0.0,
+        "must include": ", ".join(limits.must_include or ["nothing"]),
+        "must exclude": ", ".join(limits.must_exclude or ["nothing"]),
     }
     return selection_page(
         answer,
         values,
-        title=f"{answer.k} {given}of {values.shape[1]} {candidates.kind}s of {file.name}",
+        title=f"{answer.k} {given}of {values.shape[1]} {candidates.input.kind}s of {file.name}",
         source=file,
         command=shlex.join(["isopursuit", *sys.argv[1:]]),
         history=watch.history,
@@ -187,31 +105,19 @@ def _report(
     )
 
 
-# ---------------------------------------------------------------------------------------------------- pursue
-
-
 def pursue(table: Input, c: float, outputs: Outputs) -> None:
     """Solve only the convex program, for a table in memory or for streamed files."""
     check_outputs(table.file, output=outputs.output)
-    if table.is_streamed():
-        with replace(table, k=None).stream() as source, interrupts.polled(), PursuitWatch() as watch:
-            columns = ip.as_source(source, unit=table.unit)
-            found = ip.isometry_pursuit(columns, c, k=table.k, callback=watch)
-        answer = {**table.origin, "c": c, **found.as_dict(), "unit": of_rows(str(columns.unit_length))}
-    else:
-        candidates = table.read()
-        given = replace(candidates.matrix, notes=())
-        with candidates.rows_in_errors(), interrupts.polled(), PursuitWatch() as watch:
-            given = in_unit([given], table.unit)[0]
-            found = ip.isometry_pursuit(given, c, k=table.k, callback=watch)
-        answer = candidates.answer({"c": c, **found.as_dict(), "unit": str(given.unit_length)})
-    files = {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
-    give(answer, partial(_show_pursuit, found, answer), files, as_json=outputs.as_json)
+    streamed = table.is_streamed()
+    with table.candidates(streamed=streamed) as candidates, candidates.rows_in_errors(), PursuitWatch() as watch:
+        columns, unit = candidates.in_unit()
+        found = ip.isometry_pursuit(columns, c, k=table.k, callback=watch)
+    answer = candidates.answer({"c": c, **found.as_dict(), "unit": unit})
+    give(answer, partial(_show_pursuit, found, answer, table.kind), _files(outputs, answer), as_json=outputs.as_json)
 
 
-def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any]) -> None:
+def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any], kind: str) -> None:
     """Print the columns with positive weight, and the certificate."""
-    kind = "row" if answer["picks"] == "samples" else "column"
     rows = [[str(row["label"]), f"{row['weight']:.4f}"] for row in answer["columns"]]
     show_table([kind, "weight"], rows, f"{len(rows)} of {len(found.weights)} {kind}s; {found.certificate}")
     say(f"unit: {answer['unit']}")
@@ -220,95 +126,67 @@ def _show_pursuit(found: ip.Pursuit, answer: dict[str, Any]) -> None:
     show_notes(answer["notes"])
 
 
-# ----------------------------------------------------------------------------------------------------- audit
-
-
-def audit(table: Input, columns: str, search: SearchOptions, outputs: Outputs, *, guess: bool = False) -> None:
-    """Judge rows or columns of a table in memory, or rows of streamed files; `guess`: infer from the names which."""
-    as_time_limit(search.time_limit)  # check it before any file is read
-    check_outputs(table.file, output=outputs.output, report=outputs.report)
+def audit(
+    table: Table, samples: bool | None, columns: str, limits: Limits, outputs: Outputs, report: Path | None
+) -> None:
+    """Judge rows or columns of a table in memory, or rows of streamed files; None for `samples`: whichever match."""
+    as_time_limit(limits.time_limit)  # check it before any file is read
+    check_outputs(table.file, output=outputs.output, report=report)
     names = [name for line in csv.reader([columns], skipinitialspace=True) for name in line if name]
     if not names:
         raise ParameterError("--columns is empty. Name the candidates to judge, separated by commas.")
-    (_audit_streamed if table.is_streamed() else partial(_audit_in_memory, guess=guess))(table, names, search, outputs)
+    with _candidates_to_judge(table, samples, names, report) as candidates:
+        judged, (include, exclude) = candidates.judged(names), candidates.chosen(limits)
+        with candidates.rows_in_errors(), SearchWatch(limits.time_limit, candidates) as watch:
+            found = ip.audit(
+                candidates.X,
+                judged,
+                limits.c,
+                unit=candidates.input.unit,
+                time_limit=limits.time_limit,
+                callback=watch,
+                include=include,
+                exclude=exclude,
+            )
+    answer = candidates.answer(found.as_dict())
+    files = _files(outputs, answer)
+    if report is not None:
+        files[report] = partial(_report, found, candidates, limits, watch)
+    give(answer, partial(_show_audit, found, answer), files, as_json=outputs.as_json)
 
 
-def _audit_streamed(table: Input, names: list[str], search: SearchOptions, outputs: Outputs) -> None:
-    with table.stream(report=outputs.report) as source, SearchWatch(search.time_limit, None) as watch:
-        found = ip.audit(
-            source,
-            row_numbers(names, "--columns"),
-            search.c,
-            unit=table.unit,
-            include=row_numbers(search.include, "--must-include"),
-            exclude=row_numbers(search.exclude, "--must-exclude"),
-            time_limit=search.time_limit,
-            callback=watch,
-        )
-    _give_audit(found, _about_rows(table, found.as_dict()), outputs)
-
-
-def _audit_in_memory(
-    table: Input, names: list[str], search: SearchOptions, outputs: Outputs, *, guess: bool = False
-) -> None:
-    candidates = _named_candidates(table, names, guess)
-    judged = candidates.judged(names)
-    include, exclude = candidates.labels(search.include, search.exclude)
-    with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates.matrix.labels) as watch:
-        found = ip.audit(
-            in_unit([replace(candidates.matrix, notes=())], candidates.input.unit)[0],
-            judged,
-            search.c,
-            include=include,
-            exclude=exclude,
-            time_limit=search.time_limit,
-            callback=watch,
-        )
-    report = partial(_report, found, candidates, search, watch)
-    _give_audit(found, candidates.answer(found.as_dict()), outputs, report)
-
-
-def _named_candidates(table: Input, names: list[str], guess: bool) -> Candidates:
+@contextmanager
+def _candidates_to_judge(
+    table: Table, samples: bool | None, names: list[str], report: Path | None
+) -> Generator[Candidates]:
     """The table's columns, if the caller asks for them or names one; else its rows.
 
     A misspelled column counts as a column, unless another name is that of a row.
     """
-    if table.samples and (not guess or all(name.isdecimal() for name in names)):
-        found = table.read()
+    rows, columns = Input(table, True, 1), Input(table, False, 1)
+    if samples is not False and rows.is_streamed():
+        with rows.candidates(streamed=True, report=report) as found:
+            yield found
+        return
+    if samples or (samples is None and all(name.isdecimal() for name in names)):
+        found = rows.read()
     else:
-        found = replace(table, samples=False, k=1).read()
-        if table.samples and not found.names.intersection(names):
-            rows, misspelled = table.read(), any(did_you_mean(name, found.names) for name in names)
-            found = found if misspelled and not rows.names.intersection(names) else rows
-    return replace(found, input=replace(found.input, k=len(names)))
+        found = columns.read()
+        if samples is None and not found.names.keys() & set(names):
+            others, misspelled = rows.read(), any(did_you_mean(name, found.names) for name in names)
+            found = found if misspelled and not others.names.keys() & set(names) else others
+    yield replace(found, input=replace(found.input, k=len(names)))
 
 
-def _give_audit(
-    found: ip.Audit, answer: dict[str, Any], outputs: Outputs, report: Callable[[], str] | None = None
-) -> None:
-    files: dict[Path, Callable[[], str | bytes]] = {}
-    if outputs.output is not None:
-        files[outputs.output] = partial(json_text, answer)
-    if outputs.report is not None and report is not None:
-        files[outputs.report] = report
-    give(answer, partial(_show_audit, found, answer["unit"], answer["notes"]), files, as_json=outputs.as_json)
-
-
-def _show_audit(found: ip.Audit, unit: str, notes: list[str]) -> None:
+def _show_audit(found: ip.Audit, answer: dict[str, Any]) -> None:
     """Print the given columns, the verdict, the best swap and the best subset found."""
-    given = found.given.choices
-    rows = [[str(one.label), f"{one.length:.4g}", one.price_text(4), one.replacement_text] for one in given]
-    title = f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}"
-    show_table(["given", "length", "price", "best replacement"], rows, title)
-    say(f"unit: {unit}")
+    _show_choices("given", found.given, f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}")
+    say(f"unit: {answer['unit']}")
     say(f"no subset has a loss below {loss_text(found.lower_bound)}")
     say(f"best single swap: {'none' if found.swap is None else found.swap}")
     best = ", ".join(map(str, found.best_labels))
     say(f"best found: loss {loss_text(found.best)}, {found.best.verdict}: {best}")
-    show_notes(notes)
-
-
-# -------------------------------------------------------------------------------------------------- datasets
+    show_notes(answer["notes"])
 
 
 def list_datasets() -> None:

@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.types import AggregateName, AggregateOption, Method, Unit
-from isopursuit.cli.inputs import as_unit_option
+from isopursuit.cli.arguments import as_unit_option
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
-from isopursuit.cli.progress import StageWatch
+from isopursuit.cli.watch import StageWatch
 from isopursuit.cli.words import of_coordinates
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
 from isopursuit.manifold.coordinates import find_coordinates

@@ -11,11 +11,11 @@ from pathlib import Path
 import typer
 
 from isopursuit._core.outputs import check_writable, discard_drafts, write_whole
+from isopursuit.cli.interrupts import interrupts
 from isopursuit.cli.words import on_command_line
 from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optional, printable
-from isopursuit_command import interrupts
 
-SLOW_FILES = (".html", ".htm", ".png", ".svg", ".pdf")  # an interrupted command has no time to write these
+SLOW_FILES = (".html", ".htm")  # an interrupted command has no time to write these
 
 Contents = Mapping[Path, Callable[[], str | bytes]]  # a function for the content of each file
 
@@ -27,14 +27,12 @@ def exit_status() -> Generator[None]:
     """
     interrupts.last = [discard_drafts]
     try:
-        with interrupts.running():
-            yield
-    except KeyboardInterrupt:
-        interrupts.status = interrupts.status or 130
+        yield
     except (IsoPursuitError, OSError) as error:
-        say(f"error: {_message(error)}", err=True)
-        raise typer.Exit(interrupts.status or 1) from None
-    if interrupts.status:  # also where the library returned the best so far
+        if not interrupts.status:
+            say(f"error: {_message(error)}", err=True)
+            raise typer.Exit(1) from None
+    if interrupts.status:
         interrupts.say()
         raise typer.Exit(interrupts.status)
 
@@ -85,11 +83,10 @@ def json_text(answer: object) -> str:
 
 def give(answer: object, show: Callable[[], None], files: Contents, *, as_json: bool) -> None:
     """Print the answer before writing files, so that it is not lost if a file cannot be written."""
-    with interrupts.polled():
-        if as_json:
-            typer.echo(json_text(answer), nl=False)
-        else:
-            show()
+    if as_json:
+        typer.echo(json_text(answer), nl=False)
+    else:
+        show()
     save(files, "the answer is printed", quiet=as_json)
 
 
@@ -106,10 +103,6 @@ def check_outputs(source: Path | None, **outputs: Path | None) -> None:
             raise ParameterError(f"--output writes JSON. Name the file {path.with_suffix('.json')}.")
         if name == "report":
             optional("jinja2", "report", "--report")
-        if name == "plot":
-            kinds = optional("matplotlib.backend_bases", "plot", "--plot").FigureCanvasBase.get_supported_filetypes()
-            if path.suffix.lower().removeprefix(".") not in kinds:
-                raise ParameterError(f"--plot cannot draw {path}. Use a name that ends in .png, .svg or .pdf.")
         check_writable(path, f"--{name}")
         if any(path.resolve() == other.resolve() for other in seen):
             raise ParameterError(f"--{name} {path} is the file of another option or of the input. Name another file.")
@@ -117,7 +110,7 @@ def check_outputs(source: Path | None, **outputs: Path | None) -> None:
 
 
 def save(files: Contents, done: str = "", *, quiet: bool = False) -> None:
-    """Write the requested files; `done` says what is finished. An interrupted command writes no pictures."""
+    """Write the requested files; `done` says what is finished. An interrupted command writes no reports."""
     left = list(files)
 
     def known() -> str:

@@ -16,8 +16,26 @@ if TYPE_CHECKING:
 
 Number = Callable[[str], "float | None"]  # a cell as a number; None for text
 
-UNLIKELY = 0.1  # a first line of integers is a header if the rows below make it less probable than this (guess)
+# a first line of integers is a header if the rows below make it less probable than this (chosen; a note tells)
+UNLIKELY = 0.1
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SHOWN = 4  # cells of the first line that a note quotes
+
+
+def as_number(cell: str, decimal_comma: bool = False) -> float | None:
+    """A cell as a number; NaN if it is missing, None if it is text."""
+    cell = bare(cell)
+    if cell in MISSING:
+        return math.nan
+    try:
+        return None if "_" in cell else float(cell.replace(",", ".") if decimal_comma else cell)
+    except ValueError:
+        return None
+
+
+def bare(cell: str) -> str:
+    """A cell without spaces and quotes around it."""
+    return cell.strip().strip('"').strip()
 
 
 @dataclass(frozen=True)

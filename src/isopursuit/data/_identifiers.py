@@ -21,8 +21,8 @@ from isopursuit._core.text import SHOWN, listed
 from isopursuit._core.types import Array, Label
 from isopursuit.errors import printable
 
-FEW = 5  # least number of rows for equal steps to count (guess; see above)
-MANY = 20  # least number of rows for distinct integers or sorted numbers to count (guess; see above)
+FEW = 5  # least number of rows for equal steps to count (derived, see above)
+MANY = 20  # least number of rows for distinct integers or sorted numbers to count (derived, see above)
 EXACT = 2.0**53  # every float64 above this is an integer (derived)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span, leading_directions
+from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span
 from isopursuit._core.options import as_numbers, is_whole
 from isopursuit._core.text import SHOWN, listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
@@ -36,8 +36,9 @@ from isopursuit.errors import (
 # largest entry, and inverse of the shortest length: sums of up to 1e27 squares of such numbers stay below 1.8e308, the
 # limit of float64 (derived)
 LARGEST = 1e140
-RANK_SPEED = 2e9  # operations per second of a QR factorization, a low estimate (guess)
-RANK_SHARE = 0.2  # largest share of the time to compute the rank (guess)
+# operations per second of QR, a low estimate (measured on one thread: 7e9 for D = 50, 4e10 for D = 1000)
+RANK_SPEED = 2e9
+RANK_SHARE = 0.2  # largest share of the time to compute the rank (chosen: the search keeps most of it)
 
 
 class ColumnNumbers(list[int]):
@@ -120,11 +121,6 @@ class Matrix:
         return found
 
 
-def is_validated(X: Any) -> bool:
-    """Whether X is a list of points that `as_points` returned."""
-    return isinstance(X, list) and len(X) > 0 and all(isinstance(one, Matrix) and one.validated for one in X)  # pyright: ignore[reportUnknownVariableType]
-
-
 def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> Matrix:
     """Validate one matrix.
 
@@ -143,13 +139,11 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     check_wide(getattr(X, "shape", ()), wide)  # before X is copied
     frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
     names, values = (X.labels, X.values) if isinstance(X, Matrix) else _numbers(X)
-    if values.ndim < 2:
-        raise ShapeError(
-            f"X has {values.ndim} dimensions and {values.size} entries; expected a matrix (D, P) whose columns are "
-            "candidates. Use X.reshape(1, -1) for candidates with a single feature."
-        )
     if values.ndim != 2:
-        raise ShapeError(f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P).")
+        hint = " Use X.reshape(1, -1) for a single feature." if values.ndim < 2 else ""
+        raise ShapeError(
+            f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P) with candidates as columns.{hint}"
+        )
     labels = as_labels(names if labels is None else labels, values.shape[1])
     found = _checked(values, labels, wide)
     D, P = values.shape
@@ -184,13 +178,17 @@ def with_fewer_rows(matrix: Matrix) -> Matrix:
     return matrix if D <= P else replace(matrix, values=in_own_span(matrix.values))
 
 
+def _is_validated(X: Any) -> bool:
+    return isinstance(X, list) and len(X) > 0 and all(isinstance(one, Matrix) and one.validated for one in X)  # pyright: ignore[reportUnknownVariableType]
+
+
 def as_points(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = True) -> tuple[list[Matrix], bool]:
     """One matrix, or a list (or stack) of matrices of the same shape that share one selection.
 
     An object with `matrices` and `labels`, such as the differentials of a dictionary, is such a stack. Returns the
     matrices, and whether X was a list or a stack. A list that this function returned is not checked again.
     """
-    if is_validated(X) and labels is None:
+    if labels is None and _is_validated(X):
         return X, True
     unit = AS_GIVEN
     if hasattr(X, "matrices"):
@@ -266,23 +264,6 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
             hint = hint if position else "X has no labels; pass labels= or column numbers."
             raise LabelError(f"{what} names {column!r}, which is not a column. {hint}".rstrip())
     return ColumnNumbers(sorted(found))
-
-
-def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
-    """The matrix in its leading k dimensions; see `row_space`. Columns that consist only of rounding become zero."""
-    P, left = matrix.values.shape[1], matrix.values.shape[1] - len(set(without))
-    if left < k:
-        raise too_few_columns(left, P, k)
-    before = np.linalg.norm(matrix.values, axis=0)
-    leading, angle = leading_directions(matrix.values, k, without)
-    values = leading.T @ matrix.values
-    rounding = 4 * len(matrix.values) * angle * before
-    rounding = rounding if matrix.rounding is None else np.maximum(rounding, matrix.rounding)
-    gone = (np.linalg.norm(values, axis=0) <= rounding) & (before > 0)
-    values[:, gone] = 0.0
-    names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
-    note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
-    return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
 
 
 def too_few_columns(left: int, P: int, k: int, others: str = "excluded") -> ShapeError:

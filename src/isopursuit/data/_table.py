@@ -10,6 +10,7 @@ from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Labels
 from isopursuit.data._matrix import Matrix, with_fewer_rows
+from isopursuit.data._units import mean_and_spread
 from isopursuit.errors import ShapeError
 
 
@@ -26,20 +27,17 @@ class Table:
 
     def standardized(self) -> Table:
         """The table with columns of mean 0 and variance 1; constant columns are left out, with a note."""
-        # scale each column by a power of two to a largest entry near 1, so squares neither overflow nor underflow
-        values = np.ldexp(self.values, -np.frexp(np.abs(self.values).max(axis=0))[1])
-        constant = np.ptp(values, axis=0) == 0
-        notes = self.notes
-        if constant.any():
-            names = name_columns(np.flatnonzero(constant).tolist(), self.columns)
-            notes += (f"left out, constant: {names}.",)
-        values = values[:, ~constant]
-        if values.shape[1] == 0:
+        mean, spread = mean_and_spread(self.values)
+        varying = np.isfinite(spread)
+        if not varying.any():
             raise ShapeError("Every column is constant, so there is nothing to standardize.")
-        columns = tuple(name for name, same in zip(self.columns, constant, strict=True) if not same)
-        mean, spread = values.mean(axis=0), values.std(axis=0)
-        shift = np.abs(mean) / spread
-        return replace(self, values=(values - mean) / spread, columns=columns, notes=notes, shift=shift)
+        notes = self.notes
+        if not varying.all():
+            notes += (f"left out, constant: {name_columns(np.flatnonzero(~varying).tolist(), self.columns)}.",)
+        columns = tuple(name for name, kept in zip(self.columns, varying, strict=True) if kept)
+        mean, spread = mean[varying], spread[varying]
+        values = (self.values[:, varying] - mean) / spread
+        return replace(self, values=values, columns=columns, notes=notes, shift=np.abs(mean) / spread)
 
     def samples(self) -> Matrix:
         """Rows as candidates: X is columns × rows, as in the paper's diversification."""

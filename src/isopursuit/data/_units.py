@@ -1,7 +1,8 @@
-"""The length that counts as 1: a number, the median length, the length of each column, or lengths as they are.
+"""The length that counts as 1, and the standardization of tables.
 
-The loss of a column is least at length 1, so the unit changes which columns are picked. Every function that takes
-`unit` resolves it here, and every answer says which unit was used.
+A unit is a number, the median length, the length of each column, or lengths as they are. The loss of a column is least
+at length 1, so the unit changes which columns are picked. Every function that takes `unit` resolves it here, and every
+answer says which unit was used.
 """
 
 from __future__ import annotations
@@ -12,13 +13,25 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isopursuit._core.linalg import EPS
 from isopursuit._core.options import is_number
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.errors import ParameterError, unknown_option
 
-HALF = 1e-12  # relative rounding error of half the sum of the weights (guess: sums of up to about 1e4 weights)
+HALF = 1e-12  # relative rounding error of half the sum of the weights (derived: n EPS for n = 4,500 weights)
+# a spread below this, relative to the largest entry, is rounding (derived: the mean of a long column has a few EPS)
+CONSTANT = 10 * EPS
 # largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)
 LARGEST_UNIT = 1e140
+
+# What is compared, and the unit if the caller passes none. docs/explanation/scale.md says why, and benchmarks/units.py
+# measures it. Matrices keep their lengths, as in the paper. Gradients
+# have units of their own: see `find_coordinates`.
+DEFAULT_UNITS: dict[Literal["rows", "features", "matrices"], Unit] = {
+    "rows": "median",
+    "features": "each",
+    "matrices": None,
+}
 
 
 @dataclass(frozen=True)
@@ -88,3 +101,14 @@ def _median(lengths: Array, weights: Array | None) -> float:
 def without(lengths: Array, excluded: Sequence[int] | Indices) -> Array:
     """The lengths (…, P) without those of the excluded columns, given by number."""
     return np.delete(lengths, excluded, axis=-1) if len(excluded) else lengths
+
+
+def mean_and_spread(values: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """The mean of each column of a table (rows, columns), and its standard deviation: infinite if it is constant."""
+    largest = np.abs(values).max(axis=0)
+    largest[largest == 0] = 1.0
+    scaled = values / largest  # so that no square overflows float64
+    mean = np.average(scaled, axis=0, weights=weights)
+    mean += np.average(scaled - mean, axis=0, weights=weights)  # takes off the rounding of a long sum
+    spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weights))
+    return mean * largest, np.where(spread <= CONSTANT, np.inf, spread * largest)

@@ -1,35 +1,58 @@
-"""What both selectors share: their options, standardization, and the way to `select` and back."""
+"""What both selectors share: options, standardization, weights, and the way to `select` and back.
+
+Relevance. Near the ideal the loss is a sum of squares. For k columns of lengths e^(u_i) with cosines s_ij,
+
+    l_c ≈ k + c² [ Σ u_i² + ½ Σ_{i<j} s_ij² ]                (h''(1)/2 = c²/4; see loss/penalty.py).
+
+A candidate with score r_i, as a share of the largest, is given the length e^(±v_i) with v_i² = u_i² + t (1 − r_i), on
+its own side of 1, and below 1 if its length is 1. Then l_c ≈ k + c² [ Σ u_i² + ½ Σ s_ij² + t Σ (1 − r_i) ], and with
+t = θ / (1 − θ) the least loss is the least of
+
+    (1 − θ) · (what lengths and angles cost) + θ · Σ (1 − r_i),
+
+a weighted sum, which maximal marginal relevance has for one step of its greedy search. As θ rises the shortest column
+dominates the loss, and the k most relevant candidates win; θ = 1 picks them directly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import EPS, SAMPLE, numerical_rank, singular_values
+from isopursuit._core.linalg import direction_rank, leading_directions
 from isopursuit._core.options import is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array, Indices, Labels, Method, Unit
+from isopursuit._core.types import Array, Labels, Method, Unit
 from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, in_row_space, with_fewer_rows
-from isopursuit.data._units import UnitLength, as_unit
+from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
+from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit, mean_and_spread
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
-from isopursuit.estimators._relevance import Scoring
 from isopursuit.results import Certificate
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select
 
-CONSTANT = 10 * EPS  # a spread below this, relative to the largest entry, is rounding (guess, a few times EPS)
+# relative: a length above 1 by less is 1 (derived: above EPS √D for D < 1e13, and no loss shows it)
+LONGER = 1e-9
+# the least relevance, as a share of the largest (derived: with lengths 1e6 apart half of the digits are lost), and the
+# |log length| that irrelevance leads to, at most
+LEAST = 1e-6
+MOST_LOG_LENGTH = -float(np.log(LEAST))
+# t (1 − r) of the k-th most relevant, at most: a length of e^−3, whose loss e^(c e^6 / 2) float64 holds for c < 3.5
+MOST_COST = 9.0
 
 
 class IsometrySelector(BaseEstimator):
     """The base of both selectors: options, standardization, and the call of `select`."""
+
+    kind: ClassVar[Literal["rows", "features"]]
+    what: ClassVar[str]  # the candidates, in messages
 
     selection_: Selection
     certificate_: Certificate | None
@@ -48,9 +71,10 @@ class IsometrySelector(BaseEstimator):
         *,
         method: Method = "auto",
         standardize: bool = False,
-        unit: Unit = "median",
+        unit: Unit | Literal["auto"] = "auto",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
+        relevance: Any = None,
         time_limit: float | None = 60.0,
         gap: float = 0.0,
     ) -> None:
@@ -58,11 +82,22 @@ class IsometrySelector(BaseEstimator):
         self.c = c
         self.method: Method = method
         self.standardize = standardize
-        self.unit: Unit = unit
+        self.unit: Unit | Literal["auto"] = unit
         self.include = include
         self.exclude = exclude
+        self.relevance = relevance
         self.time_limit = time_limit
         self.gap = gap
+
+    @property
+    def _unit(self) -> Unit:
+        """The length that counts as 1."""
+        return DEFAULT_UNITS[self.kind] if isinstance(self.unit, str) and self.unit == "auto" else as_unit(self.unit)
+
+    @property
+    def _standardizes(self) -> bool:
+        """Whether features get mean 0 and variance 1. Features of unit length do: that is what correlation compares."""
+        return self.standardize or (self.kind == "features" and self._unit == "each")
 
     def _table(self, X: Any, *, reset: bool) -> Array:
         """Scikit-learn's own validation, which also keeps the features' names, with this package's errors."""
@@ -87,15 +122,8 @@ class IsometrySelector(BaseEstimator):
         if present.sum() == 1:
             option = "standardize=False" if self.standardize else "unit=None"
             raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
-        largest = np.abs(table[present]).max(axis=0)
-        largest[largest == 0] = 1.0
-        scaled = table[present] / largest  # so that no square overflows float64
-        mean = np.average(scaled, axis=0, weights=weight[present])
-        mean += np.average(scaled - mean, axis=0, weights=weight[present])  # takes off the rounding of a long sum
-        spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight[present]))
-        constant = spread <= CONSTANT
-        self.mean_ = mean * largest
-        self.scale_ = np.where(constant, np.inf, spread * largest)
+        self.mean_, self.scale_ = mean_and_spread(table[present], weight[present])
+        constant = np.isinf(self.scale_)
         if not constant.any():
             return notes
         same = name_columns(np.flatnonzero(constant).tolist(), names)
@@ -103,11 +131,6 @@ class IsometrySelector(BaseEstimator):
 
     def _standardized(self, table: Array) -> Array:
         return (table - self.mean_) / self.scale_ if self._standardizes else table
-
-    @property
-    def _standardizes(self) -> bool:
-        """Whether features are compared with mean 0 and variance 1."""
-        return self.standardize
 
     def _names(self) -> Labels | None:
         names: Sequence[Any] | None = getattr(self, "feature_names_in_", None)
@@ -117,52 +140,44 @@ class IsometrySelector(BaseEstimator):
     def _pick(
         self,
         matrix: Matrix,
-        what: str,
         default: Callable[[int], int],
+        clock: Clock,
+        *,
         weight: Array | None = None,
-        scoring: Scoring | None = None,
-        clock: Clock | None = None,
+        include: Any = None,
+        absent: Iterable[int] = (),
+        factor_of: Callable[[Array], Array] | None = None,
     ) -> Selection:
         """Select among the columns of `matrix`, and keep the answer.
 
-        `weight` is how many times a candidate counts in the median length and in the rank; zero excludes it.
-        `scoring` is its relevance. `default` returns k for a rank if the user passed none. No column is multiplied by
-        ones: a large table would be copied.
+        `weight` is how many times a candidate counts in the median length. Those in `absent` cannot be picked.
+        `default` returns k for a rank if the user passed none, and `factor_of` what lengths are multiplied by.
         """
-        scoring = Scoring() if scoring is None else scoring
-        clock = Clock.of(self.time_limit) if clock is None else clock
-        unit = as_unit(self.unit)
-        P = matrix.values.shape[1]
-        matrix = with_fewer_rows(matrix)
-        include = as_indices(self.include if scoring.chosen is None else scoring.chosen, matrix, "include")
-        absent = () if weight is None else np.flatnonzero(weight == 0).tolist()
-        exclude = ColumnNumbers(sorted({*as_indices(self.exclude, matrix, "exclude"), *absent, *scoring.excluded}))
-        root = None if weight is None else np.sqrt(weight / weight.max())
-        rank = _rank(matrix if root is None else matrix.times(root), exclude, what)
-        k = self._size(rank, what, default, len(include))
-        compared = matrix if unit == "median" else matrix.in_unit(UnitLength.of(unit, matrix.lengths))
-        compared = _leading(compared, root, rank, exclude)
-        if unit == "median":
-            counted = np.ones(P) if root is None else root**2
-            counted[exclude] = 0.0
-            compared = compared.in_unit(UnitLength.of("median", compared.lengths, counted))
-        compared = replace(compared.with_time_for_rank(clock), notes=compared.notes)  # the rank is known, see above
-        factor = None if scoring.factor_of is None else scoring.factor_of(compared.lengths)
+        unit, matrix = self._unit, with_fewer_rows(matrix)
+        required = as_indices(self.include if include is None else include, matrix, "include")
+        exclude = ColumnNumbers(sorted({*as_indices(self.exclude, matrix, "exclude"), *absent}))
+        allowed = np.setdiff1d(np.arange(matrix.values.shape[1]), exclude)
+        rank = (matrix.take(allowed) if exclude else matrix).rank if len(allowed) else 0
+        if rank == 0:
+            raise RankError(f"No {self.what} can be picked: all are zero, constant or excluded. Check X and options.")
+        k = self._size(rank, default, len(required))
+        if rank < len(matrix.values):  # no column that may be picked changes, but for rounding
+            matrix = in_row_space(matrix, rank, exclude)
+        counted = np.ones(matrix.values.shape[1]) if weight is None else weight.copy()
+        counted[exclude] = 0.0
+        compared = replace(matrix.in_unit(UnitLength.of(unit, matrix.lengths, counted)), full_rank_assumed=True)
+        used = compared if factor_of is None else compared.times(factor_of(compared.lengths))
         picked = select(
-            replace(compared if factor is None else compared.times(factor), notes=()),
+            replace(used, notes=()),
             k,
             c=self.c,
             method=self.method,
-            include=include,
+            include=required,
             exclude=exclude,
             time_limit=clock.remaining_limit,
             gap=self.gap,
         )
-        notes = compared.notes + picked.notes
-        return self._keep(replace(picked, notes=notes))
-
-    def _keep(self, picked: Selection) -> Selection:
-        """The answer as fitted attributes."""
+        picked = replace(picked, notes=compared.notes + picked.notes)
         self.selection_ = picked
         self.certificate_ = None if picked.pursuit is None else picked.pursuit.certificate
         self.loss_ = picked.loss
@@ -171,7 +186,8 @@ class IsometrySelector(BaseEstimator):
         self.unit_ = picked.unit
         return picked
 
-    def _size(self, rank: int, what: str, default: Callable[[int], int], included: int) -> int:
+    def _size(self, rank: int, default: Callable[[int], int], included: int) -> int:
+        what = self.what
         if self.k is None:
             return min(max(default(rank), included), rank)
         if not is_whole(self.k):
@@ -183,34 +199,21 @@ class IsometrySelector(BaseEstimator):
         return int(self.k)
 
 
-def _rank(weighted: Matrix, exclude: list[int], what: str) -> int:
-    """The rank of the candidates that may be picked."""
-    error = float(np.linalg.norm(np.delete(cast(Array, weighted.rounding), exclude)))
-    allowed: Indices = np.delete(np.arange(weighted.values.shape[1], dtype=np.intp), exclude)
-    D, P = len(weighted.values), len(allowed)
-    some = allowed[:: max(P // (SAMPLE * D), 1)]
-    if D <= len(some) < P:
-        # a few columns often prove full rank: σ_min of all columns is at least that of a few, and σ_max is at most ‖X‖
-        least = P * max(EPS * float(np.linalg.norm(weighted.lengths[allowed])), error)
-        if float(singular_values(weighted.values[:, some])[-1]) > least:
-            return D
-    open_to = weighted.values[:, allowed] if exclude else weighted.values
-    rank = numerical_rank(singular_values(open_to), open_to.shape[1], error) if open_to.size else 0
-    if rank == 0:
-        raise RankError(f"No {what} can be picked: all are zero, constant or excluded. Check X and the options.")
-    return rank
+def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
+    """The matrix in its leading k dimensions, U_kᵀ X where X = U S Vᵀ; columns that are only rounding become zero.
 
-
-def _leading(matrix: Matrix, root: Array | None, dimensions: int, exclude: list[int]) -> Matrix:
-    """The columns in so many leading dimensions, in which each counts by the square of its root weight.
-
-    In as many dimensions as the rank no column that may be picked changes, but for rounding.
+    Columns with numbers in `without` do not contribute to the space.
     """
-    if dimensions == len(matrix.values):
-        return matrix
-    if root is None:
-        return in_row_space(matrix, dimensions, exclude)
-    return in_row_space(matrix.times(root), dimensions, exclude).times(1 / np.where(root > 0, root, 1.0))
+    before = np.linalg.norm(matrix.values, axis=0)
+    leading, angle = leading_directions(matrix.values, k, without)
+    values = leading.T @ matrix.values
+    rounding = 4 * len(matrix.values) * angle * before
+    rounding = rounding if matrix.rounding is None else np.maximum(rounding, matrix.rounding)
+    gone = (np.linalg.norm(values, axis=0) <= rounding) & (before > 0)
+    values[:, gone] = 0.0
+    names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
+    note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
+    return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
 
 
 def as_weights(values: Any, n: int, what: str) -> Array:
@@ -225,3 +228,38 @@ def as_weights(values: Any, n: int, what: str) -> Array:
     if not weights.any():
         raise ParameterError(f"{what} is zero everywhere, so nothing can be picked. Pass a positive weight for some.")
     return weights
+
+
+def share_factor(lengths: Array, relevance: Array) -> Array:
+    """What to multiply features of these lengths by: |log length| grows by |log relevance|, on its own side of 1."""
+    share = np.maximum(relevance / relevance.max(), LEAST)
+    return share ** np.where(lengths > 1 + LONGER, -1.0, 1.0)
+
+
+def length_factor(lengths: Array, shares: Array, t: float) -> Array:
+    """What to multiply samples of these lengths by, where 1 is the ideal: see the first lines of this module."""
+    u = np.log(np.where(lengths > 0, lengths, 1.0))
+    v = np.sqrt(np.minimum(u**2 + t * (1 - shares), np.maximum(MOST_LOG_LENGTH, np.abs(u)) ** 2))
+    return np.exp(np.where(u > LONGER, v, -v) - u)
+
+
+def cost_of_irrelevance(trade_off: float, shares: Array, k: int) -> float:
+    """The t of a trade-off θ < 1, or the most that float64 has room for if k are to be picked."""
+    missing = 1 - float(np.partition(shares, -k)[-k])
+    t = trade_off / (1 - trade_off)
+    return min(t, MOST_COST / missing) if missing > 0 else t
+
+
+def most_relevant(values: Array, shares: Array, k: int, include: Iterable[int], exclude: Iterable[int]) -> list[int]:
+    """At most k independent columns with the largest sum of scores, those to include first.
+
+    Sets of independent columns are a matroid, so that taking one after the other by score is best.
+    """
+    taken = list(include)
+    never = {*taken, *exclude}
+    for i in np.argsort(-shares, kind="stable").tolist():
+        if len(taken) >= k:
+            break
+        if i not in never and direction_rank(values[:, [*taken, i]]) > len(taken):
+            taken.append(i)
+    return taken

@@ -9,12 +9,14 @@ import numpy as np
 
 from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.pursuit.answers import Caller
+from isopursuit.pursuit.answer import Caller
+from isopursuit.pursuit.certificate import certify
+from isopursuit.pursuit.design import MANY_ROWS
 from isopursuit.pursuit.inputs import Goal, Options
-from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, MANY_ROWS, MOST_MEMORY, SOURCE_ENTRIES, WIDE
-from isopursuit.pursuit.starts import starting_columns
-from isopursuit.pursuit.strategies import solve_design
+from isopursuit.pursuit.problem import LARGEST_LOG_SCALE
+from isopursuit.pursuit.settings import MOST_MEMORY, SOURCE_ENTRIES, WIDE
 from isopursuit.pursuit.streamed import Resident, load_columns
+from isopursuit.pursuit.working_set import solve_design, starting_columns
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns
 
@@ -73,7 +75,7 @@ def _partly_loaded(resident: Resident, penalty: float, tol: float, scale: float,
     design, evaluation = resident.design, resident.evaluation
     support = np.flatnonzero(evaluation.weights)
     unit = (0.5 if penalty == 0 else 0.5 * penalty) * scale
-    proof = design.certified(evaluation, support)
+    proof = certify(design, evaluation, support)
     objective = scale if penalty == 0 else 1.0
     dual = min(resident.lower * unit, objective * proof.certificate.primal)
     certificate = Certificate(objective * proof.certificate.primal, dual, proof.certificate.residual)
@@ -82,8 +84,6 @@ def _partly_loaded(resident: Resident, penalty: float, tol: float, scale: float,
     return Pursuit(
         weights=weights,
         tied=resident.tied,
-        unique=False,
-        solution="interior",
         certificate=certificate,
         dual=scale * resident.dual,
         penalty=penalty,

@@ -43,10 +43,10 @@ from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, loss_above, loss_below, to_loss
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.passes import OutOfTimeError, on_same_device, pieces, usable
+from isopursuit.search.passes import OutOfTimeError, pieces, usable
 from isopursuit.search.settings import BATCH, SLACK, TIE
-from isopursuit.sources.tasks import Screen, Transform
-from isopursuit.sources.topk import TopK
+from isopursuit.sources.tasks import Screen, Transform, on_same_device
+from isopursuit.sources.topk import TopK, copied_rows
 
 FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
 MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)
@@ -182,13 +182,22 @@ class FirstEqual:
 
 @dataclass(frozen=True)
 class Lengths(Screen):
-    """The first pass if fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
+    """The first pass: a screen by ‖z‖ alone, without products rows × rows, that draws columns at random."""
 
     def measured(self, block: Any) -> Any:
         """‖z‖² of every column, three times: what the screen computes for K = I."""
         parts = [namespace(z).einsum("dp,dp->p", z, z) for _, z in pieces(block, self.transform)]
         squares = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else namespace(parts[0]).cat(parts)
         return namespace(squares).stack([squares, squares, squares])
+
+    def keys(self, sigma: Any, first: int) -> Any:
+        """A pseudo-random number in [0, 1) for each column: a hash of its number (splitmix64)."""
+        z = (first + np.arange(len(sigma))) * -0x61C8864680B583EB  # products wrap around in int64
+        z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
+        z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
+        z = z ^ ((z >> 31) & (2**33 - 1))
+        keys = on_same_device(z / 2.0**64 + 0.5, sigma)
+        return namespace(sigma).where(sigma > -np.inf, keys, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -275,7 +284,7 @@ class BestAddition:
         best, task, batch, done = BestColumn(), self, BATCH, 0  # batches grow: all columns take few calls
         while done < len(which) and low[which[done]] < to_loss(task.limit):
             some = np.sort(which[done : done + batch])
-            values = block.rows(start + some) if hasattr(block, "rows") else block[:, start + some].T
+            values = copied_rows(block, on_same_device(start + some, block))
             x = self.transform.apply(values.T.astype(np.float64))
             best = self.merge(best, task.evaluated(x, first + start + some))
             task = task.after(best)

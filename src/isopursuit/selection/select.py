@@ -100,8 +100,8 @@ def select(
         the best subset so far.
     progress : bool
         Whether to show the state of the search on the error stream: method, seconds, loss, bound and gap. In a
-        terminal and in a notebook one line is updated in place; otherwise, for instance in a log file, a new line
-        appears every five seconds. Calls shorter than half a second show nothing.
+        terminal and in a notebook one line is updated in place; elsewhere, as in a log file, only the last one is
+        written. Calls shorter than half a second show nothing. rich draws it (extra `cli`).
 
     Returns
     -------

@@ -11,9 +11,7 @@ from isopursuit.show._manifold_plots import (
 )
 from isopursuit.show._molecule_plots import molecule_svg, plot_molecule
 from isopursuit.show._plots import (
-    compared_columns,
     plot_gram,
-    plot_length_curves,
     plot_lengths,
     plot_progress,
     plot_singular_values,
@@ -24,13 +22,11 @@ from isopursuit.show._torsion_plots import plot_ramachandran, plot_torsions
 
 __all__ = [
     "PrincipalComponents",
-    "compared_columns",
     "molecule_svg",
     "plot_coordinates",
     "plot_dimension",
     "plot_frequencies",
     "plot_gram",
-    "plot_length_curves",
     "plot_lengths",
     "plot_manifold",
     "plot_molecule",

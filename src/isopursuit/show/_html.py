@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopursuit._core.html import escape, shade
-from isopursuit._core.options import is_number
 from isopursuit._core.text import USEFUL, fixed, loss_text, number, percent, signed
 from isopursuit.errors import PackageError, optional
 from isopursuit.show._style import rendered
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # replaced by the text colour of the page; no picture uses it otherwise
 SIZE = (4.6, 3.6)  # inches of a picture that takes half of the page's width
-MANY = 1000  # if there are more marks of one kind, they become an embedded image (guess: 100 bytes each as SVG)
+MANY = 1000  # if there are more marks of one kind, they become an embedded image (derived: 100 bytes each)
 DOTS = 160  # per inch of such an image: two for each pixel at the usual width of a page
 PACKAGES = ("isopursuit", "numpy", "scipy", "matplotlib")  # packages whose versions a page lists
 
@@ -81,8 +80,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"number": number, "percent": percent, "fixed": fixed, "shade": shade}
-    environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key, "signed": signed, "cell": _cell}
-    environment.tests["number"] = is_number
+    environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key, "signed": signed}
     environment.tests["finite"] = math.isfinite
     environment.globals["useful"] = USEFUL
     return environment
@@ -95,11 +93,6 @@ def _asset(name: str) -> str:
 def _sort_key(value: float) -> str:
     """A number in JavaScript's notation."""
     return repr(float(value)).replace("inf", "Infinity")
-
-
-def _cell(value: object) -> str:
-    """A value of a table as text."""
-    return number(float(value), 6) if is_number(value) else str(value)
 
 
 def _versions() -> dict[str, str]:

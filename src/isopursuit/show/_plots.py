@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core.options import as_exponent
 from isopursuit._core.text import NO_BOUND, USEFUL, fixed, loss_text, percent
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
-from isopursuit.errors import ParameterError, ShapeError, unknown_option
-from isopursuit.loss.penalty import log_penalty
-from isopursuit.pursuit.normalize import Normalization, log_lengths, symmetric_normalize
+from isopursuit.errors import ParameterError, ShapeError
+from isopursuit.pursuit.normalize import log_lengths
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.result import Selection
 from isopursuit.show._style import (
     BLUE,
     COLOURS,
     GREY,
-    LINES,
     MARKERS,
     ORANGE,
     SKY,
@@ -147,7 +144,6 @@ def plot_lengths(
     ax: Axes | None = None,
     *,
     normalized: bool = False,
-    normalization: Normalization = "symmetric",
     noun: str = "column",
 ) -> Axes:
     """The lengths of all columns of X and of the picked ones.
@@ -162,15 +158,13 @@ def plot_lengths(
         The Axes to draw on. Default: a new figure.
     normalized : bool
         Whether to show the normalized lengths that the pursuit uses: 1 for a unit vector, less for any other vector.
-    normalization : {"symmetric", "logarithmic"} or callable
-        The normalization.
     noun : str
         The word for a candidate.
     """
     ax = new_axes(ax)
     lengths = np.linalg.norm(compared_columns(X, selection), axis=0)
     if normalized:
-        lengths = np.exp(log_lengths(lengths, selection.c, normalization))
+        lengths = np.exp(log_lengths(lengths, selection.c, "symmetric"))
         bins = np.linspace(0.0, 1.0, 31)
         ax.set_xlabel(f"normalized length (c = {selection.c:g})")
         ax.set_title("Normalized lengths")
@@ -268,51 +262,4 @@ def plot_progress(history: Sequence[SearchProgress], ax: Axes | None = None) -> 
         title += f": {gap} after {last.seconds:.2g} s{nodes}"
     ax.set_title(title)
     ax.legend()
-    return ax
-
-
-def plot_length_curves(
-    kind: Literal["loss", "length", "pursuit"] = "loss",
-    exponents: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 5.0),
-    ax: Axes | None = None,
-) -> Axes:
-    """The loss of one column of length t, for several c (the paper's figure 1, D = 1).
-
-    Parameters
-    ----------
-    kind : {"loss", "length", "pursuit"}
-        The loss g(t), the normalized length 1/g(t), or the basis-pursuit loss of the normalized column, which is
-        equal to the loss for D = 1.
-    exponents : sequence of float
-        The values of c.
-    ax : Axes, optional
-        The Axes to draw on. Default: a new figure.
-    """
-    titles = {"loss": "Isometry loss", "length": "Normalized length", "pursuit": "Basis-pursuit loss"}
-    if kind not in titles:
-        raise unknown_option("kind", kind, titles)
-    refuse_empty(exponents, "exponents")
-    for c in exponents:
-        as_exponent(c)
-    ax = new_axes(ax)
-    t = np.exp(np.linspace(-np.log(5.0), np.log(5.0), 401))
-    for i, c in enumerate(exponents):
-        if kind == "loss":
-            y = np.exp(np.minimum(log_penalty(t, c), 700.0))
-        else:
-            lengths = np.abs(symmetric_normalize(t[None, :], c)[0])
-            # X B = 1 has |B| = 1 / |x|
-            y = lengths if kind == "length" else 1 / np.maximum(lengths, 1e-300)
-        style: dict[str, Any] = {"color": COLOURS[i % 5], "linestyle": LINES[i % 5], "marker": MARKERS[i % 5]}
-        ax.plot(t, y, markersize=4, markevery=(5 * i, 40), label=f"c = {c:g}", **style)
-    ax.axvline(1.0, color=GREY, linewidth=0.8)
-    ax.set_xscale("log")
-    ax.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
-    ax.set_xticks([], minor=True)
-    # place the legend away from the curves
-    ax.set_ylim(*((-0.15, 1.05) if kind == "length" else (0.4, 5.0)))
-    ax.legend(loc="lower center", ncols=len(exponents), fontsize="small", columnspacing=1.0, handlelength=1.5)
-    ax.set_xlabel("length t (log scale)")
-    ax.set_ylabel(titles[kind].lower())
-    ax.set_title(titles[kind])
     return ax

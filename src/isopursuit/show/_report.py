@@ -15,7 +15,6 @@ import numpy as np
 from isopursuit._core.types import Array
 from isopursuit.data import Table
 from isopursuit.data._matrix import as_matrix
-from isopursuit.errors import ShapeError
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.audit import Audit
 from isopursuit.selection.result import Selection
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NUMBERED = 16  # most columns of a Gram matrix whose cells have numbers (as many as fit on the page)
-DRAWN = 64  # most columns of a Gram matrix that is a table; a larger one is a picture (guess)
-MOST_COLUMNS = 12  # most columns of the table of picked rows (guess: more do not fit on the page)
+DRAWN = 64  # most columns of a Gram matrix that is a table; a larger one is a picture (4,096 cells: 0.4 MB)
+MOST_COLUMNS = 12  # most columns of the table of picked rows (chosen: more do not fit on the page)
 
 
 def page(result: Any, X: Any = None, title: str | None = None) -> str:
@@ -55,39 +54,22 @@ def selection_page(
     history: Sequence[SearchProgress] = (),
     options: Mapping[str, object] | None = None,
     rows: bool = False,
-    table: Any = None,
+    table: Table | None = None,
 ) -> str:
     """A report about a selection: the question, the answer, the proof, pictures, how to reproduce it.
 
-    Parameters
-    ----------
-    answer : Selection or Audit
-        For an audit, the page is about the given columns and the best subset found.
-    X : array_like (D, P) or data frame, optional
-        The matrix that the columns were selected from; without it the page shows the picked columns only.
-    title : str, optional
-        The heading of the page.
-    source : str or path, optional
-        Where the data came from. If it is a path (`pathlib.Path`), the report has the SHA-256 of that file, and
-        otherwise that of X.
-    command : str, optional
-        The command that reproduces the answer. Default: the call of `select` or `audit`.
-    history : sequence of SearchProgress, optional
-        The reports that a callback collected during the search; the page shows them as a picture.
-    options : mapping, optional
-        Further options to list, by name: time limit, columns to include, ...
-    rows : bool
-        Whether the candidates, which are the columns of X, are rows of the user's table. Then the report shows the
-        values of the picked ones.
-    table : array_like, data frame or `isopursuit.data.Table`, optional
-        The table before standardization, with rows in the order of the candidates. Default: X as a table.
+    For an audit, it is about the given columns and the best subset found. `X` is the matrix that they were selected
+    from; without it the page shows the picked columns only. The page has the SHA-256 of the file if `source` is a path,
+    and otherwise that of X; `history`, the reports of a callback, as a picture; and `options` by name. `command`
+    reproduces the answer; by default it is the call of `select` or `audit`. `rows` says that the candidates are rows of
+    `table`, the table before standardization, and that the values of the picked ones are shown.
     """
     require_templates()
     audit = answer if isinstance(answer, Audit) else None
     selection = answer.given if isinstance(answer, Audit) else answer
     values = None if X is None else as_matrix(X, wide=False).values
+    shown = values if table is None else table.values
     noun = "row" if rows else "column"
-    shown = _Shown(values if table is None else table, rows, turned=table is None)
     gram = selection.gram if selection.k <= DRAWN else None
     pictures, no_pictures = _pictures(selection, X, history, noun)
     of_all = "" if values is None else f" of {values.shape[1]}"
@@ -98,9 +80,9 @@ def selection_page(
         P=None if values is None else values.shape[1],
         title=f"{selection.k}{of_all} {noun}s" if title is None else title,
         noun=noun,
-        table_shape=np.shape(shown.entries) or None,
-        picked_values=shown.picked_values(selection, noun) if rows and shown.entries is not None else None,
-        numbers=shown.numbers,
+        table_shape=None if shown is None else shown.shape,
+        picked_values=_picked_values(selection, table, noun) if rows and table is not None else None,
+        numbers=(table.numbers if rows and table is not None else ()) or range(sys.maxsize),
         source=source,
         command=command,
         options=options or {},
@@ -125,35 +107,13 @@ def _digest(source: str | PathLike[str] | None, values: Array | None) -> tuple[s
     return of, hashlib.sha256(values.tobytes()).hexdigest()
 
 
-class _Shown:
-    """The user's table: the names of its columns, its entries (rows, columns), and the number of each candidate.
-
-    `turned` says that the table is X, whose columns are the candidates.
-    """
-
-    def __init__(self, table: Any, rows: bool, *, turned: bool) -> None:
-        names: Any = getattr(table, "columns", None)
-        if isinstance(table, Table):
-            self.entries: Any = table.values
-        elif names is not None:
-            self.entries = table.to_numpy()
-        else:
-            self.entries = table if table is None else np.asarray(table.T if turned and rows else table)
-        self.names = [*(range(0 if table is None else self.entries.shape[1]) if names is None else names)]
-        given = table.numbers if rows and isinstance(table, Table) else ()
-        self.numbers: Sequence[int] = given or range(sys.maxsize)
-
-    def picked_values(self, selection: Selection, noun: str) -> dict[str, Any]:
-        """The values of the picked rows in the first columns of the table: a caption, the heads, and the rows."""
-        if len(self.entries) <= int(selection.indices.max()):
-            raise ShapeError(
-                f"The table has {len(self.entries)} rows, but X has more candidates. Pass one row for each."
-            )
-        caption = f"The values of the picked {noun}s"
-        if len(self.names) > MOST_COLUMNS:
-            caption += f": the first {MOST_COLUMNS} of {len(self.names)} columns"
-        heads = [(noun, False), *((str(name), True) for name in self.names[:MOST_COLUMNS])]
-        return {"caption": caption, "heads": heads, "rows": self.entries[selection.indices, :MOST_COLUMNS].tolist()}
+def _picked_values(selection: Selection, table: Table, noun: str) -> dict[str, Any]:
+    """The values of the picked rows in the first columns of the table: a caption, the heads, and the rows."""
+    caption = f"The values of the picked {noun}s"
+    if len(table.columns) > MOST_COLUMNS:
+        caption += f": the first {MOST_COLUMNS} of {len(table.columns)} columns"
+    heads = [(noun, False), *((name, True) for name in table.columns[:MOST_COLUMNS])]
+    return {"caption": caption, "heads": heads, "rows": table.values[selection.indices, :MOST_COLUMNS].tolist()}
 
 
 def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str) -> tuple[dict[str, str], str]:

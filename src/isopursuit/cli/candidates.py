@@ -1,0 +1,250 @@
+"""The rows or columns that a command picks from: of a table in memory, or of streamed files."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isopursuit.cli.arguments import Limits, Table, as_unit_option
+from isopursuit.cli.words import of_rows, on_command_line
+from isopursuit.data import read_table
+from isopursuit.data._files import is_there, one_line
+from isopursuit.data._matrix import in_unit, with_fewer_rows
+from isopursuit.data._units import DEFAULT_UNITS
+from isopursuit.errors import (
+    LabelError,
+    ParameterError,
+    RangeError,
+    RankError,
+    ShapeError,
+    did_you_mean,
+    optional,
+)
+from isopursuit.sources.columns import as_source, open_source
+
+if TYPE_CHECKING:
+    from isopursuit import data
+    from isopursuit._core.types import Label, Unit
+
+LARGE_FILE = 2**26  # bytes; larger .npy files of rows are streamed, because a table in memory takes several copies
+
+
+@dataclass(frozen=True)
+class Input:
+    """A table, whether its rows (`samples`) or its columns are candidates, and how many of them to pick."""
+
+    options: Table
+    samples: bool = True
+    k: int | None = None
+
+    @property
+    def file(self) -> Path:
+        """The file, or a pattern of files."""
+        return self.options.file
+
+    @property
+    def kind(self) -> str:
+        """The word for a candidate in messages."""
+        return "row" if self.samples else "column"
+
+    @property
+    def unit(self) -> Unit:
+        """The length that counts as 1."""
+        given = self.options.unit
+        return DEFAULT_UNITS["rows" if self.samples else "features"] if given is None else as_unit_option(given)
+
+    def is_streamed(self) -> bool:
+        """Whether files are streamed: the name is a pattern and not a file, or a cluster reads the files."""
+        pattern = any(sign in str(self.file) for sign in "*?[")
+        return self.options.scheduler is not None or (pattern and not is_there(self.file))
+
+    def is_large(self) -> bool:
+        """Whether to stream a file of rows: a large .npy file, and no option that needs the table in memory."""
+        suffix = self.file.suffix.lower() == ".npy" and not any(self._whole_table_options().values())
+        return suffix and self.file.is_file() and self.file.stat().st_size >= LARGE_FILE
+
+    @contextmanager
+    def candidates(self, *, streamed: bool, **also: object) -> Generator[Candidates]:
+        """The candidates. Streamed files do not take options that need the whole table, nor those in `also`."""
+        if not streamed:
+            yield self.read()
+            return
+        given = self._whole_table_options() | {f"--{name}": value for name, value in also.items()}
+        for option, value in given.items():
+            if value:
+                raise ParameterError(
+                    f"{option} is not available for streamed files. Pass a single file without --scheduler."
+                )
+        columns = open_source(self.file, "rows")
+        self._check_size(*columns.shape[::-1])
+        address, standardize = self.options.scheduler, self.options.standardize
+        if address is None:
+            yield Candidates(self, as_source(columns, standardize=standardize))
+            return
+        distributed = optional("distributed", "dask", "--scheduler")
+        from isopursuit.sources.cluster import on_cluster
+
+        try:
+            client = distributed.Client(address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ParameterError(f"No Dask scheduler answers at {address}: {one_line(error)}.") from None
+        with client:
+            yield Candidates(self, as_source(on_cluster(columns), standardize=standardize))
+
+    def read(self) -> Candidates:
+        """The rows or columns of a table in memory.
+
+        With unit "each", columns are also centred, as with --standardize, so they are compared by correlation.
+        """
+        options = self.options
+        raw = read_table(
+            options.file,
+            columns=options.use,
+            label=options.label,
+            drop_missing=options.drop_missing,
+            header=options.header,
+            drop_columns=options.drop_columns or (),
+        )
+        centred = options.standardize or (self.unit == "each" and not self.samples)
+        table = raw.standardized() if centred else raw
+        self._check_size(*table.values.shape)
+        matrix = table.samples() if self.samples else table.features()
+        if self.samples and len(table.rows) < len(table.columns):
+            note = (
+                f"{len(table.rows)} candidate rows with {len(table.columns)} columns each; to pick columns pass "
+                "--features."
+            )
+            matrix = with_fewer_rows(replace(matrix, notes=(*matrix.notes, note)))
+        places: Sequence[int] = table.numbers or range(len(table.rows))
+        if not self.samples:  # constant columns may have been left out
+            number = {name: j for j, name in enumerate(raw.columns)}
+            places = [number[name] for name in table.columns]
+        return Candidates(self, replace(matrix, notes=()), matrix.notes, places, raw)
+
+    def _check_size(self, n: int, P: int) -> None:
+        """Raise an error, before any work, if more are to be picked than there are or than can be independent."""
+        if self.k is None and not self.samples:
+            raise ParameterError(f"Pass -k: how many of the {P} columns to pick.")
+        turned = "" if self.is_streamed() else f" Did you mean {'--features' if self.samples else '--samples'}?"
+        if self.k is None and n < P:
+            raise ShapeError(
+                f"The table has {n} rows and {P} numeric columns; without -k as many rows as columns are picked."
+                f"{turned} Otherwise pass -k: how many rows to pick."
+            )
+        if self.k is None or 1 <= self.k <= min(n, P):
+            return
+        rows, columns = f"{n} rows", f"{P} numeric columns"
+        shape = f"{rows} of {columns}" if self.samples else f"{columns} of {rows}"
+        hint = turned if self.k <= max(n, P) and self.k > (n if self.samples else P) else ""
+        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}")
+
+    def _whole_table_options(self) -> dict[str, object]:
+        """The options that need the whole table in memory, and what was given for them."""
+        return {
+            "--features": not self.samples,
+            "--columns": self.options.use,
+            "--drop-columns": self.options.drop_columns,
+            "--label": self.options.label,
+            "--drop-missing": self.options.drop_missing,
+            "--header": self.options.header is not None,
+        }
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What the library gets (`X`), and how its answer is told in the words of the command line.
+
+    Of a table in memory, `X` is a `Matrix` with labels, `places` are the candidates' numbers in the file, from 0, and
+    `table` is the table before standardization. Rows of streamed files have no labels, and their numbers are places.
+    """
+
+    input: Input
+    X: Any
+    notes: tuple[str, ...] = ()
+    places: Sequence[int] = ()
+    table: data.Table | None = None
+
+    @cached_property
+    def names(self) -> dict[str, int]:
+        """The number of each label."""
+        return {} if self.table is None else {str(label): i for i, label in enumerate(self.X.labels)}
+
+    def label(self, i: int) -> Label:
+        """The name of a candidate."""
+        return i if self.table is None else self.X.labels[i]
+
+    def in_unit(self) -> tuple[Any, str]:
+        """The candidates in the unit of the command, for functions that take none, and the unit in words."""
+        unit = self.input.unit
+        found = as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
+        return found, str(found.unit_length)
+
+    def chosen(self, limits: Limits) -> tuple[list[Label], list[Label]]:
+        """The candidates that must and must not be picked."""
+        included = self._numbers(limits.must_include or (), "--must-include")
+        excluded = self._numbers(limits.must_exclude or (), "--must-exclude")
+        return [self.label(i) for i in included], [self.label(i) for i in excluded]
+
+    def judged(self, names: Sequence[str]) -> list[Label]:
+        """The candidates that --columns names."""
+        found = self._numbers(names, "--columns")
+        if len(found) < len(names):
+            kind = self.input.kind
+            raise ParameterError(f"--columns names {len(names)} {kind}s, but some of them twice. Name each once.")
+        return [self.label(i) for i in found]
+
+    def _numbers(self, given: Sequence[str], option: str) -> list[int]:
+        """The numbers of candidates, given by label or by number; a number where labels are numbers is a label."""
+        if self.table is None:
+            wrong = next((one for one in given if not one.isdecimal()), None)
+            if wrong is not None:
+                raise ParameterError(
+                    f"{option} {wrong}: rows of streamed files have no labels. Pass their numbers, from 0."
+                )
+            return sorted({int(one) for one in given})
+        labelled = any(name.isdecimal() for name in self.names)
+        place = {} if labelled else {str(place): i for i, place in enumerate(self.places)}
+        found: set[int] = set()
+        for one in given:
+            number = self.names.get(one, place.get(str(int(one))) if one.isdecimal() else None)
+            if number is None:
+                hint = did_you_mean(one, self.names) or f"The first is {next(iter(self.names))!r}."
+                raise LabelError(f"{option} {one!r}: there is no such {self.input.kind} to pick from. {hint}")
+            found.add(number)
+        return sorted(found)
+
+    def answer(self, result: dict[str, Any]) -> dict[str, Any]:
+        """A result with the file, its notes before those of the library, and numbers as in the file."""
+        notes = [on_command_line(note) for note in result["notes"]]
+        result = self._numbered(result)
+        if self.input.samples:
+            notes = [of_rows(note) for note in notes]
+            result |= {"unit": of_rows(result["unit"])} if "unit" in result else {}
+        picks = "samples" if self.input.samples else "features"
+        return {"file": str(self.input.file), "picks": picks, **result, "notes": [*self.notes, *notes]}
+
+    def _numbered(self, result: dict[str, Any]) -> dict[str, Any]:
+        moved = dict(result)
+        if self.table is None:
+            return moved
+        for key in moved.keys() & {"indices", "tied"}:
+            moved[key] = [self.places[i] for i in moved[key]]
+        for key in moved.keys() & {"choices", "alternatives", "columns"}:
+            moved[key] = [{**one, "index": self.places[one["index"]]} for one in moved[key]]
+        for key in moved.keys() & {"pursuit", "best", "swap"}:
+            moved[key] = moved[key] and self._numbered(moved[key])
+        return moved
+
+    @contextmanager
+    def rows_in_errors(self) -> Generator[None]:
+        """If candidates are rows, say so in the library's errors, which refer to the columns of X."""
+        try:
+            yield
+        except (ParameterError, RangeError, RankError, ShapeError) as error:
+            if not self.input.samples:
+                raise
+            raise type(error)(f"{error} (Here the columns of X are the table's rows.)") from None
