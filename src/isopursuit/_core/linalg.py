@@ -112,6 +112,14 @@ def unit_columns(values: Array) -> Array:
     return values / np.where(lengths > 0, lengths, 1.0)
 
 
+def side_by_side(values: Array, block: int = 256) -> Array:
+    """The columns as rows, (P, D), copied in blocks that fit in cache."""
+    x = np.empty(values.shape[::-1])
+    for first in range(0, len(x), block):
+        x[first : first + block] = values[:, first : first + block].T
+    return x
+
+
 def fix_signs(vectors: Array) -> Array:
     """Flip vectors (…, D, k) so that their largest entries are positive, independently of the signs from LAPACK."""
     top = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=-2, keepdims=True), axis=-2)
