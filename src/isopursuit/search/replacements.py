@@ -19,9 +19,10 @@ from isopursuit._core.backend import on_host
 from isopursuit._core.linalg import EPS, LOOSE, spectrum
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit.loss.penalty import log_spectral_loss
+from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.search.local import swap_kernel
 from isopursuit.search.passes import pieces, usable
+from isopursuit.search.scan import SwapBounds
 from isopursuit.search.settings import BATCH, SLACK, TIE
 from isopursuit.sources.tasks import Transform
 
@@ -109,14 +110,18 @@ class Replacements:
         both = np.ascontiguousarray(np.swapaxes(np.concatenate([picked, few], axis=2), 1, 2))
         swaps = swap_kernel(both, self.c, self.aggregate, self.deadline, k)
         swaps.prepare(subset)
+        bounds = SwapBounds.of(picked[0], self.c)(few[0]) if len(picked) == 1 else None
         found: list[tuple[Replacement, ...] | None] = []
         for position in range(k):
             if time.perf_counter() > self.deadline:
                 found.append(None)
                 continue
             cutoff = self.cutoffs[position] if self.cutoffs else np.inf
+            if bounds is not None and bounds[position].min(initial=np.inf) > to_loss(self._above(cutoff)):
+                found.append(())
+                continue
             if cutoff == np.inf:
-                some = self._promising(position, few)
+                some = self._promising(position, few) if bounds is None else _least(bounds[position])
                 scores = np.sort(self._log_losses(position, few[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
             which, values = swaps.below(subset, position, self._above(cutoff))
@@ -218,14 +223,14 @@ class Replacements:
         Let U and s be the left singular vectors and the singular values of the columns that stay, y = Uᵀx, and z the
         residual of x. Adding x gives λ_min ≤ |z|² and λ_max ≥ s_max² + y_max².
         """
-        if others.shape[2] <= BATCH or self.picked.shape[2] == 1:
+        if self.picked.shape[2] == 1:
             return np.arange(min(others.shape[2], BATCH), dtype=np.intp)
         U, s, _ = np.linalg.svd(np.delete(self._inside, position, axis=2), full_matrices=False)
         y = (np.swapaxes(U, 1, 2) @ others) ** 2
         off = np.einsum("idp,idp->ip", others, others) - y.sum(axis=1)
         ends = np.sqrt(np.stack([np.maximum(s[:, :1] ** 2 + y[:, 0], 1.0), np.clip(off, 0.0, 1.0)], axis=-1))
         bound = self.aggregate.log_total(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
-        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
+        return _least(bound)
 
     def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:
         """Sorted by loss, then by number. Columns that are identical up to sign have equal losses."""
@@ -259,6 +264,11 @@ def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
         order += sorted(equal, key=lambda one: one.index)
         waiting = waiting[len(equal) :]
     return tuple(order[:NEAREST])
+
+
+def _least(bounds: Array) -> Indices:
+    """The columns of the least bounds."""
+    return np.argsort(bounds, kind="stable")[:BATCH].astype(np.intp)
 
 
 def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | None:

@@ -6,25 +6,25 @@ named beside them. A constant that belongs to one formula or one file is defined
 
 # ------------------------------------------------------------------------------------------------ how much is tried
 STARTS, KICKS = 6, 1000  # of an exchange search (measured on "x cancer30": 300 kicks are a third worse)
-FIRST_KICKS = 30  # before a proof (measured: the one-point problems up to "cancer15" are proved as with 100)
-SOURCE_ROUNDS = 4  # local searches among columns of a source, each followed by passes (measured on "x source20")
-SHORT_WORK = 4e7  # nodes × P D² of a short proof (derived: about a second)
-SHORT_NODES = 100  # least nodes of a short proof (measured: fewer prove none of the ladder's exchange searches)
-JOINT_NODES = 50_000  # pairs in a short proof at many points (derived: less than a second)
+FIRST_KICKS = 30  # before a proof (chosen: a proof finds the rest; 30 kicks take 0.05 to 0.3 s on the ladder)
+SOURCE_ROUNDS = 4  # most local searches among columns of a source, each followed by passes (chosen)
+SHORT_WORK = 4e7  # nodes × P D² of a short proof (measured: 0.2 to 0.5 s on "cancer15", "gauss10" and "features20")
+SHORT_NODES = 100  # least nodes of a short proof (chosen)
+JOINT_NODES = 50_000  # pairs in a short proof at many points (chosen)
 HALF = 0.5  # largest share of the time that is left for a stage that others follow (chosen)
-# "auto" tries no proof if n P D² exceeds this (derived: at 10⁹ multiplications per second a node takes seconds)
+# "auto" tries no proof if n P D² exceeds this (derived from SHORT_WORK: then a short proof has no node)
 PROOF_WORK = 1e8
 FIRST_SECONDS = 10.0  # "auto" begins with an exact search for at most this long (chosen: a user's patience)
 CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (chosen: from 0.5 on it shrinks)
-PURSUIT_SPEED = 3e9  # the pursuit of n × D × P takes at least n D² (P + 30 D) / this many seconds (guess)
-FEW_SUBSETS = 2_000  # at most this many subsets are all evaluated (derived: 0.1 s)
-BUDGET = 2_000_000  # subsets that brute force tries at most (derived: about a minute)
+PURSUIT_SPEED = 3e9  # a pursuit takes n D² (P + 30 D) / this seconds (measured: 2e9 to 5e9 from 100 × 400 to 300 × 800)
+FEW_SUBSETS = 2_000  # at most this many subsets are all evaluated (measured: 0.04 s for 4 × 16)
+BUDGET = 2_000_000  # subsets that brute force tries at most (measured: 7 s for four columns)
 PURSUIT_ROWS = 32  # most rows for which the relaxation is solved only for its bound (guess)
-BATCH = 16  # columns whose losses are computed at once, those of the least bounds first (derived: about 1 ms)
+BATCH = 8  # columns whose losses are computed at once, those of the least bounds first (derived: less than 1 ms)
 
 # ------------------------------------------------------------------------------------------------ memory
-SOURCE_ENTRIES = 2**22  # an array of at least this many entries is searched in passes if k < rows
-RESIDENT = 1024  # columns drawn at random that are loaded first
+SOURCE_ENTRIES = 2**22  # an array of at least this many entries is searched in passes if k < rows (chosen: 32 MB)
+RESIDENT = 1024  # columns drawn at random that are loaded first (chosen: a few megabytes)
 MAX_KICK_COLUMNS = 2 * RESIDENT  # columns of a source among which kicks are tried, and that a pass loads at once
 MIN_ROOM = 2 * RESIDENT  # columns that may always be loaded, even if memory is short
 BYTES_PER_ENTRY = 96  # memory for each entry of a loaded column: 12 float64 copies in the kernels (derived: 12 × 8)

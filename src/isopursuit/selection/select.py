@@ -30,7 +30,7 @@ from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
 
 PRICE_SHARE = 0.25  # largest share of the remaining time that is reserved for prices (chosen)
-PRICE_SPEED = 5e8  # multiplications per second when prices are computed, a low estimate (measured: 64 × 2000, k = 20)
+PRICE_SPEED = 2e8  # multiplications per second when prices are computed, a low estimate (measured: 64 × 2000, k = 20)
 QUICK = 0.2  # seconds for the prices of a small matrix, and after an interrupt: the command has half a second to end
 
 
