@@ -9,8 +9,8 @@ import pytest
 import isopursuit as ip
 from isopursuit._core.clock import Clock
 from isopursuit.errors import ParameterError
+from isopursuit.search.local import large_volume
 from isopursuit.search.problem import Problem
-from isopursuit.search.volume import large_volume
 
 SMALL = np.random.default_rng(0).normal(size=(3, 12)) / np.sqrt(3)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
@@ -252,21 +252,10 @@ def test_a_callback_ends_a_pass_over_a_source():
     assert len(set(found.indices.tolist())) == 30
 
 
-def test_columns_of_large_volume_are_the_same_by_either_factorization(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1, 30, 200)) * np.exp(rng.uniform(-1, 1, 200))
-    for include in ([], [3, 150]):
-        by_loop = large_volume(X, include, 20)
-        with monkeypatch.context() as many:
-            many.setattr("isopursuit.search.volume.MANY_PRODUCTS", 0)
-            by_cholesky = large_volume(X, include, 20)
-        assert sorted(by_loop.tolist()) == sorted(by_cholesky.tolist())
-        assert by_cholesky[: len(include)].tolist() == include
-
-
 def test_columns_of_large_volume_are_independent_although_few_columns_are():
     X = np.repeat(np.random.default_rng(0).normal(size=(1, 30, 4)), 50, axis=2)
     X[0, :, -30:] += 1e-5 * np.eye(30)
-    with pytest.MonkeyPatch.context() as many:
-        many.setattr("isopursuit.search.volume.MANY_PRODUCTS", 0)
-        assert np.linalg.matrix_rank(X[0][:, large_volume(X, [], 30)]) == 30
+    for few in (4096, 40):
+        with pytest.MonkeyPatch.context() as fewer:
+            fewer.setattr("isopursuit.search.local.FEW_COLUMNS", few)
+            assert np.linalg.matrix_rank(X[0][:, large_volume(X, [], 30)]) == 30

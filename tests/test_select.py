@@ -9,6 +9,7 @@ from fuzz.explain import run
 import isopursuit as ip
 from isopursuit.data import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
 
 
@@ -155,8 +156,8 @@ def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof():
 @pytest.fixture
 def _first_proof_given_up(monkeypatch):
     """The first proof of "auto" ends after its first round of nodes, however fast the machine is."""
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 1)
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "CLOSED_SHARE", 1.0)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "short_proof_nodes", lambda pool: 1)
+    monkeypatch.setattr("isopursuit.search.incumbent.CLOSED_SHARE", 1.0)
     for module in ("proof.tree", "incumbent"):
         monkeypatch.setattr(f"isopursuit.search.{module}.REPORT_SECONDS", 0.0)
 
@@ -404,7 +405,7 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
 @pytest.fixture
 def unproved(monkeypatch):
     """Unit columns for which `auto` soon gives up on a proof."""
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_NODES", 800)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "short_proof_nodes", lambda pool: 800)
     X = np.random.default_rng(0).normal(size=(12, 120))
     return X / np.linalg.norm(X, axis=0)
 
@@ -454,6 +455,21 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
     assert all(np.isnan(one.price) for one in picked.choices) == (step == "replacements")
 
 
+def test_ctrl_c_in_the_instant_in_which_auto_gives_up_a_proof_keeps_its_answer(monkeypatch, unproved):
+    plain, presses = Pool.answer, iter([KeyboardInterrupt])
+
+    def interrupted(*arguments):
+        for press in presses:
+            raise press
+        return plain(*arguments)
+
+    monkeypatch.setattr(Pool, "answer", interrupted)
+    picked = ip.select(unproved)
+    assert picked.search.status == "interrupted"
+    assert picked.search.lower_bound > 12
+    assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
+
+
 def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch):
     plain = Problem.pursue
 
@@ -461,7 +477,7 @@ def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch
         found = plain(*arguments)
         return replace(found, tied=np.arange(len(found.weights)))
 
-    monkeypatch.setattr("isopursuit.search.problem.MOST_TIED", 10)
+    monkeypatch.setattr("isopursuit.search.problem.MAX_TREE_COLUMNS", 10)
     monkeypatch.setattr(Problem, "pursue", without_time_to_list_the_tied_columns)
     picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
     assert len(picked.pursuit.support) < 10
@@ -506,7 +522,7 @@ def stops_by_ctrl_c(now):
 @pytest.mark.parametrize("priced", [True, False])
 def test_after_a_callback_or_ctrl_c_the_notes_name_it_and_not_the_time_limit(method, stop, cause, priced, monkeypatch):
     if not priced:
-        monkeypatch.setattr(sys.modules["isopursuit.selection.select"], "INTERRUPTED_SECONDS", 0.0)
+        monkeypatch.setattr(sys.modules["isopursuit.selection.select"], "QUICK", 0.0)
     X = HARD[:4, :80] if method == "brute" else HARD
     picked = ip.select(X, method=method, time_limit=600, callback=stop)
     assert picked.search.status == "interrupted"

@@ -13,11 +13,11 @@ from isopursuit._core.clock import Clock
 from isopursuit.errors import RangeError
 from isopursuit.loss.penalty import LARGEST_LOG, log_isometry_loss
 from isopursuit.search import exact
-from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import joint, prover, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
+from isopursuit.search.scan import BestAddition, FirstEqual, SwapCandidates
 
 
 def lattice_with_a_basis(seed):

@@ -12,9 +12,8 @@ from oracles import g
 
 import isopursuit as ip
 from isopursuit.errors import RankError, ShapeError
-from isopursuit.search import bounds as bounds_of_swaps
-from isopursuit.search import exact
-from isopursuit.search.bounds import SwapBounds
+from isopursuit.search import exact, scan
+from isopursuit.search.scan import SwapBounds
 
 CLOSE = 1e-9  # relative: what "optimal" promises
 
@@ -155,7 +154,7 @@ def test_a_thousand_problems(seed):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("many", [64, 2])
 def test_bounds_of_swaps_are_below_the_losses_and_tight_near_the_ideal(many, seed, rows, c, monkeypatch):
-    monkeypatch.setattr(bounds_of_swaps, "MANY_POSITIONS", many)  # above it one bound serves all positions
+    monkeypatch.setattr(scan, "MANY_POSITIONS", many)  # above it one bound serves all positions
     rng = np.random.default_rng(seed)
     k = 5
     X = rng.normal(size=(rows, 60)) / math.sqrt(rows)

@@ -13,7 +13,7 @@ from isopursuit._core.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
-from isopursuit.search import local, passes, pool, source_search
+from isopursuit.search import exchange, passes, pool
 from isopursuit.search.proof import cuts as column_cuts
 from isopursuit.search.proof import pairs, prover
 
@@ -24,10 +24,9 @@ pytest.importorskip("pyarrow")
 def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
     monkeypatch.setattr(pool, "RESIDENT", 12)
-    monkeypatch.setattr(source_search, "RESIDENT", 12)
-    monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
-    monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
-    monkeypatch.setattr(passes, "WIDTH", 37)
+    monkeypatch.setattr(exchange, "RESIDENT", 12)
+    monkeypatch.setattr(exchange, "MAX_KICK_COLUMNS", 24)
+    monkeypatch.setattr(passes, "ENTRIES", 100)
     monkeypatch.setattr(prover, "FEW_COLUMNS", 5)
     monkeypatch.setattr(prover, "RESIDENT", 8)
     monkeypatch.setattr(prover, "DENSE", 2.0)
@@ -92,6 +91,16 @@ def test_no_swap_improves_what_exchange_gives(seed, kind, tmp_path, small_memory
     assert found.log_loss == pytest.approx(log_loss(X.astype(np.float64)[:, picked], c), rel=1e-9, abs=1e-12)
     assert best_swap(X, c, picked, include, exclude) >= found.log_loss - 1e-9
     assert any("no single swap" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_answer_over_a_source_does_not_depend_on_the_order_of_its_columns(seed, small_memory):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 2000)) / np.sqrt(12)
+    order = rng.permutation(2000)
+    for k in (6, 12):
+        found, again = (ip.exchange_search(ip.as_source(one), k=k) for one in (X, X[:, order]))
+        assert sorted(order[again.indices].tolist()) == found.indices.tolist()
 
 
 @pytest.mark.parametrize("kind", marked(SOURCES))

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from proofs import local_search
 
 from isopursuit.search._swap import SwapKernel, log_loss_of
-from isopursuit.search.swaps import swap_descent, swap_kernel
+from isopursuit.search.local import swap_descent, swap_kernel
 
 
 def log_loss(X: NDArray[np.float64], c: float) -> float:

@@ -1,7 +1,7 @@
 """The time limit of one call: a public function creates one `Clock`, and everything that it calls uses that clock.
 
 The pursuit, passes over sources and kernels receive its `deadline`, in seconds of `time.perf_counter`. The shares of
-the limit are defined in search/settings.py for a search, and in select.py and explain.py for `select`.
+the limit are defined in search/settings.py for a search, and in selection/select.py for prices.
 """
 
 from __future__ import annotations

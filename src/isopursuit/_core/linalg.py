@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from isopursuit._core.types import Array
+from isopursuit._core.types import Array, Indices
 
 EPS = float(np.finfo(np.float64).eps)
 # a sine, the most that a leading space counts as being off: where singular values are so close that rounding decides
@@ -64,6 +64,12 @@ def row_triangle(values: Array, scale: Array | None = None, block: int = 4096) -
         (R,) = qr(np.vstack([R, columns.T]), mode="r", overwrite_a=True, check_finite=False)
         R = np.asarray(R[:D], dtype=np.float64)
     return R
+
+
+def pivoted_qr(values: Array) -> tuple[Array, Indices]:
+    """R and the order of the columns: each is the one of largest residual, whose length is on the diagonal of R."""
+    factors: Any = qr(values, mode="r", pivoting=True, check_finite=False)
+    return factors[0], factors[1].astype(np.intp)
 
 
 def numerical_rank(s: Array, P: int, error: float = 0.0) -> int:

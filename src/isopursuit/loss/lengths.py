@@ -9,17 +9,15 @@ from isopursuit.data._units import UnitLength
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_penalty, log_sum
 
-# If all picked lengths differ from 1 by more than this share on one side, one common factor would bring each closer to 1
+# If all picked lengths differ from 1 by more than this share on one side, one common factor would bring each closer
 # (derived: 10 % of length costs 1 % of the loss of a column)
 ONE_SIDED = 0.1
-FAR_FROM_IDEAL = (
-    100  # times the ideal: a note names the cause of a larger loss (chosen: columns about six times too long)
-)
+FAR = 100  # times the ideal: a note names the cause of a larger loss (chosen: columns about six times too long)
 
 
 def is_far(log_loss: float, ideal: float) -> bool:
-    """Whether a loss with this logarithm is more than `FAR_FROM_IDEAL` times the ideal one."""
-    return log_loss > math.log(FAR_FROM_IDEAL * ideal)
+    """Whether a loss with this logarithm is more than `FAR` times the ideal one."""
+    return log_loss > math.log(FAR * ideal)
 
 
 def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 
 Most columns are excluded before their loss is computed (many points: _joint.pyx):
 
-- By diagonal blocks (bounds.py): if x replaces the i-th column of S and O are the others, l(O + x) >= l(O) + h(|x|^2)
+- By diagonal blocks (scan.py): if x replaces the i-th column of S and O are the others, l(O + x) >= l(O) + h(|x|^2)
   + d (1/beta - 1/|x|^2). One product of all columns for each subset gives 1/beta for all its positions. With M = SS',
   s_i the i-th column and B = S^+, B x has the entries s_i' M^+ x, g = B B' = S' (M^+)^2 S, and g B x has the entries
   s_i' (M^+)^2 x.
@@ -31,7 +31,7 @@ from isopursuit.search._interlacing cimport Tests, estimate, make_tests, passes,
 cdef int CLOCK_WORK = 1 << 23  # multiplications between two checks of the clock (derived: a few milliseconds)
 cdef double TIE = 1e-12        # relative; log-losses this close are equal, and the lowest index wins
 cdef double REST_ERROR = 1e-14  # rounding of |x|^2 - |y|^2, relative to |x|^2 (derived: two sums of squares)
-cdef double FULL_EXPONENT = 0.75  # as in bounds.py
+cdef double FULL_EXPONENT = 0.75  # as in scan.py
 cdef double LEAST_RATIO = 1e-8  # of eigenvalues of a subset; below it 1/beta is not computed (derived: sqrt of eps)
 cdef double SLACK = 1e-6  # relative slack of 1/beta for rounding (derived: eps / LEAST_RATIO with room)
 

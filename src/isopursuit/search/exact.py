@@ -7,7 +7,6 @@ points `JointTree` gives it. Brute force solves small arrays. For a source, the 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -17,13 +16,14 @@ from isopursuit.errors import ParameterError, RangeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, to_loss
 from isopursuit.results import Search
 from isopursuit.search.brute import brute
-from isopursuit.search.exchange import improve, offer_start
-from isopursuit.search.incumbent import Callback, Incumbent, StopReason
-from isopursuit.search.limits import Limits
+from isopursuit.search.exchange import improve, started
+from isopursuit.search.incumbent import Incumbent, Limits, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
-from isopursuit.search.settings import EXACT_KICKS, FEW_SUBSETS, SLOW_KICKS, SLOW_STARTS, START_SHARE, STARTS
+from isopursuit.search.settings import FEW_SUBSETS, FIRST_KICKS, HALF, STARTS
+
+START_SHARE = HALF  # share of the time for all of an exact search before the last proof
 
 
 def exact(pool: Pool, limits: Limits) -> Search:
@@ -35,61 +35,54 @@ def exact(pool: Pool, limits: Limits) -> Search:
             f"{LARGEST_EXPONENT}. Use exchange_search for other c."
         )
     if pool.X is not None and pool.points * comb(pool.count - len(pool.include), pool.missing) <= FEW_SUBSETS:
-        few = replace(limits, callback=_without_nodes(limits.callback))
-        return replace(brute(pool, few), method="exact")
+        return brute(pool, limits, "exact")
     pool = pool.distinct()
-    incumbent = Incumbent(
-        pool.ideal, limits.gap, clock, pool.translated(limits.callback), lower_bound=limits.lower_bound
-    )
-    offer_start(pool, incumbent, limits.start)
+    incumbent = started(pool, limits)
     start = clock.part(START_SHARE)
     with incumbent.ended_by_caller():
-        incumbent.stop = _start(pool, incumbent, limits, incumbent.reporting(start))
-    if incumbent.stop in (None, StopReason.TIME):
-        # a subset whose loss is too large for a proof is an answer, where more time may give a better one
-        late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
-        incumbent.stop = StopReason.TIME if late else None
-    if not incumbent.closed and incumbent.stop is None:
-        _check_range(pool, incumbent)
-        if not objective.resolves(pool.at_points(incumbent.subset)):
-            incumbent.stop = StopReason.PRECISION
-    with incumbent.ended_by_caller():
+        with incumbent.ended_by_caller():
+            incumbent.stop = _start(pool, incumbent, limits, incumbent.reporting(start))
+        if incumbent.stop in (None, StopReason.TIME):
+            # a subset whose loss is too large for a proof is an answer, where more time may give a better one
+            late = clock.expired if incumbent.log_loss < LARGEST_LOG else start.expired
+            incumbent.stop = StopReason.TIME if late else None
+        if not incumbent.closed and incumbent.stop is None:
+            _check_range(pool, incumbent)
+            if not objective.resolves(pool.at_points(incumbent.subset)):
+                incumbent.stop = StopReason.PRECISION
         _prove(pool, incumbent, limits, incumbent.reporting(clock))
-    subset = pool.at_points(incumbent.subset)
-    if incumbent.closed and not objective.resolves(subset):  # it may have been found beside the proof
-        incumbent.least = min(incumbent.least, to_loss(objective.least_score(subset)))
     with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
         incumbent.report(at_once=True)
+    return incumbent.answered(lambda: _answer(pool, incumbent))
+
+
+def _answer(pool: Pool, incumbent: Incumbent) -> Search:
+    subset = pool.at_points(incumbent.subset)
+    if incumbent.closed and not pool.objective.resolves(subset):  # it may have been found beside the proof
+        incumbent.least = min(incumbent.least, to_loss(float(pool.objective.least(subset))))
     return pool.answer(incumbent.found(), "exact")
-
-
-def _without_nodes(callback: Callback | None) -> Callback | None:
-    """The callback of an exact search for brute force, which has no nodes."""
-    return None if callback is None else lambda now: callback(replace(now, nodes=0, open_nodes=0))
 
 
 def _start(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> StopReason | None:
     """Search for a good subset before the proof, and longer if no subset was found whose loss can be bounded."""
-    slow = pool.X is None or pool.points > 1
-    rng, few = limits.generator, (SLOW_STARTS, SLOW_KICKS) if slow else (STARTS, EXACT_KICKS)
-    stop = improve(pool, incumbent, clock, rng, *few, limits.memory)
+    effort = limits.generator, STARTS, FIRST_KICKS, limits.memory
+    stop = improve(pool, incumbent, clock, *effort)
     if stop is None and not incumbent.log_loss < LARGEST_LOG:
-        stop = improve(pool, incumbent, clock, rng, STARTS, EXACT_KICKS, limits.memory)
+        stop = improve(pool, incumbent, clock, *effort)
     return stop
 
 
 def _prove(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> None:
     """The proof: of one matrix, or of many points."""
-    for proof in (
-        Prove(limits.nodes, limits.workers, limits.memory),
-        JointTree(limits.nodes, limits.workers),
-    ):
-        if incumbent.closed or incumbent.stop is not None:
-            return
-        if clock.expired:
-            incumbent.stop = StopReason.TIME
-        elif proof.applies(pool, incumbent):
-            incumbent.stop = proof.run(pool, incumbent, clock)
+    if incumbent.closed or incumbent.stop is not None:
+        return
+    if clock.expired:
+        incumbent.stop = StopReason.TIME
+        return
+    one = pool.points == 1
+    proof = Prove(limits.nodes, limits.workers, limits.memory) if one else JointTree(limits.nodes, limits.workers)
+    if proof.applies(pool, incumbent):
+        incumbent.stop = proof.run(pool, incumbent, clock)
 
 
 def _check_range(pool: Pool, incumbent: Incumbent) -> None:

@@ -1,7 +1,7 @@
 """The paper's greedy search: add the column with the lowest objective until there are k.
 
 For the isometry loss of one matrix or source each pick takes one product of a vector with all columns
-(pass_tasks.py). Many points use the kernel of swaps, and other objectives evaluate every column.
+(scan.py). Many points use the kernel of swaps, and other objectives evaluate every column.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from isopursuit._core.clock import EXPIRED, UNLIMITED, Clock
 from isopursuit._core.linalg import numerical_rank, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices, Status
 from isopursuit.errors import RankError
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.incumbent import SearchOutcome, SearchProgress
-from isopursuit.search.limits import MEMORY, Limits
-from isopursuit.search.objective import lowest
-from isopursuit.search.pass_tasks import BestAddition, BestColumn, Coordinates
+from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
+from isopursuit.search.local import large_volume, residuals, swap_kernel
+from isopursuit.search.objective import ENTRIES, lowest
 from isopursuit.search.pool import Pool
-from isopursuit.search.swaps import swap_kernel
-from isopursuit.search.volume import large_volume
-
-BATCH = 4096  # submatrices evaluated at once (derived: stacks of a few megabytes stay in cache)
+from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
 
 
 def greedy(pool: Pool, limits: Limits) -> Search:
@@ -47,13 +44,8 @@ def greedy(pool: Pool, limits: Limits) -> Search:
     runs: list[Indices] = []
     for first in firsts:
         evaluations += sum(pool.count - size for size in range(len(first), pool.k))
-        if pool.objective.name == "isometry" and pool.points == 1:
-            subset, finished = greedy_subset(pool, first, clock, report)
-        else:
-            assert pool.X is not None
-            subset = _by_scores(pool, first, clock, report)
-            finished = len(subset) == pool.k
-            subset = subset if finished else large_volume(pool.X, subset, pool.k, clock).astype(np.intp)
+        one_pass_each = pool.objective.isometry and pool.points == 1
+        subset, finished = (greedy_subset if one_pass_each else _by_scores)(pool, first, clock, report)
         runs.append(subset)
         late = late or not finished
         if late or stopped:
@@ -68,9 +60,8 @@ def greedy_subset(
 ) -> tuple[Indices, bool]:
     """Add columns at one point to the subset until it has k, one pass for each; also whether there was time.
 
-    `report` is called after each column; if it returns True, the time is over.
-
-    If time runs out, columns in memory of large volume complete the subset. Passes continue if those cannot.
+    `report` is called after each column; if it returns True, the time is over. If time runs out, columns in memory of
+    large volume complete the subset. Passes continue if those cannot.
     """
     source, finished, basis = pool.columns.source, True, np.zeros((0, pool.rows))
     known: Coordinates | None = None
@@ -115,12 +106,9 @@ def _farthest(pool: Pool, subset: Indices) -> int:
     if pool.X is not None:
         positions, columns = np.arange(pool.count), pool.X[0]
     unit, used = unit_columns(columns), np.isin(positions, np.union1d(subset, pool.include))
-    span = np.linalg.qr(unit_columns(pool.at_hand(subset)))[0]
-    for _ in range(2):
-        unit = unit - span @ (span.T @ unit)
-    off = np.where(used, -1.0, np.linalg.norm(unit, axis=0))
-    best = int(off.argmax()) if len(off) else -1
-    known = best >= 0 and off[best] > (pool.rows * np.finfo(np.float64).eps if pool.X is None else -1.0)
+    off = np.linalg.norm(residuals(unit, unit_columns(pool.at_hand(subset))), axis=0)
+    best = int(np.where(used, -1.0, off).argmax())
+    known = not used[best] and off[best] > (pool.rows * np.finfo(np.float64).eps if pool.X is None else -1.0)
     return int(positions[best]) if known else -1
 
 
@@ -137,19 +125,19 @@ def _extended(basis: Array, columns: Array) -> Array:
 def _completed(pool: Pool, subset: Indices) -> Indices | None:
     """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
     if pool.X is not None:
-        return large_volume(pool.X, subset, pool.k, EXPIRED).astype(np.intp)
+        return large_volume(pool.X, subset, pool.k).astype(np.intp)
     if len(pool.resident_positions) < pool.k:
         return None
-    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k, EXPIRED)
+    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k)
     rank = numerical_rank(spectrum(unit_columns(pool.resident_columns[:, some])), pool.k)
     return pool.resident_positions[some] if rank == pool.k else None
 
 
-def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> Indices:
-    """Add columns at many points, or by another objective; fewer than k if time runs out."""
-    kernel, objective = None, pool.objective
+def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> tuple[Indices, bool]:
+    """As `greedy_subset`, at many points or for another objective."""
+    kernel = None
     assert pool.X is not None
-    if objective.name == "isometry":
+    if pool.objective.isometry:
         columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
         kernel = swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k)
     while len(subset) < pool.k and not clock.expired:
@@ -165,22 +153,20 @@ def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
         subset = np.append(subset, number)
         if report(subset):
             break
-    return subset
+    finished = len(subset) == pool.k
+    return subset if finished else large_volume(pool.X, subset, pool.k).astype(np.intp), finished
 
 
 def _extension_scores(pool: Pool, subset: Indices, clock: Clock) -> tuple[Array, Indices]:
     """Scores of subset + p for every candidate p outside it (infinite after the deadline), and those p."""
-    X = pool.X
-    assert X is not None
-    free = np.setdiff1d(np.arange(X.shape[2]), subset)
+    assert pool.X is not None
+    free = np.setdiff1d(np.arange(pool.count), subset)
     scores = np.full(len(free), np.inf)
-    batch = max(1, BATCH // len(X))
+    batch = max(1, ENTRIES // (pool.points * pool.rows * pool.k))
     for first in range(0, len(free), batch):
         if first and clock.expired:
             break
         some = free[first : first + batch]
-        stack = np.empty((len(some), *X.shape[:2], len(subset) + 1))
-        stack[..., :-1] = X[:, :, subset]
-        stack[..., -1] = np.moveaxis(X[:, :, some], 2, 0)
-        scores[first : first + batch] = pool.objective.total(stack)
+        picked = np.column_stack([np.repeat(subset[None], len(some), axis=0), some])
+        scores[first : first + batch] = pool.objective.total(np.moveaxis(pool.X[:, :, picked], 2, 0))
     return scores, free

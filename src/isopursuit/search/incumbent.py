@@ -1,7 +1,7 @@
-"""The incumbent: the best subset known, the proved lower bound, and why the search stopped. Every search reports here.
+"""The limits of a search, and its incumbent: the best subset known, the proved lower bound, and why the search stopped.
 
-`Incumbent.report` calls the caller's callback. If that returns True, the search returns StopReason.INTERRUPTED, which
-is stored in `stop`, and the status becomes "interrupted".
+Every search reports to the incumbent. `Incumbent.report` calls the caller's callback. If that returns True, the search
+returns StopReason.INTERRUPTED, which is stored in `stop`, and the status becomes "interrupted".
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
+from isopursuit.pursuit.settings import MEMORY
+from isopursuit.search.settings import BUDGET, CLOSED_SHARE, KICKS
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,31 @@ class SearchProgress:
 
 
 Callback = Callable[[SearchProgress], bool | None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends, how much it tries, and whom it tells."""
+
+    clock: Clock
+    gap: float = 0.0  # the search ends when its gap is at most this
+    nodes: int | None = None  # most nodes of the tree
+    workers: int = 1
+    memory: int = MEMORY  # most bytes of columns that a source may load
+    starts: int | None = None  # starts of the local search, or greedy runs; None for the default of the method
+    kicks: int = KICKS  # of the local search
+    budget: int = BUDGET  # most subsets of a brute-force search
+    seed: np.random.Generator | int = 0  # for starts and kicks
+    start: Indices | None = None  # a subset that is known, in the caller's numbers; the answer is at least as good
+    lower_bound: float = 0.0  # a bound that is known
+    hopeless: int | None = None  # the search ends, with status "nodes", if nearly all nodes are open after this many
+    callback: Callback | None = None  # receives the progress, in the caller's numbers
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """The source of randomness."""
+        return np.random.default_rng(self.seed)
 
 
 class StopReason(enum.Enum):
@@ -117,8 +145,10 @@ class Incumbent:
     found_by: str = ""
     swap_optimal: bool = False
     notes: tuple[str, ...] = ()
+    hopeless: int | None = None
     stop: StopReason | None = None
     asked: bool = False  # whether the callback has asked to stop
+    gave_up: bool = False
     last_report: float = 0.0
     reported_log_loss: float = np.inf
 
@@ -165,8 +195,9 @@ class Incumbent:
             if len(self.subset) == 0:
                 raise
             self.stop = StopReason.INTERRUPTED
-        if self.asked:
-            self.stop = StopReason.INTERRUPTED
+            return
+        if self.asked or self.gave_up:
+            self.stop = StopReason.INTERRUPTED if self.asked else StopReason.NODES
 
     def offer(self, subset: NDArray[np.integer], log_loss: float, found_by: str) -> bool:
         """Replace the subset if this one is better; returns whether it is."""
@@ -187,23 +218,34 @@ class Incumbent:
 
     def report(self, nodes: int = 0, open_nodes: int = 0, *, at_once: bool = False) -> bool:
         """Call the callback about ten times a second and whenever the loss falls; True if the search must stop."""
+        # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
+        hopeless = self.hopeless is not None and nodes >= self.hopeless and open_nodes > (1 - 2 * CLOSED_SHARE) * nodes
+        self.gave_up = self.gave_up or hopeless
         if self.report_to is None or self.asked:
-            return self.asked
+            return self.asked or self.gave_up
         seconds = self.clock.seconds
         improved = self.log_loss < self.reported_log_loss
         if not (at_once or improved or seconds >= self.last_report + REPORT_SECONDS):
-            return False
+            return self.gave_up
         self.last_report, self.reported_log_loss = seconds, self.log_loss
         loss, bound = self.loss, min(self.lower_bound, self.loss)
         gap = (loss - bound) / loss if loss < np.inf else np.inf
         nodes += self.nodes
         progress = SearchProgress(seconds, loss, bound, gap, nodes, open_nodes, self.subset, self.found_by)
         self.asked = bool(self.report_to(progress))
-        return self.asked
+        return self.asked or self.gave_up
 
     def reporting(self, clock: Clock, nodes: Callable[[], int] = int) -> Clock:
         """The clock for stages: loops that look at it call the callback, if there is one, with so many more nodes."""
         return clock if self.report_to is None else clock.reporting(lambda: self.report(nodes()))
+
+    def answered(self, answer: Callable[[], T]) -> T:
+        """The answer of the search. Ctrl-C while it is computed does not lose it: it is computed again."""
+        try:
+            return answer()
+        except KeyboardInterrupt:
+            self.stop = StopReason.INTERRUPTED
+            return answer()
 
     def found(self) -> SearchOutcome:
         """The answer so far."""

@@ -1,63 +1,209 @@
 """Local search: swaps while the loss falls, from several starts; then kicks of the best subset, and swaps again.
 
-A start after the first has a random column and the best ones, added one after the other (greedy search). A kick removes
-a few columns and adds the best ones in the same way. Swaps at those positions follow. If they do not lead back to the
-same subset, swaps at all positions follow. The next kick is that of the new subset if its excess loss is at most
-slightly higher. After many kicks without success there is another start.
+The first start has columns of large volume. Another one has a random column and the best ones, added one after the
+other (greedy search). A kick removes a few columns and adds the best ones in the same way. Swaps at those positions
+follow. If they do not lead back to the same subset, swaps at all positions follow. The next kick is that of the new
+subset if its excess loss is at most slightly higher. After many kicks without success there is another start.
 
-The same code searches one matrix, many points, and the columns of a source that are resident in memory.
+The same code searches one matrix, many points, and columns of a source.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
+from typing import TypeAlias
 
-from isopursuit._core.clock import Clock
+import numpy as np
+from numpy.typing import NDArray
+
+from isopursuit._core.clock import UNLIMITED, Clock
+from isopursuit._core.linalg import pivoted_qr
 from isopursuit._core.types import Array, Indices
+from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import to_loss
 from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import MAX_KICK_COLUMNS
-from isopursuit.search.swaps import Subset, include_first, swap_descent, swap_kernel
-from isopursuit.search.volume import large_volume
+from isopursuit.search.settings import MIN_DECREASE, SOURCE_ENTRIES
 
-PATIENCE = 100  # kicks without success before another start (measured: without it unit-length 10 × 200 is 0.8 % worse)
-DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured: without it 20 × 5000 is 0.2 % worse)
-MOST_KICKED = 6  # a kick removes between two and this many columns, if so many can change (guess)
+# fruitless kicks for each free column before another start (measured on "x gauss16" and unit-length 14 × 300: 10 and 20
+# are equal within the noise)
+PATIENCE = 10
+DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured on "x gauss16": with 0, 0.3 % worse)
+MOST_KICKED = 8  # a kick removes between two and this many columns (measured on "x gauss16": with 6, 0.7 % worse)
+# columns, or twice as many as are picked, that a start of large volume considers (measured: 0.1 s with 384 rows)
+FEW_COLUMNS = 4096
+NEGLIGIBLE = 1e-10  # a residual below this, relative to the longest column, is rounding (chosen: above k eps)
+
+Subset: TypeAlias = NDArray[np.int32]  # positions as the kernels read them; the included ones first
+Kernel: TypeAlias = SwapKernel | JointKernel
+
+# ------------------------------------------------------------------------------------------------------- single swaps
+
+
+def swap_kernel(
+    columns: Array, c: float, aggregate: Aggregate = SUM, deadline: float = np.inf, most: int = 0
+) -> Kernel:
+    """The kernel for single swaps in subsets of at most `most` of `columns` (n, P, D)."""
+    if len(columns) == 1:
+        return SwapKernel(columns[0], c, deadline, most)
+    return joint_kernel(np.swapaxes(columns, 0, 1), c, aggregate, deadline)
+
+
+def joint_kernel(columns: Array, c: float, aggregate: Aggregate, deadline: float = np.inf) -> JointKernel:
+    """The kernel for `columns` (P, n, D) at many points, in any order in memory but that of their entries."""
+    n = columns.shape[1]
+    left_out = n - aggregate.kept(n)
+    return JointKernel(columns, c, left_out, aggregate.name != "sum", deadline)
+
+
+def swap_descent(
+    kernel: Kernel, subset: Subset, places: Iterable[int], clock: Clock = UNLIMITED
+) -> tuple[Subset, float]:
+    """Replace the columns at these positions in turn, each by the best one, until none improves; with the log-loss."""
+    current = subset.copy()
+    loss = kernel.loss(current)
+    free = list(places)
+    unchanged = turn = 0
+    while unchanged < len(free) and not clock.expired:
+        if unchanged == 0:
+            kernel.prepare(current)
+        place = free[turn % len(free)]
+        found, value = kernel.replace(current, place, lower_than(loss))
+        turn += 1
+        unchanged += 1
+        if found >= 0:
+            current[place], loss, unchanged = found, value, 0
+    return current, loss
+
+
+def completed(kernel: Kernel, subset: Subset, k: int) -> Subset | None:
+    """Add the best columns, one after the other, until there are k; None if none leads to a finite loss."""
+    while len(subset) < k:
+        found, _ = kernel.add(subset, np.inf)
+        if found < 0:
+            return None
+        subset = np.append(subset, np.int32(found))
+    return subset
+
+
+def lower_than(log_loss: float) -> float:
+    """A cutoff below this log-loss by more than rounding, so that equal subsets do not alternate."""
+    return log_loss - MIN_DECREASE - 1e-13 * abs(log_loss) if log_loss < np.inf else log_loss
+
+
+def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> Subset:
+    """The subset with the included columns first; `swap_descent` then changes only the later positions."""
+    return np.concatenate([include, np.setdiff1d(subset, include)]).astype(np.int32)
+
+
+# ------------------------------------------------------------------------------------------------------- large volume
+
+
+def large_volume(X: Array, include: NDArray[np.integer], k: int, clock: Clock = UNLIMITED) -> Subset:
+    """Find k columns of X (n, D, P) of large volume: add the column of largest residual (pivoted QR).
+
+    At one point the columns come from some thousand evenly spaced ones. If those span fewer than k dimensions, the ones
+    farthest from the span of the picked columns follow. At many points the squares of the residuals are added up.
+    """
+    if len(X) == 1:
+        included = np.asarray(include, dtype=np.intp)
+        if X.size < SOURCE_ENTRIES:
+            return _pivoted(X[0], included, k).astype(np.int32)
+        return clock.waiting(lambda: _pivoted(X[0], included, k)).astype(np.int32)
+    rest, subset = X.copy(), np.array(include, np.int32)
+    for step in range(k):
+        squares = np.einsum("idp,idp->p", rest, rest)
+        squares[subset] = -1.0
+        if step >= len(subset):
+            subset = np.append(subset, np.int32(squares.argmax()))
+        direction = rest[:, :, subset[step], None]
+        size = np.linalg.norm(direction, axis=1, keepdims=True)
+        direction = direction / np.maximum(size, np.finfo(np.float64).tiny)
+        rest -= direction @ (np.swapaxes(direction, 1, 2) @ rest)
+    return subset
+
+
+def _pivoted(X: Array, subset: Indices, k: int) -> Indices:
+    """`large_volume` at one point, (D, P)."""
+    P, longest = X.shape[1], float(np.einsum("dp,dp->p", X, X).max()) ** 0.5
+    few = max(2 * k, FEW_COLUMNS)
+    numbers = np.arange(0, P, -(-P // few)).astype(np.intp)
+    while len(subset) < k:
+        numbers = np.setdiff1d(numbers, subset)
+        R, order = pivoted_qr(residuals(X[:, numbers], X[:, subset]))
+        fresh = int((np.abs(np.diag(R)) > NEGLIGIBLE * longest).sum())
+        whole = len(numbers) + len(subset) == P
+        # if all columns are nearly dependent, any will do
+        subset = np.append(subset, numbers[order[: k - len(subset) if whole else min(fresh, k - len(subset))]])
+        if len(subset) < k:
+            far = residuals(X, X[:, subset])
+            far = np.einsum("dp,dp->p", far, far)
+            far[subset] = -1.0
+            numbers = np.argsort(-far, kind="stable")[: few if fresh else P]
+    return subset
+
+
+def residuals(columns: Array, picked: Array) -> Array:
+    """The columns without their parts in the span of the picked ones."""
+    if picked.shape[1] == 0:
+        return columns
+    basis = np.linalg.qr(picked)[0]
+    for _ in range(2):  # twice, so that the residual is orthogonal to the basis up to rounding
+        columns = columns - basis @ (basis.T @ columns)
+    return columns
+
+
+# ------------------------------------------------------------------------------------------------------- local search
 
 
 def local_search(
-    pool: Pool, incumbent: Incumbent, clock: Clock, rng: np.random.Generator, *, starts: int, kicks: int
+    pool: Pool,
+    incumbent: Incumbent,
+    clock: Clock,
+    rng: np.random.Generator,
+    *,
+    starts: int,
+    kicks: int,
+    among: tuple[Array, Indices] | None = None,
 ) -> StopReason | None:
     """Descend from `starts` subsets and then after each of `kicks` kicks; better subsets are offered to the incumbent.
 
-    If the incumbent has a subset, that is the first start. Returns a reason if a callback ends the search.
+    `among` are the columns (D, P) of a source that are searched, and their positions; the incumbent is among them. If
+    the incumbent has a subset, that is the first start. Returns a reason if a callback ends the search.
     """
     if offer_large_volume(pool, incumbent, clock):
         return StopReason.INTERRUPTED
-    X, positions = _in_memory(pool, incumbent)
-    include = np.searchsorted(positions, pool.include).astype(np.intp)
-    best = include_first(include, np.searchsorted(positions, incumbent.subset))
-    free = list(range(len(include), pool.k))
+    if among is None:
+        assert pool.X is not None
+        X, positions = pool.X, np.arange(pool.count)
+    else:
+        X, positions = among[0][None], among[1]
+    order = np.argsort(positions)
+    include, best = (
+        order[np.searchsorted(positions, some, sorter=order)].astype(np.int32)
+        for some in (pool.include, incumbent.subset)
+    )
+    best, free = include_first(include, best), list(range(len(include), pool.k))
     if clock.expired or not free:
         return None
     kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), pool.c, pool.aggregate, clock.deadline, pool.k)
-    current, lowest, fruitless = incumbent.log_loss, incumbent.log_loss, 0
+    current, lowest, fruitless, most = incumbent.log_loss, incumbent.log_loss, 0, min(MOST_KICKED, len(free) - 1)
     for turn in range(starts + (kicks if X.shape[2] > pool.k else 0)):
         if clock.expired or incumbent.closed:
             break
-        places, trial, again = free, best, fruitless == PATIENCE
+        again = fruitless >= PATIENCE * len(free) or most < 2  # a kick does not remove all columns
+        places, trial = free, best
         if turn >= starts and not again:
             places = rng.permutation(free).tolist()
-            trial = _kicked(kernel, best, places[: int(rng.integers(2, MOST_KICKED + 1))], clock)
+            trial = _kicked(kernel, best, places[: int(rng.integers(2, most + 1))], clock)
             fruitless += 1
             if np.isin(trial, best).all():
                 continue
         elif turn > 0:
             first = rng.choice(np.setdiff1d(np.arange(X.shape[2]), include))
-            trial = _completed(kernel, np.append(include, first).astype(np.int32), pool.k)
+            trial = completed(kernel, np.append(include, first).astype(np.int32), pool.k)
             trial = best if trial is None else trial
         trial, log_loss = swap_descent(kernel, trial, places, clock)
         incumbent.evaluations += 1
@@ -72,12 +218,20 @@ def local_search(
 
 
 def offer_large_volume(pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
-    """Offer columns of large volume if there is no incumbent: that takes milliseconds. True if the search must stop."""
+    """Offer columns in memory of large volume if there is no incumbent, so that soon there is an answer. True if the
+    search must stop.
+    """
     if len(incumbent.subset) < pool.k:
-        X, positions = _in_memory(pool, incumbent)
-        subset = positions[large_volume(X, np.searchsorted(positions, pool.include), pool.k, clock)]
-        incumbent.offer(subset, pool.log_loss(subset), "large volume")
-    return incumbent.report()
+        X, positions, include = pool.X, np.arange(pool.count), pool.include
+        if X is None:
+            X, positions = pool.resident_columns[None], pool.resident_positions
+            include = pool.place(include)
+        if len(positions) >= pool.k:
+            subset = positions[large_volume(X, include, pool.k, clock)]
+            log_loss = pool.log_loss(subset)
+            if pool.X is not None or log_loss < np.inf:
+                incumbent.offer(subset, log_loss, "large volume")
+    return len(incumbent.subset) > 0 and incumbent.report()
 
 
 def _excess(log_loss: float, pool: Pool) -> float:
@@ -85,33 +239,11 @@ def _excess(log_loss: float, pool: Pool) -> float:
     return to_loss(log_loss) - pool.ideal
 
 
-def _in_memory(pool: Pool, incumbent: Incumbent) -> tuple[Array, Indices]:
-    """The columns (n, D, P) to search, and their positions: all columns in memory, or those loaded last."""
-    if pool.X is not None:
-        return pool.X, np.arange(pool.count)
-    fixed, count = len(pool.include), len(pool.resident_positions)
-    recent: Indices = np.arange(max(fixed, count - MAX_KICK_COLUMNS), count)
-    subset = pool.place(incumbent.subset) if len(incumbent.subset) == pool.k else np.zeros(0, np.intp)
-    some = np.union1d(np.concatenate([np.arange(fixed), recent]), subset).astype(np.intp)
-    order = np.argsort(pool.resident_positions[some])
-    return np.ascontiguousarray(pool.resident_columns[:, some[order]])[None], pool.resident_positions[some[order]]
-
-
-def _kicked(kernel: SwapKernel | JointKernel, subset: Subset, places: list[int], clock: Clock) -> Subset:
+def _kicked(kernel: Kernel, subset: Subset, places: list[int], clock: Clock) -> Subset:
     """Remove the columns at these positions, add the best ones, and swap at the positions."""
-    completed = _completed(kernel, np.delete(subset, places), len(subset))
-    if completed is None:
+    whole = completed(kernel, np.delete(subset, places), len(subset))
+    if whole is None:
         return subset
     kicked = subset.copy()
-    kicked[places] = completed[len(subset) - len(places) :]
+    kicked[places] = whole[len(subset) - len(places) :]
     return swap_descent(kernel, kicked, places, clock)[0]
-
-
-def _completed(kernel: SwapKernel | JointKernel, subset: Subset, k: int) -> Subset | None:
-    """Add the best columns, one after the other, until there are k; None if none leads to a finite loss."""
-    while len(subset) < k:
-        found, _ = kernel.add(subset, np.inf)
-        if found < 0:
-            return None
-        subset = np.append(subset, np.int32(found))
-    return subset

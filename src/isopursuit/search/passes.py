@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,12 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.types import Array, Indices
 from isopursuit.sources.tasks import LARGEST, Source, Task, Transform, doubled
 
-WIDTH = 2**14  # most columns of an array processed at once (kept: their products stay in cache)
-ENTRIES = 2**20  # most entries of an array processed at once; limits the columns if rows are many (guess)
-WIDE = 2**18  # most columns of a tensor processed at once (kept)
+ENTRIES = 2**19  # entries of an array processed at once (derived: 4 MB stay in cache); 64 times as many of a tensor
 WORK = 2**28  # multiplications between two checks of the clock (derived: a few hundredths of a second)
 
 
 class OutOfTimeError(Exception):
     """A pass would end after the time limit. Threads that read blocks raise it; `Pool.ask` turns it into a value."""
-
-
-@dataclass(frozen=True)
-class DeadlineTask:
-    """A task that checks the clock while it computes.
-
-    Past the deadline, by `time.perf_counter` in this process, it raises `OutOfTimeError` or returns an incomplete
-    answer.
-    """
-
-    deadline: float = field(default=np.inf, kw_only=True)
 
 
 def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[tuple[int, Any]]:
@@ -40,7 +27,7 @@ def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[
     They are float64 if `exact`; otherwise they keep the precision of the block and the transform.
     """
     host = isinstance(block, np.ndarray)
-    width = min(WIDTH, max(ENTRIES // block.shape[0], 256)) if host else WIDE
+    width = max(ENTRIES // block.shape[0], 1) * (1 if host else 64)
     for start in range(0, block.shape[1], width):
         some = block[:, start : start + width]
         yield start, transform.apply(doubled(some) if exact or not host else some)
@@ -64,7 +51,7 @@ class _WithClock:
     def __call__(self, block: Any, first: int) -> Any:
         """The task's answer for one block."""
         work = getattr(self.task, "work", block.shape[0] ** 3)  # multiplications for a column
-        width = int(np.clip(WORK // work, 128, 2**14))
+        width = max(WORK // work, 128)
         answer: Any = None
         for start in range(0, block.shape[1], width):
             if self.clock.expired:
@@ -89,6 +76,6 @@ def fold_until(source: Source, task: Task, clock: Clock) -> Any:
     if clock.expired:
         raise OutOfTimeError
     if hasattr(source, "read") and (clock.limit is not None or clock.reporter is not None):
-        task = replace(task, deadline=clock.deadline) if isinstance(task, DeadlineTask) else task
-        task = _WithClock(task, clock)
+        timed: Any = task
+        task = _WithClock(replace(timed, deadline=clock.deadline) if hasattr(task, "deadline") else task, clock)
     return clock.waiting(lambda: source.fold(task))

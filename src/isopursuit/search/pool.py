@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import direction_rank, rotated, side_by_side, spectrum, unit_columns
+from isopursuit._core.linalg import direction_rank, rotated, spectrum, unit_columns
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices, Labels
 from isopursuit.data._matrix import length_notes
@@ -30,16 +30,13 @@ from isopursuit.loss.penalty import STATED, log_spectral_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.objective import Objective
-from isopursuit.search.pass_tasks import FirstEqual, Lengths
 from isopursuit.search.passes import OutOfTimeError, fold_until, usable
-from isopursuit.search.settings import COPY_SPEED, RESIDENT
+from isopursuit.search.scan import FirstEqual, Lengths
+from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Task, Transform
 from isopursuit.sources.topk import TopK
-
-LARGE = 2**22  # arrays of more entries are copied in blocks that stay in cache (derived: 32 MB exceed most caches)
-CHUNK = 4096  # excluded columns that are read at once to see whether they are zero (derived: as many as a small block)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -204,7 +201,7 @@ class Pool:
         self.pass_seconds = (time.perf_counter() - began,)
         self.notes += length_notes(found.zero, found.short)
         left = self.count - found.zero - found.short
-        if left - len(excluded) < k and left - self._usable(excluded) < k:
+        if left - len(excluded) < k and left - self._nonzero(excluded) < k:
             raise ShapeError(
                 f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
                 "needed. Exclude fewer columns, or pass a smaller k."
@@ -218,9 +215,9 @@ class Pool:
         self.load(*self.columns_of(found.largest))
         return self
 
-    def _usable(self, numbers: Indices) -> int:
+    def _nonzero(self, numbers: Indices) -> int:
         """How many of these columns are neither zero nor too short."""
-        parts = (self.read(numbers[first : first + CHUNK]) for first in range(0, len(numbers), CHUNK))
+        parts = (self.read(part) for part in np.array_split(numbers, 1 + len(numbers) // RESIDENT))
         nothing = np.zeros(0, dtype=np.intp)
         return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
 
@@ -244,9 +241,9 @@ class Pool:
 
         A search with random numbers then gives the same answer for any order and signs of the caller's columns. Two
         equal columns are dependent, so no subset of finite loss has both: the included one is kept, or the first. The
-        pool of a source stays as it is, and so does one that there is no time to copy.
+        pool of a source stays as it is.
         """
-        if self.X is None or 3 * self.X.nbytes / COPY_SPEED > self.clock.remaining:
+        if self.X is None:
             return self
         given, (n, D, P) = self.X, self.X.shape
         signs = _signs(given)
@@ -268,12 +265,7 @@ class Pool:
         order = order[np.lexsort((order, optional[order], np.cumsum(~same)))][~same]
         place = np.full(P, -1, dtype=np.intp)
         place[order] = np.arange(len(order))
-        if given.size < LARGE:
-            X = np.take(given, order, axis=2)
-        else:
-            # store each column contiguously, as the kernels read it: that saves them a copy of a large array
-            rows = [side_by_side(one)[order] for one in given]
-            X = np.swapaxes(rows[0][None] if len(rows) == 1 else np.stack(rows), 1, 2)
+        X = np.take(given, order, axis=2)
         X *= signs[:, None, order]
         return self._with(X, order, np.sort(place[self.include])).reduced()
 
@@ -330,7 +322,7 @@ class Pool:
         order = np.argsort(numbers)
         subset = subset[:, :, order]
         score = float(objective.total(subset[None])[0])
-        isometry = objective.name == "isometry"
+        isometry = objective.isometry
         if score == np.inf and isometry:
             self._refuse_dependent(subset)
             raise RangeError(
@@ -341,8 +333,8 @@ class Pool:
         status, bound = found.status, found.lower_bound
         if bound is None:
             bound = self.ideal if isometry else self.points * objective.bound(self.k)
-        if objective.least is not None and status in ("optimal", "gap", "precision"):
-            least = float(objective.add(objective.least(subset)))
+        if isometry and status in ("optimal", "gap", "precision"):
+            least = float(objective.least(subset))
             # the rounding of the loss must be far smaller than the claimed gap
             known = STATED if status == "optimal" else max(STATED, 1e-3 * (1 - bound / loss))
             if status == "precision" or not score - least <= known:

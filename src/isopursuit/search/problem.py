@@ -26,7 +26,6 @@ from isopursuit.data._matrix import (
     check_count,
     in_unit,
     too_few_columns,
-    with_fewer_rows,
 )
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
@@ -36,13 +35,9 @@ from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
-from isopursuit.search.settings import COPY_SPEED, SOURCE_ENTRIES
+from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
-
-MOST_TIED = 5000  # if more columns of a source are tied, the second stage loads only those with weight: as many as
-# the tree takes at once (derived: MAX_TREE_COLUMNS)
-COPIES = 4  # copies of all columns that prices in memory need: two here, two in `Replacements.among` (counted)
 
 
 def _none() -> Indices:
@@ -267,7 +262,7 @@ class Problem:
         tied, notes = pursuit.tied, self.notes
         if self.points is None:
             notes = pursuit.notes
-            if len(tied) > MOST_TIED:
+            if len(tied) > MAX_TREE_COLUMNS:
                 notes += (f"{len(tied)} columns are tied, too many to search; only those with weight were searched.",)
                 tied = pursuit.support
         numbers = np.setdiff1d(np.union1d(tied, self.include), self.exclude).astype(np.intp)
@@ -292,31 +287,33 @@ class Problem:
     def replacements(self, search: Search, clock: Clock) -> tuple[Array, ReplacementLists]:
         """The picked columns (n, rows, k), and for each one the columns that replace it best."""
         picked, errors = self.taken(search.indices)
-        unknown: ReplacementLists = (None,) * len(search.indices)
-        if self.points is None:
-            outside = np.union1d(search.indices, self.exclude)
-            rounding = None if errors[0] is None else errors[0][None]
-            columns = self._stream
-            task = Replacements(picked, search.log_loss, self.c, outside, rounding, columns.transform)
-            try:
-                return picked, fold_until(columns.source, replace(task, deadline=clock.deadline), clock)
-            except OutOfTimeError:
-                return picked, unknown
-        points = [with_fewer_rows(one) for one in self.points]
-        if COPIES * len(points) * points[0].values.nbytes / COPY_SPEED > clock.remaining:
-            return picked, unknown
-        possible = np.all([one.nonzero for one in points], axis=0)
-        possible[np.union1d(search.indices, self.exclude)] = False
-        others = np.flatnonzero(possible)
-        short, offered = (np.stack([one.values[:, some] for one in points]) for some in (search.indices, others))
-        known = [one.rounding for one in points if one.rounding is not None]
-        rounding = np.stack(known) if len(known) == len(points) else None
-        of_picked, of_others = (None if rounding is None else rounding[:, some] for some in (search.indices, others))
+        rounding = _together(errors)
+        outside = np.union1d(search.indices, self.exclude)
         task = Replacements(
-            short, search.log_loss, self.c, search.indices, of_picked, aggregate=search.aggregate,
-            deadline=clock.deadline,
-        )  # fmt: skip
-        return picked, task.among(offered, others, of_others)
+            picked, search.log_loss, self.c, outside, rounding, aggregate=search.aggregate, deadline=clock.deadline
+        )
+        if len(picked) == 1:  # an array is a source with one block
+            columns = self.columns
+            if self.points is not None:
+                columns = Columns(ArraySource(self.points[0].values, np.dtype(np.float64)))
+                task = replace(task, roundings=self.points[0].rounding)
+            assert columns is not None
+            try:
+                return picked, fold_until(columns.source, replace(task, transform=columns.transform), clock)
+            except OutOfTimeError:
+                return picked, (None,) * self.k
+        if clock.expired:
+            return picked, (None,) * self.k
+        assert self.possible is not None
+        others = np.setdiff1d(self.possible, search.indices)
+        values, errors = self.taken(others)
+        return picked, task.among(values, others, _together(errors))
+
+
+def _together(rounding: list[Array | None]) -> Array | None:
+    """The rounding of columns at all points, (n, m), if it is known at each."""
+    known = [one for one in rounding if one is not None]
+    return np.stack(known) if len(known) == len(rounding) else None
 
 
 def _is_large(X: Any, k: int | None) -> bool:

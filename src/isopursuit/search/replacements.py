@@ -20,16 +20,14 @@ from isopursuit._core.linalg import EPS, LOOSE, spectrum
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit.search.bounds import SwapBounds
-from isopursuit.search.passes import DeadlineTask, pieces, usable
-from isopursuit.search.settings import TIE
-from isopursuit.search.swaps import swap_kernel
+from isopursuit.search.local import swap_kernel
+from isopursuit.search.passes import pieces, usable
+from isopursuit.search.scan import SwapBounds
+from isopursuit.search.settings import BATCH, SLACK, TIE
 from isopursuit.sources.tasks import Transform
 
 NEAREST = 5  # replacements kept for each picked column (chosen: a short list for the reader)
-BATCH = 8  # swaps evaluated at once, the promising ones first to get a cutoff (guess)
 CLEAR = 1e-6  # unit-length columns with a least singular value above this are independent (chosen: far above rounding)
-SLACK = 1e-9  # relative slack of a cutoff in log-loss, for rounding (chosen)
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,12 @@ ReplacementLists = tuple[tuple[Replacement, ...] | None, ...]  # for each picked
 
 
 @dataclass(frozen=True)
-class Replacements(DeadlineTask):
+class Replacements:
     """The best replacements for each of the columns `picked` (n, D, k), at most NEAREST for each, lowest loss first.
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
-    (sorted) are not considered. As a task of one pass over a source, n is 1. `cutoffs` has one log-loss for each picked
-    column; replacements above it are ignored.
+    (sorted) are not considered. As a task of one pass, n is 1, and `roundings` (P,), if known, are those of all
+    columns. `cutoffs` has one log-loss for each picked column; replacements above it are ignored.
     """
 
     picked: Array
@@ -61,12 +59,14 @@ class Replacements(DeadlineTask):
     transform: Transform = field(default_factory=Transform)
     cutoffs: tuple[float, ...] = ()
     aggregate: Aggregate = SUM
+    roundings: Array | None = None
+    deadline: float = np.inf
 
     @property
     def work(self) -> int:
         """Multiplications for one column."""
         _, rows, k = self.picked.shape
-        return rows**3 if k == rows else k * (rows + 4 * k)
+        return 2 * k * rows + k**3
 
     def __call__(self, block: Any, first: int) -> ReplacementLists:
         """The best of one block."""
@@ -76,6 +76,8 @@ class Replacements(DeadlineTask):
         for start, z in pieces(block, replace(self.transform, A=None)):
             values = np.asarray(on_host(z), dtype=np.float64)
             rounding = rounding_after(self.transform, values)
+            if self.roundings is not None:
+                rounding = self.roundings[first + start : first + start + values.shape[1]]
             values = values if A is None else A @ values
             squares = np.einsum("dp,dp->p", values, values)
             possible = usable(squares, first + start, self.excluded)
@@ -103,82 +105,63 @@ class Replacements(DeadlineTask):
 
     def among(self, others: Array, numbers: Indices, rounding: Array | None = None) -> ReplacementLists:
         """The best of the columns `others` (n, D, P) with these numbers; `rounding` (n, P) is as in `Matrix`."""
-        _, rows, k = self.picked.shape
-        if len(self.picked) == 1 and k < rows:
-            bounds = SwapBounds.of(self.picked[0], self.c)(others[0])
-            return self._among_by_bounds(bounds, others, numbers, rounding)
-        subset = np.arange(k, dtype=np.int32)
-        both = np.concatenate([self.picked, others], axis=2)
-        swaps = swap_kernel(np.ascontiguousarray(np.swapaxes(both, 1, 2)), self.c, self.aggregate, self.deadline, k)
+        k = self.picked.shape[2]
+        subset, (picked, few) = np.arange(k, dtype=np.int32), self._fewer_rows(others)
+        both = np.ascontiguousarray(np.swapaxes(np.concatenate([picked, few], axis=2), 1, 2))
+        swaps = swap_kernel(both, self.c, self.aggregate, self.deadline, k)
         swaps.prepare(subset)
+        bounds = SwapBounds.of(picked[0], self.c)(few[0]) if len(picked) == 1 else None
         found: list[tuple[Replacement, ...] | None] = []
         for position in range(k):
             if time.perf_counter() > self.deadline:
                 found.append(None)
                 continue
             cutoff = self.cutoffs[position] if self.cutoffs else np.inf
+            if bounds is not None and bounds[position].min(initial=np.inf) > to_loss(self._above(cutoff)):
+                found.append(())
+                continue
             if cutoff == np.inf:
-                some = self._promising(position, others)
-                scores = np.sort(self._log_losses(position, others[:, :, some], _part(rounding, some)))
+                some = self._promising(position, few) if bounds is None else _least(bounds[position])
+                scores = np.sort(self._log_losses(position, few[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
             which, values = swaps.below(subset, position, self._above(cutoff))
-            if swaps.late:
-                found.append(None)
-                continue
             order = np.argsort(values, kind="stable")
-            found.append(self._best(position, others, numbers, rounding, which[order] - k, values[order]))
-        return tuple(found)
-
-    def _among_by_bounds(
-        self, bounds: Array, others: Array, numbers: Indices, rounding: Array | None
-    ) -> ReplacementLists:
-        """As `among`, given a lower bound on the loss with each column at each position, (k, P)."""
-        found: list[tuple[Replacement, ...] | None] = []
-        for position, low in enumerate(bounds):
-            low = np.maximum(low, 0.5)  # every loss is at least 1
-            cutoff = self.cutoffs[position] if self.cutoffs else np.inf
-            which = np.flatnonzero(low <= to_loss(self._above(cutoff)))
-            which = which[np.argsort(low[which], kind="stable")].astype(np.int32)
-            found.append(self._best(position, others, numbers, rounding, which, np.log(low[which])))
+            best = None if swaps.late else self._best(position, few, rounding, which[order] - k, values[order])
+            if best is not None:
+                best = self._ranked(
+                    position, [Replacement(loss, int(numbers[p]), others[:, :, p].copy()) for loss, p in best]
+                )
+            found.append(best)
         return tuple(found)
 
     def _best(
-        self,
-        position: int,
-        others: Array,
-        numbers: Indices,
-        rounding: Array | None,
-        which: NDArray[np.int32],
-        values: Array,
-    ) -> tuple[Replacement, ...] | None:
-        """The first few of the columns `which` by loss, computed by the SVD; None if time runs out.
-
-        `values` are the kernel's losses, or bounds on them, in ascending order.
+        self, position: int, few: Array, rounding: Array | None, which: NDArray[np.int32], values: Array
+    ) -> list[tuple[float, int]] | None:
+        """Log-losses by the SVD of the columns `which` that can be the best ones, and those columns, ascending; None if
+        time runs out. `values` are the kernel's log-losses, ascending.
         """
-        kept: list[Replacement] = []
+        kept: list[tuple[float, int]] = []
         for first in range(0, len(which), BATCH):
             if time.perf_counter() > self.deadline:
                 return None
-            last = kept[NEAREST - 1].log_loss if len(kept) >= NEAREST else np.inf
+            last = kept[NEAREST - 1][0] if len(kept) >= NEAREST else np.inf
             if values[first] > self._above(last):
                 break
             some = which[first : first + BATCH]
-            losses = self._log_losses(position, others[:, :, some], _part(rounding, some))
-            kept += [
-                Replacement(loss, int(numbers[p]), others[:, :, p].copy())
-                for loss, p in zip(losses.tolist(), some.tolist(), strict=True)
-                if loss < np.inf
-            ]
-            kept.sort(key=lambda one: one.log_loss)
-        return self._ranked(position, kept)
+            losses = self._log_losses(position, few[:, :, some], _part(rounding, some))
+            kept += [(loss, p) for loss, p in zip(losses.tolist(), some.tolist(), strict=True) if loss < np.inf]
+            kept.sort()
+        return kept
 
     def _log_losses(self, position: int, columns: Array, rounding: Array | None) -> Array:
-        """The log-loss with each of these columns (n, D, m) at one position; infinite if the subset is dependent."""
+        """The log-loss with each of these columns (n, ·, m) at one position, in the rows of `_fewer_rows`.
+
+        It is infinite if the subset is dependent.
+        """
         k, m = self.picked.shape[2], columns.shape[2]
         if m == 0:
             return np.zeros(0)
-        picked, columns = self._fewer_rows(columns)
-        stack = np.repeat(picked[None], m, axis=0)
+        stack = np.repeat(self._inside[None], m, axis=0)
         stack[..., position] = np.moveaxis(columns, 2, 0)
         # the same test of independence as in `direction_rank`
         size = np.linalg.norm(stack, axis=2)
@@ -195,10 +178,15 @@ class Replacements(DeadlineTask):
         return losses
 
     @cached_property
-    def _span(self) -> tuple[Array, Array]:
-        """An orthonormal basis of the picked columns' span at each point, and their coordinates in it."""
-        basis, inside = np.linalg.qr(self.picked)
-        return basis, inside
+    def _basis(self) -> Array | None:
+        """An orthonormal basis of the picked columns' span at each point, if they have more than k + 1 rows."""
+        _, rows, k = self.picked.shape
+        return np.linalg.qr(self.picked)[0] if rows > k + 1 else None
+
+    @cached_property
+    def _inside(self) -> Array:
+        """The picked columns in k + 1 rows, if they have more."""
+        return self._fewer_rows(self.picked[:, :, :0])[0]
 
     def _fewer_rows(self, columns: Array) -> tuple[Array, Array]:
         """The picked columns and others (n, D, m) in k + 1 rows, if they have more.
@@ -206,16 +194,15 @@ class Replacements(DeadlineTask):
         Inner products between a picked column and another one are kept, and so are lengths; inner products between two
         of the others are not.
         """
-        n, rows, k = self.picked.shape
-        if rows <= k + 1:
+        basis, k = self._basis, self.picked.shape[2]
+        if basis is None:
             return self.picked, columns
-        basis, inside = self._span
-        within, rest = np.zeros((n, k, columns.shape[2])), columns
+        within, rest = np.zeros((len(columns), k, columns.shape[2])), columns
         for _ in range(2):  # twice, so that the residual is orthogonal to the basis up to rounding
             part = np.swapaxes(basis, 1, 2) @ rest
             within, rest = within + part, rest - basis @ part
-        off = np.linalg.norm(rest, axis=1, keepdims=True)
-        return np.concatenate([inside, np.zeros((n, 1, k))], axis=1), np.concatenate([within, off], axis=1)
+        inside = np.concatenate([np.swapaxes(basis, 1, 2) @ self.picked, np.zeros((len(columns), 1, k))], axis=1)
+        return inside, np.concatenate([within, np.linalg.norm(rest, axis=1, keepdims=True)], axis=1)
 
     def _above(self, log_loss: float) -> float:
         """An upper bound on the kernel's log-loss of a subset, given the one from the SVD.
@@ -236,16 +223,14 @@ class Replacements(DeadlineTask):
         Let U and s be the left singular vectors and the singular values of the columns that stay, y = Uᵀx, and z the
         residual of x. Adding x gives λ_min ≤ |z|² and λ_max ≥ s_max² + y_max².
         """
-        count = others.shape[2]
-        if count <= BATCH or self.picked.shape[2] == 1:
-            return np.arange(min(count, BATCH), dtype=np.intp)
-        stay = np.delete(self.picked, position, axis=2)
-        U, s, _ = np.linalg.svd(stay, full_matrices=False)
+        if self.picked.shape[2] == 1:
+            return np.arange(min(others.shape[2], BATCH), dtype=np.intp)
+        U, s, _ = np.linalg.svd(np.delete(self._inside, position, axis=2), full_matrices=False)
         y = (np.swapaxes(U, 1, 2) @ others) ** 2
         off = np.einsum("idp,idp->ip", others, others) - y.sum(axis=1)
         ends = np.sqrt(np.stack([np.maximum(s[:, :1] ** 2 + y[:, 0], 1.0), np.clip(off, 0.0, 1.0)], axis=-1))
         bound = self.aggregate.log_total(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
-        return np.argpartition(bound, BATCH)[:BATCH].astype(np.intp)
+        return _least(bound)
 
     def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:
         """Sorted by loss, then by number. Columns that are identical up to sign have equal losses."""
@@ -279,6 +264,11 @@ def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
         order += sorted(equal, key=lambda one: one.index)
         waiting = waiting[len(equal) :]
     return tuple(order[:NEAREST])
+
+
+def _least(bounds: Array) -> Indices:
+    """The columns of the least bounds."""
+    return np.argsort(bounds, kind="stable")[:BATCH].astype(np.intp)
 
 
 def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | None:

@@ -13,11 +13,11 @@ from isopursuit._core.options import as_count, as_gap
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
+from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback
-from isopursuit.search.limits import BUDGET, MEMORY, Limits
+from isopursuit.search.incumbent import Callback, Limits
 from isopursuit.search.problem import Problem
-from isopursuit.search.settings import KICKS, STARTS
+from isopursuit.search.settings import BUDGET, KICKS, STARTS
 from isopursuit.search.solve import solve
 
 NO_BRUTE_SOURCE = (
@@ -48,32 +48,19 @@ def greedy_search(
 
     Parameters
     ----------
-    X : array_like (D, P), data frame, a list of such matrices of one shape, or a source
-        Columns are candidates. Several matrices share one selection. For a source (`as_source`) each column takes one
-        pass, and the answer is the same as for an array.
-    c : float
-        The paper's exponent.
-    k : int, optional
-        How many columns to pick. Default: D. The loss is that of the D × k matrix of the columns as they are.
-    unit : number, "median", "each" or None
-        The length that counts as 1, as in `select`.
-    aggregate : {"sum", "trimmed"} or number
-        How the losses of several matrices are combined, as in `select`. Objectives other than "isometry" are summed.
+    X, c, k, unit, aggregate, include, exclude, labels, progress
+        As in `select`. For a source each column takes one pass.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
-        −Σ log σ, or a function of a D × k matrix.
+        −Σ log σ, or a function of a D × k matrix. Those other than "isometry" are summed over points.
     starts : int
         The number of greedy runs, each from another first column (the best single ones first). The best run is kept.
-    include, exclude : iterables of column numbers or labels
-        Columns that must or must not be picked.
     time_limit : float, optional
         Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
         None, no limit.
     callback : callable, optional
         Called with a `SearchProgress` after each column. Return True to choose the remaining columns quickly, with
         status "interrupted".
-    progress : bool
-        Whether to show how many columns are picked, as in `select`.
 
     Returns
     -------
@@ -118,13 +105,10 @@ def brute_search(
     Parameters
     ----------
     X, c, k, unit, aggregate, objective, include, exclude, labels
-        As in `greedy_search`.
+        As in `greedy_search`; X must be in memory.
     budget : int
         The largest number of subsets to try; if there are more, `BudgetError` is raised.
-    time_limit : float, optional
-        Seconds after which the best subset so far is returned, with status "time" and the trivial bound. Default: None,
-        no limit.
-    callback, progress
+    time_limit, callback, progress
         As in `exact_search`; `nodes` counts the subsets tried so far, and `open_nodes` the remaining ones.
 
     Returns
@@ -168,18 +152,13 @@ def exact_search(
 ) -> Search:
     """Find the k columns of least isometry loss, with a proof.
 
-    The search starts with descents, as in `exchange_search`. Then cuts exclude columns that no better subset contains,
-    and targets that rise from k are proved to be out of reach. When this makes no more progress, best-first branch and
-    bound on a convex relaxation of the loss continues.
-
-    At many points that share one selection, pairs of columns are bounded first, and then the sets all of whose pairs
-    can be in a better subset. Expect a proof for D up to 6 and about a hundred columns. For a source (`as_source`),
-    passes exclude columns, and the remaining ones are searched in memory; if they do not fit, the status is "memory".
+    At many points that share one selection, expect a proof for D up to 6 and about a hundred columns. For a source,
+    passes exclude columns, and the remaining ones are searched in memory.
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels
-        As in `greedy_search`.
+    X, c, k, unit, aggregate, include, exclude, labels, progress
+        As in `select`.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with its bound and status "time". Default: None. Without
         a limit the search continues until it has a proof, which can take days; Ctrl-C returns the best subset so far.
@@ -193,10 +172,8 @@ def exact_search(
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
         status "interrupted".
-    progress : bool
-        Whether to show the state of the search on the error stream, as in `select`.
     memory : int
-        For a source: the most bytes of loaded columns.
+        For a source: the most bytes of loaded columns. If they do not suffice, the status is "memory".
 
     Returns
     -------
@@ -248,15 +225,14 @@ def exchange_search(
 
     From several starts, single columns are swapped while the loss falls. The best subset is then kicked (a few columns
     are replaced) and improved again. If there are few columns, a short exact search follows the first kicks; if it
-    proves the subset, the search ends with status "optimal". For a source, swaps with all columns follow the search
-    among those that are loaded.
+    proves the subset, the search ends with status "optimal". For a source, swaps with all columns follow.
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels
-        As in `greedy_search`.
+    X, c, k, unit, aggregate, include, exclude, labels, progress
+        As in `select`.
     starts : int
-        The number of starting subsets: one of large volume (pivoted QR), then random ones.
+        The number of starting subsets: one of large volume (pivoted QR) or the greedy one, then random ones.
     kicks : int
         How often the best subset is kicked and improved again. With 0 there is no proof either.
     time_limit : float, optional
@@ -265,10 +241,8 @@ def exchange_search(
     rng : numpy.random.Generator or int, optional
         The source of randomness for starts and kicks. By default the answer is always the same, for any order of the
         columns.
-    callback, progress
+    callback, memory
         As in `exact_search`.
-    memory : int
-        For a source: the most bytes of loaded columns.
 
     Returns
     -------

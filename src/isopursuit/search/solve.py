@@ -19,26 +19,12 @@ from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.results import IMPROVES, Pursuit, Search
 from isopursuit.search.brute import brute
 from isopursuit.search.exact import exact
-from isopursuit.search.exchange import exchange
+from isopursuit.search.exchange import exchange, short_proof_nodes
 from isopursuit.search.greedy import greedy
-from isopursuit.search.incumbent import Callback, SearchProgress
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Callback, Limits, SearchProgress
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
-from isopursuit.search.settings import (
-    CLOSED_SHARE,
-    FIRST_NODES,
-    FIRST_SECONDS,
-    FIRST_SHARE,
-    MANY_COLUMNS,
-    MANY_PROOF_WORK,
-    MANY_SECONDS,
-    PROOF_WORK,
-    PURSUIT_SHARE,
-    PURSUIT_SPEED,
-    SHORT_PURSUIT,
-    TIED_SHARE,
-)
+from isopursuit.search.settings import FIRST_SECONDS, HALF, PROOF_WORK, PURSUIT_SPEED
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
@@ -49,7 +35,6 @@ EXACT_REASONS = {
     "precision": "a search of all columns ended where float64 cannot decide",
     "interrupted": "the search of all columns was interrupted",
 }
-STOPPED = "the caller ended the search"
 
 
 @dataclass(frozen=True)
@@ -83,7 +68,7 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
     clock = limits.clock
     why, pursuit = _no_time_to_pursue(problem, clock), None
     if not why:
-        pursuit = problem.pursue(clock.part(PURSUIT_SHARE))
+        pursuit = problem.pursue(clock.part(HALF))
         why = _prunes_nothing(problem, pursuit)
     if why or pursuit is None:
         return _exchanged(problem.pool(clock), limits, None, why)
@@ -104,90 +89,74 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     """Choose the method: a proof if one can be expected soon, otherwise the best subset found, with its bound."""
     (n, k, P), clock = problem.size, limits.clock
     pool = problem.pool(clock)
-    if n * P * problem.rows**2 > (PROOF_WORK if k <= MANY_COLUMNS else MANY_PROOF_WORK):
+    work = n * P * float(problem.rows) ** 2
+    if work > PROOF_WORK:
         reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
         return _exchanged(pool, limits, None, reason)
     if not bounds_are_known(problem.c):
         return _exchanged(pool, limits, None, f"no lower bounds are known for c={problem.c:g}")
-    short = clock.within(min(FIRST_SECONDS, FIRST_SHARE * clock.remaining))
+    hopeless = short_proof_nodes(pool) if n == 1 else None
     callback = _reporting(limits.callback, "exact")
-    report = _GivingUp(callback, n, FIRST_SECONDS if k <= MANY_COLUMNS else MANY_SECONDS)
+    short = clock.within(min(FIRST_SECONDS, HALF * clock.remaining))
     try:
-        first = exact(pool, replace(limits, clock=short, callback=report))
+        first = exact(pool, replace(limits, clock=short, callback=callback, hopeless=hopeless))
     except RangeError:
         why = "losses this large are outside the range in which bounds can be computed"
         return _exchanged(pool, limits, None, why)
-    if report.gave_up:
-        first = replace(first, status="time")
     if first.status not in UNDECIDED:
         return Outcome(first, method="exact", reason=EXACT_REASONS[first.status])
-    pruned = _try_two_stage(problem, limits, first)
-    if isinstance(pruned, Outcome):
-        return pruned
-    why, best = pruned
-    if n > 1:  # at many points an exact search also finds better subsets than kicks do
-        known = replace(limits, callback=callback, start=best.indices, lower_bound=first.lower_bound)
-        return Outcome(exact(pool, known), method="exact", reason=f"the search of all columns continued, since {why}")
-    return _exchanged(pool, limits, best, f"no proof within a few seconds, and {why}")
+    known = first
+    try:
+        why, known, pursuit = _try_two_stage(problem, limits, first)
+        if pursuit is not None:
+            note = f"no subset of all {P:,} columns has a loss below {loss_text(first.lower_bound)}."
+            return Outcome(known, pursuit, (note,), "two-stage", why)
+        if known.status != "interrupted":
+            if n == 1:
+                return _exchanged(pool, limits, known, f"no proof within a few seconds, and {why}")
+            # at many points an exact search also finds better subsets than kicks do
+            limits = replace(limits, callback=callback, start=known.indices, lower_bound=first.lower_bound)
+            reason = f"the search of all columns continued, since {why}"
+            return Outcome(exact(pool, limits), method="exact", reason=reason)
+    except KeyboardInterrupt:  # between two searches, or before one has an answer
+        known = replace(known, status="interrupted")
+    return Outcome(known, method="exact", reason="the caller ended the search")
 
 
-class _GivingUp:
-    """The caller's callback; it also stops a search whose tree has hardly any closed nodes: a proof would take long."""
-
-    def __init__(self, callback: Callback | None, points: int, seconds: float) -> None:
-        self.callback, self.points, self.seconds = callback, points, seconds
-        self.gave_up = False
-
-    def __call__(self, now: SearchProgress) -> bool | None:
-        before, self.gave_up = self.gave_up, False  # the caller's stop comes first, also if it raises KeyboardInterrupt
-        if self.callback is not None and self.callback(now):
-            return True
-        # a node that is not closed has two children, so a share 1 − 2 × (share closed) of the bounded nodes is open
-        enough = now.nodes >= FIRST_NODES or now.seconds >= self.seconds
-        hopeless = enough and now.open_nodes > (1 - 2 * CLOSED_SHARE) * now.nodes
-        self.gave_up = before or (hopeless and self.points == 1)
-        return self.gave_up
-
-
-def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> Outcome | tuple[str, Search]:
-    """The two-stage answer, if the pursuit keeps the best subset known and the search among the kept columns ends with
-    a proof; otherwise the reason, and the best subset known, with the bound of `first` over all columns.
+def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str, Search, Pursuit | None]:
+    """The two-stage answer and the pursuit, if that keeps the best subset known and the search among the kept columns
+    ends with a proof; otherwise the best subset known, with the bound of `first` over all columns. And the reason.
     """
-    part = limits.clock.within(TIED_SHARE * limits.clock.remaining)
+    part = limits.clock.within(HALF * limits.clock.remaining)
     too_long = _no_time_to_pursue(problem, part)
     if too_long:
-        return too_long, first
+        return too_long, first, None
     try:
-        pursuit = problem.pursue(part.part(PURSUIT_SHARE))
+        pursuit = problem.pursue(part.part(HALF))
     except (RangeError, RankError):
-        return "the pursuit cannot prune here", first
-    except KeyboardInterrupt:
-        return Outcome(replace(first, status="interrupted"), method="exact", reason=STOPPED)
+        return "the pursuit cannot prune here", first, None
     why = _prunes_nothing(problem, pursuit)
     if why:
-        return why, first
+        return why, first, None
     if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
-        return "the pursuit prunes columns of the best subset known", first
+        return "the pursuit prunes columns of the best subset known", first, None
     bound = first.lower_bound
     report = _reporting(limits.callback, "two-stage", bound)
     found = _search_tied(problem, pursuit, replace(limits, clock=part, callback=report, start=first.indices))
-    if found.status not in ("optimal", "gap") or found.log_loss > first.log_loss + IMPROVES:
-        better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
-        best = better if found.log_loss < first.log_loss else first
-        if found.status == "interrupted":
-            return Outcome(replace(best, status="interrupted"), method="exact", reason=STOPPED)
-        return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best
-    ended = "the requested gap was reached" if found.status == "gap" else "there is one"
-    reason = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
-    note = f"no subset of all {problem.size[2]:,} columns has a loss below {loss_text(bound)}."
-    return Outcome(found, pursuit, (note,), "two-stage", reason)
+    if found.status in ("optimal", "gap") and found.log_loss <= first.log_loss + IMPROVES:
+        ended = "the requested gap was reached" if found.status == "gap" else "there is one"
+        why = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
+        return why, found, pursuit
+    better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
+    best = better if found.log_loss < first.log_loss else first
+    best = replace(best, status="interrupted") if found.status == "interrupted" else best
+    return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best, None
 
 
 def _search_tied(problem: Problem, pursuit: Pursuit, limits: Limits) -> Search:
-    """The second stage: the best of the tied columns and those to include. Only brute force has other objectives."""
+    """The second stage: the best of the tied columns and those to include."""
     kept = problem.kept(pursuit)
-    search = exact if problem.objective.name == "isometry" else brute
-    found = search(kept.pool(limits.clock), limits)
+    found = exact(kept.pool(limits.clock), limits)
     assert kept.caller is not None
     if not np.isin(pursuit.tied, np.union1d(kept.caller, problem.exclude)).all():
         # too many were tied; the bound holds for some only
@@ -199,8 +168,8 @@ def _search_tied(problem: Problem, pursuit: Pursuit, limits: Limits) -> Search:
 def _no_time_to_pursue(problem: Problem, clock: Clock) -> str:
     """Why the pursuit is skipped; empty if there is time for it."""
     (n, _, P), D = problem.size, problem.rows
-    seconds, left = n * D**2 * (P + 30.0 * D) / PURSUIT_SPEED, PURSUIT_SHARE * clock.remaining
-    if seconds <= max(left, SHORT_PURSUIT):
+    seconds, left = n * D**2 * (P + 30.0 * D) / PURSUIT_SPEED, HALF * clock.remaining
+    if seconds <= left:
         return ""
     return f"isometry pursuit takes {seconds:.0f} s or more, and the time limit leaves it {left:.2g} s"
 

@@ -19,16 +19,14 @@ from isopursuit._core.types import AggregateOption, Array, Indices, Label, Label
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.results import IMPROVES, Search
-from isopursuit.search.incumbent import Callback
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Callback, Limits
 from isopursuit.search.problem import Problem
-from isopursuit.search.replacements import ReplacementLists
+from isopursuit.search.settings import HALF
 from isopursuit.search.solve import Outcome, bounds_are_known, solve
-from isopursuit.selection.explain import explain
 from isopursuit.selection.result import Selection
+from isopursuit.selection.select import explain
 
-SWAP_SHARE = 0.3  # largest share of the time for single swaps, which are tried before the search (guess)
-INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (guess)
+INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (chosen: above sqrt of eps)
 
 
 @dataclass(frozen=True)
@@ -254,7 +252,8 @@ def audit(
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
     call = call_text(audit, locals())
-    problem, indices = _problem(X, columns, include, c, unit, aggregate, exclude, labels)
+    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
+    problem, indices = _judged(problem, columns, include)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
     together = problem.aggregate
@@ -265,34 +264,24 @@ def audit(
     ideal = together.ideal(problem.k, len(values))
     started = Search(indices, to_loss(log_loss), log_loss, ideal, 1, "heuristic", "given", labels=problem.labels)
     started = replace(started, aggregate=together, point_log_losses=point_losses if len(values) > 1 else None)
-    found = problem.replacements(started, clock.within(SWAP_SHARE * clock.remaining))[1]
-    swap = _best_swap(problem, indices, found)
+    found = problem.replacements(started, clock.within(HALF * clock.remaining))[1]
+    given = explain(values, problem, "given", Outcome(started), found)
+    swap = _best_swap(given)
     with shown(progress, callback, lambda now: now.line(time_limit, "audit")) as report:
         best = _best_known(_search(problem, started, report, clock), started, swap)
     proved = best.optimal and log_loss <= best.log_loss + IMPROVES
     status = "optimal" if proved else "heuristic" if best.optimal else best.status
     started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
-    given = explain(values, problem, "given", Outcome(started), found)
     # notes about swaps are left out, since `swap` reports the best one
-    return Audit(replace(given, notes=best.notes, call=call), best, swap)
+    return Audit(replace(given, search=started, notes=best.notes, call=call), best, swap)
 
 
-def _problem(
-    X: Any,
-    columns: Iterable[Any],
-    include: Iterable[Any] | None,
-    c: float,
-    unit: Unit,
-    aggregate: AggregateOption,
-    exclude: Iterable[Any] | None,
-    labels: Sequence[Label] | None,
-) -> tuple[Problem, Indices]:
+def _judged(problem: Problem, columns: Iterable[Any], include: Iterable[Any] | None) -> tuple[Problem, Indices]:
     """The problem of picking as many columns as are given, and the sorted numbers of the given columns."""
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
         raise ParameterError("columns is empty. Name at least one column.")
-    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
     indices = problem.numbers_of(names, "columns")
     problem = replace(problem, k=len(names), include=problem.numbers_of(include, "include"))
     if len(indices) < len(names):
@@ -342,19 +331,14 @@ def _search(problem: Problem, given: Search, callback: Callback | None, clock: C
     return replace(found, notes=(*found.notes, f"{why}, so exchange search looked for a better subset."))
 
 
-def _best_swap(problem: Problem, indices: Indices, found: ReplacementLists) -> Swap | None:
+def _best_swap(given: Selection) -> Swap | None:
     """The swap with the lowest loss among columns that need not be included."""
-    swaps = [
-        (swaps[0].log_loss, i, swaps[0].index)
-        for i, swaps in zip(indices.tolist(), found, strict=True)
-        if swaps and i not in problem.include
-    ]
-    if not swaps:
+    if not given.alternatives:
         return None
-    log_loss, out, into = min(swaps)
-    after = np.sort(np.append(np.setdiff1d(indices, out), into)).astype(np.intp)
-    labels = problem.labels
-    return Swap(name_of(labels, out), name_of(labels, into), to_loss(log_loss), log_loss, after)
+    best = given.alternatives[0]
+    out = next(one.index for one in given.choices if one.label == best.displaces)
+    after = np.sort(np.append(np.setdiff1d(given.indices, out), best.index)).astype(np.intp)
+    return Swap(best.displaces, best.label, best.loss, best.log_loss, after)
 
 
 def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:

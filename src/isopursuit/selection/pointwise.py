@@ -7,25 +7,22 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, get_args
 
 import numpy as np
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_count, as_exponent
-from isopursuit._core.text import name_of
+from isopursuit._core.text import SHOWN, name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, Unit
 from isopursuit.data._matrix import Matrix, as_points, in_unit
 from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.results import Certificate, Search
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
 
-SHOWN = 5  # most subsets in the text (guess: a short list)
-ROUND = 16  # points per worker between two calls of the callback (guess)
 _Picked = tuple[Search, Certificate | None, int]  # with the pursuit's certificate and the size of its support
 _Picker = Callable[[Matrix], _Picked]
 
@@ -236,16 +233,16 @@ def _picked(
 
     picked: list[_Picked] = []
     with ThreadPoolExecutor(workers) as pool:
-        numbered = enumerate(points)
         try:
-            while some := list(islice(numbered, ROUND * workers)):
-                found = list(pool.map(at, some))
-                reached = found.index(None) if None in found else len(found)
-                picked.extend(one for one in found[:reached] if one is not None)
-                if reached < len(found) or (callback is not None and callback(len(picked), len(points))):
+            for one in pool.map(at, enumerate(points)):
+                if one is None:
+                    break
+                picked.append(one)
+                if callback is not None and callback(len(picked), len(points)):
                     break
         except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
             if not picked:
                 raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return picked

@@ -10,24 +10,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
+
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
-from isopursuit._core.text import call_text
+from isopursuit._core.text import call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Label, Method, Unit
+from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
 from isopursuit.errors import unknown_option
+from isopursuit.loss.penalty import to_loss
+from isopursuit.pursuit.normalize import LARGEST_LOG
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback, SearchProgress
-from isopursuit.search.limits import Limits
+from isopursuit.search.incumbent import Callback, Limits, SearchProgress
 from isopursuit.search.problem import Problem
-from isopursuit.search.replacements import ReplacementLists
+from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.searches import NO_BRUTE_SOURCE
-from isopursuit.search.solve import solve
-from isopursuit.selection.explain import before_explaining, explain
-from isopursuit.selection.result import Selection
+from isopursuit.search.solve import Outcome, solve
+from isopursuit.selection.result import Alternative, Choice, Selection
 
-INTERRUPTED_SECONDS = 0.2  # for the prices after an interrupt: the command has half a second to end (chosen)
+PRICE_SHARE = 0.25  # largest share of the remaining time that is reserved for prices (chosen)
+PRICE_SPEED = 2e8  # multiplications per second when prices are computed, a low estimate (measured: 64 × 2000, k = 20)
+QUICK = 0.2  # seconds for the prices of a small matrix, and after an interrupt: the command has half a second to end
 
 
 @on_one_blas_thread
@@ -108,9 +112,8 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most 10 s and 30 % of the time limit. It gives up earlier if its search tree only grows: after
-       1,000 nodes, or after one second if k > 12. If n P D² > 1e8 for n points (1e7 if k > 12), "exchange" runs at
-       once.
+    1. "exact", for at most 10 s and half of the time limit. It gives up earlier if its search tree only grows, after
+       4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs at once.
     2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
        time.
     3. "exchange", with the best lower bound known. At many points "exact" continues instead.
@@ -137,11 +140,11 @@ def select(
     )  # fmt: skip
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
-        before = before_explaining(clock, *problem.size, problem.rows)
+        before = before_explaining(clock, problem)
         outcome = solve(problem, method, Limits(before, gap, workers=worker_count(None), callback=watch))
     stopped = outcome.search.status == "interrupted"
     if stopped:
-        clock = clock.within(INTERRUPTED_SECONDS)
+        clock = clock.within(QUICK)
     try:
         values, found = problem.replacements(outcome.search, clock)
     except KeyboardInterrupt:  # the answer is known; without time there are no prices
@@ -180,3 +183,78 @@ def _price_note(found: ReplacementLists, stopped: bool) -> tuple[str, ...]:
         return ()
     why = "because the call was stopped" if stopped else "before the time limit"
     return (f"the prices of {unpriced} of {len(found)} columns were not computed {why}.",)
+
+
+def before_explaining(clock: Clock, problem: Problem) -> Clock:
+    """The clock for everything before the prices: it reserves an estimate of the time for them."""
+    n, k, P = problem.size
+    needed = QUICK + n * P * float(k) * (problem.rows + 4 * k) / PRICE_SPEED
+    return clock.reserve(min(PRICE_SHARE * clock.remaining, needed))
+
+
+def explain(values: Array, problem: Problem, method: str, outcome: Outcome, found: ReplacementLists) -> Selection:
+    """The selection of the columns `values` (n, rows, k), with prices, alternatives and a note on an improving swap.
+
+    `found` lists replacements for each column, or None if there was no time to compute them.
+    """
+    search, labels = outcome.search, problem.labels
+    choices: list[Choice] = []
+    rivals: dict[int, tuple[Replacement, int]] = {}
+    lengths = np.linalg.norm(values, axis=1).mean(axis=0).tolist()  # means over the points
+    for index, length, swaps in zip(search.indices.tolist(), lengths, found, strict=True):
+        label, price, replacement, log_loss = name_of(labels, index), float("nan"), None, float("nan")
+        if swaps is not None:
+            log_loss, replacement = (swaps[0].log_loss, name_of(labels, swaps[0].index)) if swaps else (np.inf, None)
+            price = _rise(search.log_loss, log_loss)
+        choices.append(Choice(index, label, length, price, replacement, log_loss))
+        for one in swaps or () if index not in problem.include else ():
+            if one.index not in rivals or is_lower(one.log_loss, rivals[one.index][0].log_loss):
+                rivals[one.index] = (one, index)
+    alternatives = [
+        Alternative(
+            one.index, name_of(labels, one.index), float(np.linalg.norm(one.values, axis=1).mean()),
+            to_loss(one.log_loss), name_of(labels, rivals[one.index][1]), one.log_loss,
+        )
+        for one in ranked(one for one, _ in rivals.values())
+    ]  # fmt: skip
+    selection = Selection(
+        indices=search.indices,
+        labels=tuple(choice.label for choice in choices),
+        loss=search.loss,
+        log_loss=search.log_loss,
+        pursuit=outcome.pursuit,
+        search=search,
+        matrix=values if problem.many else values[0],
+        choices=tuple(choices),
+        alternatives=tuple(alternatives),
+        method=method,
+        c=problem.c,
+        notes=search.notes + outcome.notes,
+        excluded=tuple(map(int, problem.exclude)),
+    )
+    return replace(selection, notes=selection.notes + _improving_note(selection))
+
+
+def _improving_note(selection: Selection) -> tuple[str, ...]:
+    """A note about the best improving swap, if there is one, and the option that finds it."""
+    if not selection.improving_swaps:
+        return ()
+    best, pursuit = selection.improving_swaps[0], selection.pursuit
+    ends = {
+        "interrupted": "the search was stopped before it tried such swaps",
+        "gap": "the search ended at the requested gap, and gap=0 continues it",
+    }
+    remedy = ends.get(selection.search.status, "method='exchange' or a longer time limit tries such swaps")
+    if pursuit is not None and best.index not in pursuit.tied:
+        remedy = "the pursuit pruned that column; method='exact' searches all columns"
+    lower = f"replacing {best.displaces} by {best.label} lowers the loss to {loss_text(best)}"
+    return (f"an improving swap is known (a negative price): {lower}; {remedy}.",)
+
+
+def _rise(log_loss: float, log_other: float) -> float:
+    """The difference between the other loss and this one; infinite if it overflows float64."""
+    if log_other == log_loss:
+        return 0.0
+    if max(log_loss, log_other) < LARGEST_LOG:
+        return to_loss(log_loss) * float(np.expm1(log_other - log_loss))
+    return float("inf") if log_other > log_loss else -float("inf")

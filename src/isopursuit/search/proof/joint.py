@@ -26,10 +26,10 @@ from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.types import Array
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
 from isopursuit.search.incumbent import Incumbent, StopReason
+from isopursuit.search.local import include_first, joint_kernel, swap_descent
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof.tree import TASKS
-from isopursuit.search.swaps import include_first, joint_kernel, swap_descent
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
 MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _cliques.pyx)

@@ -31,8 +31,8 @@ from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
+from isopursuit.search.local import include_first
 from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, Explored, OpenNode, TreeKernel
-from isopursuit.search.swaps import include_first
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 

@@ -1,11 +1,34 @@
-"""Tasks for one pass over all columns: find the best column to add, those that may improve a subset, and equal ones.
+"""One scan of all columns with lower bounds: the best column to add, and the columns that may improve a subset.
 
-Both searches use the lower bounds of bounds.py. Greedy search evaluates the columns that the bounds do not exclude in
-the process that reads the block; those that may improve a subset by a swap are loaded and tried.
+Let O be the columns that stay, G_O their Gram matrix with eigenvalues e_1 ≤ … ≤ e_m, and y the distance of x from their
+span. The Gram matrix with x is G', and
 
-**One product for each pick.** Let Q be an orthonormal basis of span S, in the order of the picks. The bounds need ‖x‖²,
-‖Qᵀx‖² and ‖S⁺x‖² = ‖R⁻¹Qᵀx‖², S = QR. A pick adds one column to Q, so only one row of QᵀX is new. `Coordinates` has
-the rows that are known, for as many picks as memory allows; the others are computed again in each pass.
+    tr G'⁻¹ = tr G_O⁻¹ + 1/β,        β = y² / (1 + ‖O⁺x‖²).
+
+**Diagonal blocks.** For c ≥ FULL_EXPONENT and d = c²/4 the function f(λ) = h(λ) − d/λ is convex, since λ³ h''(λ)/2 is
+least at λ = 1. For smaller c ≥ CONVEX_EXPONENT h itself is convex, and d = 0 is used. The trace of a convex function
+does not rise if G' is replaced by its diagonal blocks G_O and ‖x‖², so
+
+    l(O + x) ≥ l(O) + h(‖x‖²) + d (1/β − 1/‖x‖²).
+
+Near the ideal the bound is equal to the loss up to terms of third order.
+
+**Ends of the spectrum**, for every c. The eigenvalues μ of G' interlace, e_(a−1) ≤ μ_a ≤ e_a. The first is at most β,
+and the last at least ‖x‖² (Rayleigh quotients of G'⁻¹ and of G'). With h − 1 = h₋ + h₊, the parts below and above 1,
+
+    l(O + x) ≥ m + 1 + Σ_(a<m) h₊(e_a) + Σ_(a>1) h₋(e_a) + h₋(β) + h₊(max(‖x‖², e_m)).
+
+**Swaps.** If x replaces the i-th column of S, O is S without it. Let B = S⁺, b = Bx, g = B Bᵀ, and let ρ be the
+distance of x from span S. Then products with k × k matrices are enough for all positions i:
+
+    y_i² = b_i²/g_ii + ρ²,        ‖O_i⁺x‖² = ‖b‖² − 2 (b_i/g_ii) (g b)_i + (b_i/g_ii)² (g²)_ii.
+
+**One product for each addition.** Let Q be an orthonormal basis of span O, in the order of the picks. The bounds need
+‖x‖², ‖Qᵀx‖² and ‖O⁺x‖² = ‖R⁻¹Qᵀx‖², O = QR. A pick adds one column to Q, so only one row of QᵀX is new. `Coordinates`
+has the rows that are known, for as many picks as memory allows; the others are computed again in each pass.
+
+Everything is written for NumPy arrays and tensors alike. The columns that a bound does not exclude are evaluated where
+the block is read (additions), or loaded and tried (swaps).
 """
 
 from __future__ import annotations
@@ -18,16 +41,110 @@ from numpy.typing import NDArray
 
 from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.types import Array, Indices
-from isopursuit.loss.penalty import to_loss
+from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, loss_above, loss_below, to_loss
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.bounds import AdditionBounds, SwapBounds
-from isopursuit.search.passes import DeadlineTask, OutOfTimeError, pieces, usable
-from isopursuit.search.settings import TIE
+from isopursuit.search.passes import OutOfTimeError, pieces, usable
+from isopursuit.search.settings import BATCH, SLACK, TIE
 from isopursuit.sources.tasks import Screen, Transform, on_same_device
 from isopursuit.sources.topk import TopK, copied_rows
 
-FIRST_BATCH = 16  # columns evaluated first, those of the least bounds (derived: as many as one kernel call is worth)
-GROWTH = 4  # factor by which later batches grow: all columns take few calls, and little is evaluated in vain (chosen)
+FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
+MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)
+LARGEST = float(np.exp(LARGEST_LOG))  # larger bounds are replaced by this (derived: a limit above it excludes nothing)
+
+
+@dataclass(frozen=True)
+class AdditionBounds:
+    """The bounds above for columns that are added to one or several sets of others: arrays (sets, 1), or numbers.
+
+    `loss` is l(O), `inner` the constant part of the second bound, `top` is h₊(e_m). If the losses are too large for
+    bounds (`usable` is False), a column gets −β, which excludes nothing: the columns of the largest β come first.
+    """
+
+    c: float
+    loss: Any
+    inner: Any
+    top: Any
+    usable: bool = True
+
+    @classmethod
+    def of(cls, low: Array, high: Array, c: float) -> AdditionBounds:
+        """The bounds for others whose ascending eigenvalues are between these (sets, m), known up to rounding."""
+        sets, m = low.shape
+        nothing = np.zeros((sets, 1))
+        if m == 0:
+            return cls(c, nothing, nothing + 1, nothing)
+        error = 4 * m * np.finfo(np.float64).eps * high[:, -1:]  # of the Gram matrix and of LAPACK
+        with np.errstate(over="ignore"):
+            below = loss_below(high + error, c)
+            above = loss_above(low - error, c)
+        inner = m + 1 + above[:, :-1].sum(axis=1, keepdims=True) + below[:, 1:].sum(axis=1, keepdims=True)
+        loss = m + (above + below).sum(axis=1, keepdims=True)
+        return cls(c, loss, inner, above[:, -1:], bool(np.log(loss).max() < LARGEST_LOG))
+
+    def __call__(self, squares: Any, inverse: Any) -> Any:
+        """The bound for columns with these ‖x‖² (p,) and 1/β (sets, p)."""
+        xp = namespace(inverse)
+        if not self.usable:
+            return -1 / inverse
+        loss, inner, top = (on_same_device(one, inverse) for one in (self.loss, self.inner, self.top))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            above = loss_above(squares, self.c)
+            bound = inner + loss_below(1 / inverse, self.c) + xp.maximum(above, top)
+            if self.c >= CONVEX_EXPONENT:
+                blocks = loss + 1 + above + loss_below(squares, self.c)
+                if self.c >= FULL_EXPONENT:
+                    blocks = blocks + self.c**2 / 4 * xp.clip(inverse - 1 / squares, 0.0, None)
+                bound = xp.maximum(bound, blocks)
+            # where a bound overflows, so may all losses: the cap lets their logarithms decide
+            bound = xp.where(xp.isnan(bound), -np.inf, xp.clip(bound, None, LARGEST))
+        return bound * (1 - SLACK)
+
+
+@dataclass(frozen=True)
+class SwapBounds:
+    """Lower bounds for the swaps into one subset S = U diag(s) Wᵀ.
+
+    `basis` is Uᵀ (k, rows), and `products` (2k, k) maps coordinates in it to b and g b. `diagonals` (2, k) has g_ii and
+    (g²)_ii.
+    """
+
+    basis: Array
+    products: Array
+    diagonals: Array
+    additions: AdditionBounds
+
+    @classmethod
+    def of(cls, subset: Array, c: float) -> SwapBounds:
+        """Bounds for the columns `subset` (rows, k)."""
+        k = subset.shape[1]
+        U, s, Wt = np.linalg.svd(subset, full_matrices=False)
+        s = np.maximum(s, 1e-150)
+        W, G = Wt.T, (Wt.T * s**2) @ Wt
+        g = (W / s**2) @ Wt
+        low, high = s[None, :0:-1] ** 2, s[None, -2::-1] ** 2  # without a column, eigenvalues interlace those with it
+        if 1 < k <= MANY_POSITIONS:
+            stays = np.nonzero(~np.eye(k, dtype=bool))[1].reshape(k, k - 1)
+            low = high = np.linalg.eigvalsh(G[stays[:, :, None], stays[:, None, :]])  # without each column in turn
+        additions = AdditionBounds.of(low, high, c)
+        diagonals = np.stack([np.diag(g), np.einsum("ij,ij->i", g, g)])
+        return cls(np.ascontiguousarray(U.T), np.concatenate([W / s, W / s**3]), diagonals, additions)
+
+    def __call__(self, z: Any) -> Any:
+        """A lower bound on the loss with each of the columns z (rows, m) at each position, (k, m)."""
+        xp = namespace(z)
+        k = len(self.basis)
+        q = on_same_device(self.basis, z) @ z
+        squares = xp.einsum("dp,dp->p", z, z)
+        both = on_same_device(self.products, z) @ q
+        b, gb = both[:k], both[k:]
+        diagonal, square = (on_same_device(row, z)[:, None] for row in self.diagonals)
+        off = xp.clip(squares - xp.einsum("dp,dp->p", q, q), 0.0, None)
+        off = off + 4 * k * float(np.finfo(np.float64).eps) * squares  # the rounding of a squared length
+        share = b / diagonal
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            leak = xp.clip(xp.einsum("dp,dp->p", b, b) * (1 - SLACK) + share * (share * square - 2 * gb), 0.0, None)
+            return self.additions(squares, (1 + leak) * (1 - SLACK) / (share * b + off))
 
 
 @dataclass(frozen=True)
@@ -83,9 +200,6 @@ class Lengths(Screen):
         return namespace(sigma).where(sigma > -np.inf, keys, -np.inf)
 
 
-# ------------------------------------------------------------------------------------------------------ one column more
-
-
 @dataclass(frozen=True)
 class BestColumn:
     """The best column to add: the log-loss with it, its number and its entries (D,); number −1 if there is none."""
@@ -105,7 +219,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class BestAddition(DeadlineTask):
+class BestAddition:
     """The column with the least log-loss when added to the `others` (rows, m). Ties go to the lowest number.
 
     Only log-losses below `limit` count. Past the deadline it raises `OutOfTimeError`. `basis` is Qᵀ (m, rows),
@@ -121,6 +235,7 @@ class BestAddition(DeadlineTask):
     excluded: Indices
     limit: float = np.inf
     coordinates: Coordinates | None = field(default=None, repr=False)
+    deadline: float = np.inf
 
     @classmethod
     def to(
@@ -166,12 +281,14 @@ class BestAddition(DeadlineTask):
         can = usable(squares, first + start, self.excluded)
         which = np.flatnonzero(can & (low < to_loss(self.limit)))
         which = which[np.argsort(low[which], kind="stable")]
-        best, task, batch, done = BestColumn(), self, FIRST_BATCH, 0
+        best, task, batch, done = BestColumn(), self, BATCH, 0  # batches grow: all columns take few calls
         while done < len(which) and low[which[done]] < to_loss(task.limit):
             some = np.sort(which[done : done + batch])
-            best = self.merge(best, task.evaluated(self.exactly(block, start + some), first + start + some))
+            values = copied_rows(block, on_same_device(start + some, block))
+            x = self.transform.apply(values.T.astype(np.float64))
+            best = self.merge(best, task.evaluated(x, first + start + some))
             task = task.after(best)
-            done, batch = done + batch, GROWTH * batch
+            done, batch = done + batch, 4 * batch
         return best
 
     def measured(self, block: Any, z: Any, first: int, start: int) -> tuple[Array, NDArray[Any]]:
@@ -194,10 +311,6 @@ class BestAddition(DeadlineTask):
         room = len(known.rows) - have
         known.rows[have : have + len(new), columns] = new[:room]
         return squares, np.concatenate([known.rows[:have, columns], new], dtype=known.rows.dtype)
-
-    def exactly(self, block: Any, which: Indices) -> Array:
-        """These columns of a block in float64, (rows, p)."""
-        return self.transform.apply(copied_rows(block, on_same_device(which, block)).T.astype(np.float64))
 
     def evaluated(self, x: Array, numbers: Indices) -> BestColumn:
         """The best of the columns x (rows, p) with these ascending numbers."""
@@ -223,18 +336,10 @@ class BestAddition(DeadlineTask):
         return min(one, other, key=lambda best: best.index if tie else best.log_loss)
 
     def after(self, answer: BestColumn) -> BestAddition:
-        """The task with the best loss so far, up to a tie, as its limit."""
+        """The task with the best loss so far as its limit, slightly raised, so that equal losses are below it."""
         if answer.index < 0:
             return self
-        return replace(self, limit=min(self.limit, limit_with_ties(answer.log_loss)))
-
-
-def limit_with_ties(log_loss: float) -> float:
-    """A limit slightly above this log-loss, so that equal log-losses are below it."""
-    return log_loss + 2 * TIE * max(abs(log_loss), 1.0)
-
-
-# ------------------------------------------------------------------------------------------------------------- one swap
+        return replace(self, limit=min(self.limit, answer.log_loss + 2 * TIE * max(abs(answer.log_loss), 1.0)))
 
 
 @dataclass(frozen=True)
