@@ -29,7 +29,7 @@ PIECES = {
     "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
     "sources/_screen.measure", "pursuit/_products.moments",
     "pursuit/_products.forms", "pursuit/_program.evaluate", "pursuit/_program.column_keys",
-    "pursuit/_program.largest_slope", "pursuit/_sweep.steps_within",
+    "pursuit/_program.largest_slope", "pursuit/_program.misfit", "pursuit/_sweep.steps_within",
 }  # fmt: skip
 
 

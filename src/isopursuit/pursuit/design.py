@@ -25,6 +25,7 @@ rank.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -170,13 +171,13 @@ class Design:
         depends on from dominating the others.
         """
         lengths = np.sqrt(np.einsum("ipd,ipd->p", self.columns, self.columns))
-        positive = lengths > 0
-        inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=positive)
         if self.values is not None:
-            return (inverse * np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x))) ** 2
+            return (np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x)) / np.where(lengths > 0, lengths, np.inf)) ** 2
+        n, P, D = self.shape
         longest = float(lengths.max())
-        w = np.minimum(longest * inverse, 100 / longest * lengths)
-        return w * (self.shape[2] * np.sqrt(len(self.x)) / (len(w) * longest))
+        w = np.minimum(longest / np.maximum(lengths, longest * EPS), lengths * (100 / longest))
+        w *= D * math.sqrt(n) / (P * longest)
+        return w
 
     def take(self, columns: Indices) -> Design:
         """The program on some of its columns."""
