@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from statistics import median
 
 ENOUGH = 0.02  # seconds of one timing; faster problems are solved several times in it
@@ -36,21 +37,24 @@ def problems():
     units = rng.normal(size=(8, 400))
     units /= np.linalg.norm(units, axis=0)
     X13, cancer = gaussian(13, 178), table(load_breast_cancer)
-    mixed = X13[:, :3] @ rng.normal(size=(3, 5))
-    found = {name: (lambda X=make(): ip.basis_pursuit(X)) for name, make in PROBLEMS.items()}
-    return found | {
-        "gauss 64x20000": lambda X=scattered(64, 20_000): ip.isometry_pursuit(X),
-        "gauss 8x4000": lambda X=gaussian(8, 4000): ip.basis_pursuit(X),
-        "gauss 24x10000": lambda X=gaussian(24, 10_000): ip.basis_pursuit(X),
+    mixed, any_target = X13[:, :3] @ rng.normal(size=(3, 5)), rng.normal(size=(13, 20))
+    wide, tall, few, points = (
+        scattered(64, 20_000), gaussian(24, 10_000), gaussian(8, 4000), [gaussian(6, 60, i) for i in range(10)]
+    )  # fmt: skip
+    square = {name: make() for name, make in PROBLEMS.items()}
+    return {name: partial(ip.basis_pursuit, X) for name, X in square.items()} | {
+        "gauss 64x20000": lambda: ip.isometry_pursuit(wide),
+        "gauss 8x4000": lambda: ip.basis_pursuit(few),
+        "gauss 24x10000": lambda: ip.basis_pursuit(tall),
         "unit columns 8x400": lambda: ip.basis_pursuit(units),
         "one column of 13x178": lambda: column(X13),
         "one column of 30x569": lambda: column(cancer),
         "rank 3 of 13x178": lambda: ip.basis_pursuit(X13, mixed),
-        "any target 13x178": lambda Y=rng.normal(size=(13, 20)): ip.basis_pursuit(X13, Y),
+        "any target 13x178": lambda: ip.basis_pursuit(X13, any_target),
         "penalty 0.05 13x178": lambda: ip.basis_pursuit(X13, penalty=0.05),
         "penalty 0.001 30x569": lambda: ip.basis_pursuit(cancer, penalty=1e-3),
         "path 13x178": lambda: ip.lasso_path(X13)[-1],
-        "10 points 6x60": lambda Xs=[gaussian(6, 60, i) for i in range(10)]: ip.basis_pursuit(Xs),
+        "10 points 6x60": lambda: ip.basis_pursuit(points),
         "k=5 of 13x178": lambda: ip.isometry_pursuit(X13, k=5),
         "k=10 of 30x569": lambda: ip.isometry_pursuit(cancer, k=10),
     }
@@ -80,7 +84,10 @@ def main():
     builds = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.before_after"],
-            env=os.environ | one | {"PYTHONPATH": folder + path}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | one | {"PYTHONPATH": folder + path},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for folder in (options.folder + os.pathsep, "")
     ]  # fmt: skip

@@ -11,8 +11,9 @@ import torch
 
 import isopursuit as ip
 from benchmarks.pages import BIG_DATA, command_text, save_row
+from isopursuit.sources import tasks
 from isopursuit.sources.tasks import Screen, Transform
-from isopursuit.sources.tensors import Block, DeviceProducts
+from isopursuit.sources.tensors import DeviceProducts
 
 
 def timed(owner, name, clock):
@@ -57,7 +58,7 @@ def main():
     print(f"one pass {now() - began:.3f} s")
     ip.isometry_pursuit(ip.as_source(x[:, : 20 * D].contiguous()), tol=1e-2)  # the first call loads libraries
     clock = {}
-    timed(Block, "measure", clock)
+    timed(tasks, "measure", clock)
     timed(DeviceProducts, "moments", clock)
     timed(DeviceProducts, "forms", clock)
 

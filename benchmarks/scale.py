@@ -88,7 +88,7 @@ def pass_table(columns):
     print("|---|---|---|---|---|---|")
     sizes = [n for n in (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7, 2 * 10**7) if n <= columns.shape[1]]
     for n in sizes:
-        some = replace(columns.source, extent=(n, D))
+        some = replace(columns.source, size=(D, n))
         repeats = 5 if n <= 10**6 else 2
         plain = best_of(repeats, lambda some=some: some.fold(multiply))
         ours = best_of(repeats, lambda some=some: some.fold(screen))

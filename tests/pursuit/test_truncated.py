@@ -1,5 +1,7 @@
 """The solver for many rows, against the kernel and against its own definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,7 @@ def test_the_two_products(D, rough):
     np.testing.assert_allclose(products.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
 
 
+@pytest.mark.long
 def test_threads_change_no_digit(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(130, 34_000)) / 12  # products worth several threads
@@ -48,18 +51,29 @@ def test_threads_change_no_digit(monkeypatch):
 
 
 @pytest.mark.needs("torch")
-def test_a_tensor_gives_the_same_products():
+def test_a_tensor_gives_the_same_products_and_weights():
     torch = pytest.importorskip("torch")
-    from isopursuit.sources.tensors import DeviceProducts
+    from isopursuit.sources.tensors import TensorSource
 
+    device = TensorSource.of(torch.zeros(40, 1))
     rng = np.random.default_rng(0)
     x, u = rng.normal(size=(700, 40)), rng.normal(size=700)
     S = x.T @ x
     some = np.arange(3, 600)
-    here, there = HostProducts(x).take(some), DeviceProducts.of(x, torch.device("cpu")).take(some)
+    here, there = HostProducts(x).take(some), device.products(x).take(some)
     for rough, loose in ((False, 1e-9), (True, 0.3)):
         np.testing.assert_allclose(there.moments(u[some], rough), here.moments(u[some], rough), atol=loose)
         np.testing.assert_allclose(there.forms(S, rough), here.forms(S, rough), rtol=1e-4 if rough else 1e-12)
+    design = build_design([columns(12, 400, 1)], None, 0.0)
+    placed = replace(design, products=device.products(design.x[0]))
+    for solver in ({"warm": False}, None):
+        weights = []
+        for one in (design, placed):
+            w = one.start()
+            gap = one.follow(w, 1e-6, None) if solver is None else one.descend(w, 1e-6, None, **solver)
+            assert gap <= 1e-6
+            weights.append(one.evaluate(w).primal)
+        assert weights[0] == pytest.approx(weights[1], rel=2e-6)
 
 
 @pytest.mark.parametrize("target", [None, 5, 20])

@@ -118,8 +118,9 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("kind", marked(SOURCES))
-@pytest.mark.parametrize("seed", range(20))
-def test_every_source_gives_the_arrays_answer(seed, kind, tmp_path):
+@pytest.mark.parametrize("block", range(5))
+def test_every_source_gives_the_arrays_answer(block, kind, tmp_path):
+    seed = 4 * block + list(SOURCES).index(kind) % 4  # each kind has five of the problems
     X, expected = problem(seed), solved(seed)
     found = ip.isometry_pursuit(SOURCES[kind](X, tmp_path), tol=1e-13, memory=0)
     assert found.support.tolist() == expected.support.tolist()

@@ -1,13 +1,22 @@
-"""The solver for many columns near √q = 1: an interior-point method with conjugate gradients for the linear systems.
+"""The solver for more columns near √q = 1 than D(D+1)/2: an interior-point method in moments.
 
 With slacks s_p = 1 − q_p and w_p s_p = μ, a step of Newton's method solves
 
     (H + S/W) dw = (μ − dw' ds')/w − (1 − q),        ds = (μ − dw' ds')/w − s − (s/w) dw,
 
-with H as in truncated.py; dw' and ds' are the step with μ = 0 (Mehrotra's predictor). Slacks are separate variables, so
-columns can join with weight μ/s even if that changes q. The gap contains the excess of q over 1, and μ follows the gap,
-so it does not fall while the excess is larger. All columns near 1 have weight, which keeps M⁻¹ accurate on columns that
-are not in the set. The weights of a basic solution would make it accurate only on the columns of that solution.
+with H as in truncated.py; dw' and ds' are the step with μ = 0 (Mehrotra's predictor). H = AᵀGA has rank D(D+1)/2 at
+most, where A u = Σ u_p x_p x_pᵀ and G(N) = K N R + R N K, so the unknown is a matrix y of second moments:
+
+    dw = W/S (right − Aᵀy),        (G⁻¹ + A diag(w/s) Aᵀ) y = A (w/s ∘ right).
+
+With K½ Y Yᵀ K½ = Q diag(λ) Qᵀ and F = K½Q, y = F z Fᵀ turns G⁻¹ into the division of z's entries by λ_i + λ_j. The more
+columns are near 1, the better the other term is conditioned. The step is a small difference of large numbers and needs
+double precision.
+
+Slacks are separate variables, so columns can join with weight μ/s even if that changes q. The gap contains the excess
+of q over 1, and μ follows the gap, so it does not fall while the excess is larger. All columns near 1 have weight,
+which keeps M⁻¹ accurate on columns that are not in the set. The weights of a basic solution would make it accurate only
+on the columns of that solution.
 """
 
 from __future__ import annotations
@@ -17,26 +26,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from isopursuit._core.backend import on_host
 from isopursuit._core.linalg import EPS
-from isopursuit._core.types import Array, Indices, Mask
-from isopursuit.pursuit.products import ColumnProducts, fetched
+from isopursuit._core.types import Array, Indices
+from isopursuit.pursuit.products import ColumnProducts
 from isopursuit.pursuit.settings import (
-    DOUBLE_GAP,
     FAR_SLACK,
     LEAST_CENTRING,
     NEARLY_DETERMINED,
     PATH_CONJUGATE_STEPS,
     PATH_RESIDUAL,
     PATH_TURNS,
-    SMALL_SHIFT,
     STALE_TURNS,
     TO_THE_BOUNDARY,
 )
-from isopursuit.pursuit.truncated import Point, Program
+from isopursuit.pursuit.truncated import Point, Program, conjugate_gradients
 
 
 def follow(
@@ -45,9 +53,11 @@ def follow(
     """Improve the weights w in place to a relative gap of tol; returns the gap that was reached.
 
     `watch` receives the gap and may stop the solver. A step is left unfinished at the deadline, a time of
-    `time.perf_counter`.
+    `time.perf_counter`. If few columns have weight, truncated.py is the better solver, and nothing is done.
     """
-    point = program.at(w)
+    D = program.x.shape[1]
+    spread_out = float(w.sum()) ** 2 > NEARLY_DETERMINED * D * (D + 1) / 2 * float(w @ w)
+    point = program.at(w) if spread_out else None
     if point is None:
         return np.inf
     q = program.products.forms(point.R)
@@ -70,8 +80,8 @@ def follow(
             break
         if gap > 2 * gap_near:
             path.join(q, gap_near)
-        else:
-            path.step(point, q[path.near], gap, tol)
+        elif not path.step(point, q[path.near], gap, tol):
+            break
     return best
 
 
@@ -114,40 +124,16 @@ class Path:
         self.w, self.s = np.concatenate([self.w, mu / slack[new]]), np.concatenate([self.s, slack[new]])
         self.part = self.program.products.take(self.near)
 
-    def far(self, gap: float) -> Mask:
-        """Columns of small weight far from 1, as many as can leave in one step; none if they are few.
-
-        A step that moves the share t of all weight leaves an error of about t² in q, which should be below the gap.
-        """
-        total = float(self.w.sum())
-        slack = 2 * FAR_SLACK * max(gap, 0.5 * float(self.w @ self.s) / total)
-        light = np.flatnonzero((self.w < 0.1 * total / len(self.w)) & (self.s > slack))
-        light = light[np.argsort(self.w[light])]
-        light = light[np.cumsum(self.w[light]) < 0.5 * np.sqrt(gap) * total]
-        far = np.zeros(len(self.w), dtype=bool)
-        if 10 * len(light) > len(far):
-            far[light] = True
-        return far
-
-    def step(self, point: Point, q: Array, gap: float, tol: float) -> None:
-        """One step of Newton's method. Columns far from 1 lose weight by the fraction of the step that is taken."""
-        far = self.far(gap)
-        kept = np.flatnonzero(~far)
-        right, part = q - 1, self.part
-        leverage = part.forms(point.K, rough=True)
-        if len(kept) < len(far):
-            right = right - _curvature(part, point.K, point.R, np.where(far, -self.w, 0.0), rough=gap > DOUBLE_GAP)
-            part = part.take(kept)
-        w, s = self.w[kept], self.s[kept]
-        system = _system(part, point, 2 * leverage[kept] * q[kept], s / w, gap, self.deadline)
-        dw, ds = _direction(system, w, s, right[kept], gap, tol)
-        length = min(1.0, TO_THE_BOUNDARY * _reach(w, dw))
-        self.w[kept] = w + length * dw
-        self.s[kept] = s + min(1.0, TO_THE_BOUNDARY * _reach(s, ds)) * ds
-        if length < 1:
-            self.w[far] *= 1 - length
-        elif len(kept) < len(far):
-            self.near, self.w, self.s, self.part = self.near[kept], self.w[kept], self.s[kept], part
+    def step(self, point: Point, q: Array, gap: float, tol: float) -> bool:
+        """One step of Newton's method; False if K½CK½ is singular."""
+        w, s = self.w, self.s
+        system = System.at(self.part, point, w / s, self.deadline)
+        if system is None:
+            return False
+        dw, ds = _direction(system, w, s, q - 1, gap, tol)
+        self.w = w + min(1.0, TO_THE_BOUNDARY * _reach(w, dw)) * dw
+        self.s = s + min(1.0, TO_THE_BOUNDARY * _reach(s, ds)) * ds
+        return True
 
 
 def _slacks(q: Array, gap: float) -> Array:
@@ -179,87 +165,25 @@ def _reach(x: Array, d: Array) -> float:
     return 1 / most if most > 0 else np.inf
 
 
-# ------------------------------------------------------------------------------------------------ linear systems
-
-
-def _curvature(part: ColumnProducts, K: Any, R: Any, u: Any, rough: bool) -> Any:
-    """H u."""
-    S = K @ part.moments(u, rough=rough) @ R
-    return part.forms(S + S.T, rough=rough)
-
-
-def _system(part: ColumnProducts, point: Point, diagonal: Array, shift: Array, gap: float, deadline: float) -> System:
-    """The system H + diag(shift), in the form that is better conditioned; `diagonal` is that of H.
-
-    H has rank at most D(D+1)/2. The unknown is a matrix if about as many columns or more have weight, and shifts are
-    small compared with the diagonal of H on more than twice as many. Its step is a small difference of large numbers,
-    so it needs double precision.
-    """
-    D, w = len(point.K), point.weights
-    rank = D * (D + 1) // 2
-    spread_out = float(w.sum()) ** 2 > NEARLY_DETERMINED * rank * float(w @ w)
-    if spread_out and np.count_nonzero(shift < SMALL_SHIFT * diagonal) > 2 * rank:
-        lengths, basis = np.linalg.eigh(point.K)
-        half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
-        values, rotation = np.linalg.eigh(half @ point.C @ half)
-        if values[0] > EPS * values[-1]:
-            return InMoments(part, shift, half @ rotation, values[:, None] + values, deadline)
-    return InWeights(part, point, 1 / (diagonal + shift), shift, gap > DOUBLE_GAP, deadline)
-
-
-class System(Protocol):
-    """A linear system (H + diag(shift)) u = right."""
-
-    def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
-        """An approximate u with residuals of at most about `most`, and a start for another right-hand side."""
-        ...
-
-
 @dataclass(frozen=True)
-class InWeights:
-    """The system in the weights, preconditioned by its diagonal."""
+class System:
+    """The system for z: F, the sums λ_i + λ_j, and `ratio` = w/s."""
 
     part: ColumnProducts
-    point: Point
-    preconditioner: Array
-    shift: Array
-    rough: bool
-    deadline: float
-
-    @cached_property
-    def placed(self) -> tuple[Any, ...]:
-        """K, R, the shift and the preconditioner, on the device of the columns."""
-        return tuple(self.part.place(v) for v in (self.point.K, self.point.R, self.shift, self.preconditioner))
-
-    def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
-        """Conjugate gradients."""
-        K, R, shift, preconditioner = self.placed
-
-        def apply(u: Any) -> Any:
-            return _curvature(self.part, K, R, u, self.rough) + shift * u
-
-        def solved(r: Any) -> bool:
-            return float(abs(r).max()) <= most
-
-        begin = None if start is None else self.part.place(start)
-        u = _conjugate_gradients(apply, self.part.place(right), preconditioner, solved, begin, self.deadline)
-        u = fetched(u)
-        return u, u
-
-
-@dataclass(frozen=True)
-class InMoments:
-    """The system in moments, with H = AᵀGA: u = (right − Aᵀy)/shift, (G⁻¹ + A diag(1/shift) Aᵀ) y = A (right/shift).
-
-    A u = Σ u_p x_p x_pᵀ and G(N) = K N R + R N K. With K½ Y Yᵀ K½ = Q diag(λ) Qᵀ and `base` F = K½Q, y = F z Fᵀ turns
-    G⁻¹ into the division of z's entries by λ_i + λ_j, here `sums`.
-    """
-
-    part: ColumnProducts
-    shift: Array
+    ratio: Array
     base: Array
     sums: Array
     deadline: float
+
+    @classmethod
+    def at(cls, part: ColumnProducts, point: Point, ratio: Array, deadline: float) -> System | None:
+        """The system at a point; None if K½ Y Yᵀ K½ is singular."""
+        lengths, basis = np.linalg.eigh(point.K)
+        half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
+        values, rotation = np.linalg.eigh(half @ point.C @ half)
+        if values[0] <= EPS * values[-1]:
+            return None
+        return cls(part, ratio, half @ rotation, values[:, None] + values, deadline)
 
     def moments(self, u: Any, base: Any) -> Any:
         """Fᵀ (A u) F."""
@@ -272,14 +196,13 @@ class InMoments:
 
     @cached_property
     def placed(self) -> tuple[Any, ...]:
-        """The shift, F, the sums and the inverse of `diagonal`, on the device of the columns."""
-        return tuple(self.part.place(v) for v in (self.shift, self.base, self.sums, 1 / self.diagonal))
+        """The ratio, F, the sums and the inverse of the matrix's diagonal, on the device of the columns.
 
-    @property
-    def diagonal(self) -> Array:
-        """The diagonal of the matrix that acts on z, for columns with independent Gaussian entries."""
-        n, D = np.diag(self.moments(1 / self.shift, self.base)), len(self.base)
-        return 1 / self.sums + 2 * np.outer(n, n) / float((1 / self.shift).sum()) * D / (D + 2)
+        The diagonal is that for columns with independent Gaussian entries.
+        """
+        n, D = np.diag(self.moments(self.ratio, self.base)), len(self.base)
+        diagonal = 1 / self.sums + 2 * np.outer(n, n) / float(self.ratio.sum()) * D / (D + 2)
+        return tuple(self.part.place(v) for v in (self.ratio, self.base, self.sums, 1 / diagonal))
 
     @cached_property
     def size(self) -> float:
@@ -289,48 +212,21 @@ class InMoments:
         return 4 * leverage * float(np.sqrt(2 / (D * (D + 2))))
 
     def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
-        """Conjugate gradients; a residual r of z corresponds to the residual AᵀG r in the weights."""
-        shift, base, sums, preconditioner = self.placed
+        """A step with residuals of at most about `most`, and a start for another right-hand side.
+
+        A residual r of z corresponds to the residual AᵀG r in the weights.
+        """
+        ratio, base, sums, preconditioner = self.placed
 
         def apply(z: Any) -> Any:
-            return z / sums + self.moments(self.forms(z, base) / shift, base)
+            return z / sums + self.moments(self.forms(z, base) * ratio, base)
 
-        def solved(r: Any) -> bool:
-            return self.size * math.sqrt(_inner(r * sums, r * sums)) <= most
+        def solved(r: Any, _: float) -> bool:
+            return self.size * math.sqrt(float((r * sums * r * sums).sum())) <= most
 
-        moments = self.moments(self.part.place(right / self.shift), base)
+        moments = self.moments(self.part.place(right * self.ratio), base)
         begin = None if start is None else self.part.place(start)
-        z = fetched(_conjugate_gradients(apply, moments, preconditioner, solved, begin, self.deadline))
-        return (right - self.forms(z, self.base)) / self.shift, z
-
-
-def _conjugate_gradients(
-    apply: Callable[[Any], Any],
-    right: Any,
-    preconditioner: Any,
-    solved: Callable[[Any], bool],
-    start: Any | None,
-    deadline: float,
-) -> Any:
-    """Solve apply(x) = right until `solved` accepts the residual, for arrays or tensors on a device."""
-    x = 0 * right if start is None else start
-    r = right if start is None else right - apply(start)
-    z = preconditioner * r
-    p, rz = z, _inner(r, z)
-    for _ in range(PATH_CONJUGATE_STEPS):
-        if solved(r) or time.perf_counter() > deadline:
-            break
-        image = apply(p)
-        bent = _inner(p, image)
-        if not bent > 0:
-            break
-        x = x + rz / bent * p
-        r = r - rz / bent * image
-        z = preconditioner * r
-        rz, previous = _inner(r, z), rz
-        p = z + rz / previous * p
-    return x
-
-
-def _inner(a: Any, b: Any) -> float:
-    return float((a * b).sum())
+        steps = PATH_CONJUGATE_STEPS
+        found = conjugate_gradients(apply, moments, preconditioner, solved, steps, self.deadline, start=begin)
+        z: Array = on_host(found)
+        return (right - self.forms(z, self.base)) * self.ratio, z

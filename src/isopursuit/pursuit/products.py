@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dtrmm, strmm
 
 from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
-from isopursuit.pursuit import _products
-from isopursuit.pursuit.settings import MOST_PARTS, MULTIPLIED_BY_ONE
+from isopursuit.pursuit.settings import MOST_PARTS, MULTIPLIED_AT_ONCE, MULTIPLIED_BY_ONE
 
 Single = NDArray[np.float32]
 T = TypeVar("T")
@@ -61,29 +61,37 @@ class HostProducts:
         return self.single
 
     def moments(self, u: Array, rough: bool = False) -> Array:
-        """Σ u_p x_p x_pᵀ."""
+        """Σ u_p x_p x_pᵀ: that of the columns with u > 0, minus that of the others, of columns times √|u|."""
         x = self.values(rough)
-        D = x.shape[1]
 
         def some(part: slice) -> NDArray[Any]:
-            total = np.zeros((D, D), dtype=x.dtype)
-            _products.moments(x[part], u[part], total)
+            total = np.zeros((x.shape[1],) * 2, dtype=x.dtype)
+            for sign in (1, -1):
+                columns = part.start + np.flatnonzero(sign * u[part] > 0)
+                for first in range(0, len(columns), MULTIPLIED_AT_ONCE):
+                    these = columns[first : first + MULTIPLIED_AT_ONCE]
+                    scaled = x[these] * np.sqrt(np.abs(u[these])).astype(x.dtype)[:, None]
+                    total += sign * (scaled.T @ scaled)
             return total
 
-        total, *others = by_parts(some, *x.shape)
-        for other in others:
-            total += other
-        total = np.triu(total).astype(np.float64)
-        return total + np.triu(total, 1).T
+        return np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64)
 
     def forms(self, S: Array, rough: bool = False) -> Array:
         """x_pᵀ S x_p = 2 x_pᵀ U x_p, where U is the upper triangle of S with half its diagonal."""
         x = self.values(rough)
+        multiply = strmm if rough else dtrmm
         half = np.triu(S)
         half[np.diag_indices_from(half)] /= 2
-        half = half.astype(x.dtype)
+        half = np.asfortranarray(half, dtype=x.dtype)
         found = np.empty(len(x))
-        by_parts(lambda part: _products.forms(x[part], half, found[part]), *x.shape)
+
+        def some(part: slice) -> None:
+            for first in range(part.start, part.stop, MULTIPLIED_AT_ONCE):
+                columns = slice(first, min(first + MULTIPLIED_AT_ONCE, part.stop))
+                products = multiply(1.0, half, x[columns].T)
+                found[columns] = 2 * np.einsum("dp,pd->p", products, x[columns])
+
+        by_parts(some, *x.shape)
         return found
 
     def place(self, values: Array) -> Array:
@@ -102,11 +110,6 @@ def by_parts(some: Callable[[slice], T], m: int, D: int) -> list[T]:
     if many == 1 or processors() == 1:
         return [some(part) for part in parts]
     return list(_threads(os.getpid()).map(on_one_blas_thread(some), parts))
-
-
-def fetched(values: Any) -> Array:
-    """Values from a device as an array in memory."""
-    return cast("Array", values if isinstance(values, np.ndarray) else values.cpu().numpy())
 
 
 @cache

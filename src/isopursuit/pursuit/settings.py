@@ -16,6 +16,8 @@ from __future__ import annotations
 MEMORY = 2**29  # bytes that a source's resident columns may take by default (guess)
 MOST_MEMORY = 2**31  # bytes that a source's resident columns may take if many rows need many columns (guess)
 DEVICE_MEMORY = 2**33  # bytes for the columns of a tensor: machines with a large device have a large memory (guess)
+MULTIPLIED_AT_ONCE = 2048  # columns multiplied at once: they stay in cache (guess)
+TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
 MULTIPLIED_BY_ONE = 2**25  # products of entries that justify one more thread: about 1 ms (guess)
 MOST_PARTS = 8  # most parts of the columns for threads; the sum of each part costs as much as D columns (guess)
 SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
@@ -65,11 +67,8 @@ USUAL_CONJUGATE_STEPS = 1000  # usual steps in a whole solve, to estimate its co
 PATH_RESIDUAL = 0.3  # residual of a linear system, relative to the target of 1 − q (guess)
 LEAST_CENTRING = 0.1  # least target of μ, as a share of the gap (guess)
 FAR_SLACK = 10.0  # a column is far from 1 if 1 − q is above this multiple of twice the gap (guess)
-SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
-NEARLY_DETERMINED = (
-    0.85  # number of columns with weight, relative to H's rank, above which systems in weights are harder (guess)
-)
-DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double precision (guess: 50 times single's eps)
+# (Σw)² / Σw², the number of columns with weight, relative to H's rank: above, H is singular (guess)
+NEARLY_DETERMINED = 0.85
 
 # ------------------------------------------------------------------------------------------------ k below the rows
 

@@ -30,7 +30,6 @@ from isopursuit.pursuit.settings import (
     SAMPLE_GAP,
     SPAN_PASSES,
     SPANNING,
-    START_GAP,
 )
 from isopursuit.pursuit.working_set import solve, solve_as_if_equally_long, solve_by_parts, starting_columns
 from isopursuit.results import Effort, relative_gap
@@ -88,7 +87,6 @@ class StreamedColumns:
         most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
         memory = int(np.clip(2 * 96 * D * many, MEMORY, most)) if memory is None else memory
         self.room = max(2048, memory // (96 * D))
-        self.band = 2 * SAMPLE_GAP
         self.seconds: list[float] = []
         self.lower, self.reach = -np.inf, np.inf
         self.dual = np.zeros((D, D))
@@ -119,7 +117,7 @@ class StreamedColumns:
         self.hold(np.union1d(self.columns.sample(many or 2 * self.room), given))
         self.scale()
         if many:
-            longest = self.ask(Screen(np.eye(D), None, self.columns.transform, many, band=-np.inf))
+            longest = self.ask(Screen(np.eye(D), None, self.columns.transform, many))
             self.join(longest, np.isin(self.indices, given))
         self.span()
         if weights is not None:
@@ -128,7 +126,6 @@ class StreamedColumns:
                 return
         if many and self.goal.k is None:
             self.weights = solve_as_if_equally_long(self.design, self.watch, self.on_device)
-            self.band = 100 * START_GAP
         else:
             self.weights = self.design.start()
             solve(self.design, self.weights, SAMPLE_GAP, self.watch, warm=False, nested=True)
@@ -213,7 +210,7 @@ class StreamedColumns:
             self.watch.stopped = True
             return self.gap
         K, F = self.design.screening(evaluation)
-        found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach, self.band))
+        found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach))
         self.found = found
         if found.longest - self.columns.transform.log_scale > LARGEST_LOG_LENGTH:
             raise RangeError(
@@ -228,7 +225,6 @@ class StreamedColumns:
         slack = max(evaluation.value - self.lower, 1e-15 * evaluation.value)
         self.reach = float(np.sqrt(slack)) * (1 + 1e-9) + 1e-12
         self.settled = found.largest.left < -self.reach
-        self.band = max(found.top - 1, 0.0)
         self.watch.columns, self.watch.passes = self.columns.shape[1], len(self.seconds)
         self.watch.bytes = len(self.seconds) * self.columns.nbytes
         self.watch(self.gap)
@@ -242,16 +238,16 @@ class StreamedColumns:
         return self.design, self.weights
 
     def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> None:
-        """Use the central path if many columns have weight, or the solver for many rows if that is enough.
+        """Use solvers that multiply all columns if that takes fewer multiplications than the kernel.
 
-        Otherwise solve by parts, because many columns are resident.
+        Solve by parts if that is not enough, because many columns are resident.
         """
-        if part.crowded(weights):
-            if watch is not None:
-                watch.columns = len(weights)
-            if part.follow(weights, tol, watch) <= 0.5 * self.gap:
-                return
-        elif part.many_rows and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
+        crowded = part.crowded(weights)
+        if crowded and watch is not None:
+            watch.columns = len(weights)
+        if crowded and part.follow(weights, tol, watch) <= 0.5 * self.gap:
+            return
+        if (crowded or part.many_rows) and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
             return
         solve(part, weights, tol, watch, warm=True, nested=True)
 
@@ -262,12 +258,11 @@ class StreamedColumns:
     def join(self, found: Screened, keep: Mask) -> None:
         """Replace the resident columns by those to keep and those that a pass found.
 
-        Columns slightly below 1 are included. The worst violators are in the directions in which K is wrong. With these
-        columns alone, the next K would be wrong in all other directions. A sample of the columns near 1 prevents that
-        (Clarkson's idea for linear programs with many more constraints than unknowns).
+        Columns slightly below 1 are included: with the worst violators alone, which are in the directions in which K is
+        wrong, the next K would be wrong in all other directions.
         """
         self.indices, self.stored = self.indices[keep], self.stored[:, keep]
-        for indices, _, values in found.largest.parts + found.drawn.parts:
+        for indices, _, values in found.largest.parts:
             new = np.flatnonzero(~np.isin(indices, self.indices))
             self.indices = np.concatenate([self.indices, indices[new]])
             self.stored = np.concatenate([self.stored, values[new].T.astype(np.float64)], axis=1)

@@ -13,14 +13,17 @@ columns, where H stays nearly singular.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from isopursuit._core.backend import on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single
@@ -254,18 +257,29 @@ def _stepped(
     if len(free) < len(near):
         part = part.take(free)
     v, q = w[near[free]], q[free]
-    K, R = point.K.astype(np.float32), point.R.astype(np.float32)
     leverage = part.forms(point.K, rough=True)
     mean = float(v.sum()) / max(np.count_nonzero(v), 1)
     extra = gap * float(np.median(2 * leverage)) * mean / np.maximum(v, 0.1 * mean)
+    diagonal = 2 * leverage * q + extra
+    K, R, placed = (part.place(values) for values in (point.K, point.R, extra))
 
-    def curvature(u: Array) -> Array:
-        S = K @ part.moments(u, rough=True).astype(np.float32) @ R
-        return part.forms(S + S.T, rough=True) + extra * u
+    def curvature(u: Any) -> Any:
+        S = K @ part.moments(u, rough=True) @ R
+        return part.forms(S + S.T, rough=True) + placed * u
 
+    least = residual**2 * float((q - 1) @ ((q - 1) / diagonal))
     # K M R + R M K = 2R without a ridge: the curvature in the direction of the weights, by far the largest
-    known = v, 2 * q + extra * v if point.ridge == 0 else curvature(v)
-    step = _conjugate_gradients(curvature, q - 1, 2 * leverage * q + extra, known, residual, deadline)
+    image = part.place(2 * q + extra * v) if point.ridge == 0 else curvature(part.place(v))
+    found = conjugate_gradients(
+        curvature,
+        part.place(q - 1),
+        part.place(1 / diagonal),
+        lambda _, rz: rz <= least,
+        CONJUGATE_STEPS,
+        deadline,
+        known=(part.place(v), image),
+    )
+    step: Array = on_host(found)
     t = 1.0
     while t > 1e-3 and time.perf_counter() <= deadline:
         trial = np.zeros_like(w)
@@ -277,36 +291,41 @@ def _stepped(
     return point
 
 
-def _conjugate_gradients(
-    curvature: Callable[[Array], Array],
-    right: Array,
-    diagonal: Array,
-    known: tuple[Array, Array],
-    residual: float,
+def conjugate_gradients(
+    apply: Callable[[Any], Any],
+    right: Any,
+    preconditioner: Any,
+    solved: Callable[[Any, float], bool],
+    steps: int,
     deadline: float,
-) -> Array:
-    """About H⁻¹ right, preconditioned by H's diagonal.
+    *,
+    start: Any = None,
+    known: tuple[Any, Any] | None = None,
+) -> Any:
+    """Solve apply(x) = right until `solved` accepts the residual r and rᵀPr; for arrays, or tensors on a device.
 
-    `known` is a vector v and H v. Directions stay H-orthogonal to v, so that its large eigenvalue costs no steps.
+    `known` is a vector v and its image H v. The other directions stay H-orthogonal to v, so that a large eigenvalue
+    costs no steps.
     """
-    v, Hv = known
-    bend = float(v @ Hv)
-    x = float(v @ right) / bend * v
-    r = right - float(v @ right) / bend * Hv
-    goal = residual**2 * float(right @ (right / diagonal))
-    z = r / diagonal
-    p = z - float(Hv @ z) / bend * v
-    rz = float(r @ z)
-    for _ in range(CONJUGATE_STEPS):
-        if rz <= goal or time.perf_counter() > deadline:
+    x, r = (0 * right, right) if start is None else (start, right - apply(start))
+    bend = 1.0 if known is None else float((known[0] * known[1]).sum())
+    if known is not None:
+        share = float((known[0] * r).sum()) / bend
+        x, r = x + share * known[0], r - share * known[1]
+    p: Any = 0.0
+    previous = math.inf
+    for _ in range(steps):
+        z = preconditioner * r
+        rz = float((r * z).sum())
+        if solved(r, rz) or time.perf_counter() > deadline:
             break
-        Hp = curvature(p)
-        bent = float(p @ Hp)
+        p = z + rz / previous * p
+        if known is not None:
+            p = p - float((known[1] * z).sum()) / bend * known[0]
+        image = apply(p)
+        bent = float((p * image).sum())
         if not bent > 0:
             break
-        x += rz / bent * p
-        r -= rz / bent * Hp
-        z = r / diagonal
-        rz, previous = float(r @ z), rz
-        p = z - float(Hv @ z) / bend * v + rz / previous * p
+        x, r = x + rz / bent * p, r - rz / bent * image
+        previous = rz
     return x

@@ -38,8 +38,8 @@ from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import spectrum
 from isopursuit._core.types import Array
 from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, log_spectral_loss, loss_above, loss_below, to_loss
-from isopursuit.search.passes import on_same_device
 from isopursuit.search.swaps import Subset, lower_than
+from isopursuit.sources.tasks import on_same_device
 
 FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
 BATCH = 16  # swaps evaluated at once, those of the least bounds first (derived: a stack of small SVDs takes about 1 ms)

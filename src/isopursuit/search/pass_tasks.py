@@ -21,10 +21,10 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import to_loss
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.bounds import AdditionBounds, SwapBounds
-from isopursuit.search.passes import DeadlineTask, OutOfTimeError, on_same_device, pieces, usable
+from isopursuit.search.passes import DeadlineTask, OutOfTimeError, pieces, usable
 from isopursuit.search.settings import TIE
-from isopursuit.sources.tasks import Screen, Transform
-from isopursuit.sources.topk import TopK
+from isopursuit.sources.tasks import Screen, Transform, on_same_device
+from isopursuit.sources.topk import TopK, copied_rows
 
 FIRST_BATCH = 16  # columns evaluated first, those of the least bounds (derived: as many as one kernel call is worth)
 GROWTH = 4  # factor by which later batches grow: all columns take few calls, and little is evaluated in vain (chosen)
@@ -65,13 +65,22 @@ class FirstEqual:
 
 @dataclass(frozen=True)
 class Lengths(Screen):
-    """The first pass if fewer columns than rows are picked: a screen by ‖z‖ alone, without products rows × rows."""
+    """The first pass: a screen by ‖z‖ alone, without products rows × rows, that draws columns at random."""
 
     def measured(self, block: Any) -> Any:
         """‖z‖² of every column, three times: what the screen computes for K = I."""
         parts = [namespace(z).einsum("dp,dp->p", z, z) for _, z in pieces(block, self.transform)]
         squares = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else namespace(parts[0]).cat(parts)
         return namespace(squares).stack([squares, squares, squares])
+
+    def keys(self, sigma: Any, first: int) -> Any:
+        """A pseudo-random number in [0, 1) for each column: a hash of its number (splitmix64)."""
+        z = (first + np.arange(len(sigma))) * -0x61C8864680B583EB  # products wrap around in int64
+        z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
+        z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
+        z = z ^ ((z >> 31) & (2**33 - 1))
+        keys = on_same_device(z / 2.0**64 + 0.5, sigma)
+        return namespace(sigma).where(sigma > -np.inf, keys, -np.inf)
 
 
 # ------------------------------------------------------------------------------------------------------ one column more
@@ -188,8 +197,7 @@ class BestAddition(DeadlineTask):
 
     def exactly(self, block: Any, which: Indices) -> Array:
         """These columns of a block in float64, (rows, p)."""
-        values = block.rows(which) if hasattr(block, "rows") else block[:, which].T
-        return self.transform.apply(values.T.astype(np.float64))
+        return self.transform.apply(copied_rows(block, on_same_device(which, block)).T.astype(np.float64))
 
     def evaluated(self, x: Array, numbers: Indices) -> BestColumn:
         """The best of the columns x (rows, p) with these ascending numbers."""

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.types import Array, Indices
-from isopursuit.sources.columns import Source
-from isopursuit.sources.tasks import LARGEST, Task, Transform
+from isopursuit.sources.tasks import LARGEST, Source, Task, Transform, doubled
 
 WIDTH = 2**14  # most columns of an array processed at once (kept: their products stay in cache)
 ENTRIES = 2**20  # most entries of an array processed at once; limits the columns if rows are many (guess)
@@ -40,27 +39,11 @@ def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[
 
     They are float64 if `exact`; otherwise they keep the precision of the block and the transform.
     """
-    tensor = None if isinstance(block, np.ndarray) else block.tensor
-    width = min(WIDTH, max(ENTRIES // block.shape[0], 256)) if tensor is None else WIDE
+    host = isinstance(block, np.ndarray)
+    width = min(WIDTH, max(ENTRIES // block.shape[0], 256)) if host else WIDE
     for start in range(0, block.shape[1], width):
-        if tensor is None:
-            some = slice(start, start + width)
-            yield start, transform.apply(np.asarray(block[:, some], dtype=np.float64) if exact else block[:, some])
-        else:
-            values = tensor[:, start : start + width].double()
-            a, b, A = (
-                None if one is None else on_same_device(one, values) for one in (transform.a, transform.b, transform.A)
-            )
-            yield start, replace(transform, a=a, b=b, A=A).apply(values)
-
-
-def on_same_device(values: NDArray[Any], z: Any) -> Any:
-    """The matrix on the device of the columns z, or in memory if they are there."""
-    if isinstance(z, np.ndarray):
-        return values
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(values)).to(z.device)
+        some = block[:, start : start + width]
+        yield start, transform.apply(doubled(some) if exact or not host else some)
 
 
 def usable(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:

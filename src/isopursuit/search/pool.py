@@ -198,7 +198,7 @@ class Pool:
         k, excluded, self.excluded = self.k, self.excluded, np.union1d(self.excluded, self.include)
         self._residents = self.include, self.read(self.include)
         # enough columns to complete a subset when the time is over
-        everything = Lengths(np.eye(1), None, self.columns.transform, max(RESIDENT, 2 * k), band=1.0)
+        everything = Lengths(np.eye(1), None, self.columns.transform, max(RESIDENT, 2 * k))
         began = time.perf_counter()
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)
@@ -215,7 +215,7 @@ class Pool:
         if np.linalg.matrix_rank(unit_columns(self.resident_columns)) < len(self.include):
             names = name_columns(self.include.tolist(), self.labels)
             raise RankError(f"The included columns are linearly dependent: {names}.")
-        self.load(*self.columns_of(found.drawn))
+        self.load(*self.columns_of(found.largest))
         return self
 
     def _usable(self, numbers: Indices) -> int:

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""One pass over a block of columns: z = A (a∘x − b), and of every column ‖z‖², ‖F z‖² and zᵀK z.
+"""One pass over a block of columns z: of every column ‖z‖², ‖F z‖² and zᵀK z.
 
-A few hundred columns at a time are multiplied into a buffer that stays in cache, and summed there. The transform and
-all sums are in float64; only the products F z and K z are in the precision of the block.
+A few hundred columns at a time are multiplied into a buffer that stays in cache, and summed there. All sums are in
+float64; only the products F z and K z are in the precision of the block.
 """
 from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm, sgemm
@@ -31,7 +31,7 @@ cdef void multiply(const real* left, int rows, const real* z, int inner, int n, 
 
 
 cdef void load(const real[:, :] x, Py_ssize_t first, int n, real* z) noexcept nogil:
-    """z (D₀ × n) = columns of x, a line of cache of each row at a time: fast for columns in either order."""
+    """z (D × n) = columns of x, a line of cache of each row at a time: fast for columns in either order."""
     cdef int d, p, begin = 0
     while begin < n:
         for d in range(<int> x.shape[0]):
@@ -50,58 +50,33 @@ cdef void dots(const real* u, const real* v, int D, int n, double* out) noexcept
             out[p] += <double> u[d * STRIDE + p] * v[d * STRIDE + p]
 
 
-def measure(const real[:, :] x, a, b, A, const real[:, ::1] F, const real[:, ::1] K):
-    """(‖z‖², ‖F z‖², zᵀK z) of the columns of x (D₀, m), each (m,).
+def measure(const real[:, :] z, const real[:, ::1] F, const real[:, ::1] K):
+    """(‖z‖², ‖F z‖², zᵀK z) of the columns of z (D, m), each (m,).
 
     Parameters
     ----------
-    x : float32 or float64, any strides
-    a, b : (D₀,) float64, or both None
-        The columns' elementwise transform.
-    A : (D, D₀) float64, or None for the identity
-    F, K : (r, D) and (D, D), or None
-        F defaults to K; if both are None, only lengths are computed.
+    z : float32 or float64, any strides
+    F, K : (r, D) and (D, D)
+        F is None if it equals K.
     """
-    cdef int raw = <int> x.shape[0], D = raw if A is None else <int> len(A)
-    cdef int r = D if F is None else <int> F.shape[0]
-    cdef Py_ssize_t m = x.shape[1], first = 0
-    cdef int n, d, p
-    cdef bint plain = a is None and A is None
+    cdef int D = <int> z.shape[0], r = D if F is None else <int> F.shape[0]
+    cdef Py_ssize_t m = z.shape[1], first = 0
+    cdef int n
     out = np.empty((3, m))
     cdef double[:, ::1] view = out
-    cdef const double[::1] scale = np.ones(raw) if a is None else a, shift = np.zeros(raw) if b is None else b
-    cdef const double[:, ::1] projection = np.zeros((1, 1)) if A is None else A
-    cdef bint projected = A is not None
-    cdef real* z = <real*> malloc(STRIDE * max(D, raw) * sizeof(real))
+    cdef real* x = <real*> malloc(STRIDE * D * sizeof(real))
     cdef real* v = <real*> malloc(STRIDE * max(D, r) * sizeof(real))
-    cdef double* given = NULL if plain else <double*> malloc(STRIDE * raw * sizeof(double))
-    cdef double* moved = <double*> malloc(STRIDE * D * sizeof(double)) if projected else given
     with nogil:
         while first < m:
             n = <int> min(WIDTH, m - first)
-            load(x, first, n, z)
-            if plain:
-                dots(z, z, D, n, &view[0, first])
-            else:
-                for d in range(raw):
-                    for p in range(n):
-                        given[d * STRIDE + p] = z[d * STRIDE + p] * scale[d] - shift[d]
-                if projected:
-                    multiply[double](&projection[0, 0], D, given, raw, n, moved)
-                dots(moved, moved, D, n, &view[0, first])
-                for d in range(D):
-                    for p in range(n):
-                        z[d * STRIDE + p] = <real> moved[d * STRIDE + p]
-            if K is not None:
-                multiply[real](&K[0, 0], D, z, D, n, v)
-                dots(z, v, D, n, &view[2, first])
-                if F is not None:
-                    multiply[real](&F[0, 0], r, z, D, n, v)
-                dots(v, v, r, n, &view[1, first])
+            load(z, first, n, x)
+            dots(x, x, D, n, &view[0, first])
+            multiply[real](&K[0, 0], D, x, D, n, v)
+            dots(x, v, D, n, &view[2, first])
+            if F is not None:
+                multiply[real](&F[0, 0], r, x, D, n, v)
+            dots(v, v, r, n, &view[1, first])
             first += n
-    free(z)
+    free(x)
     free(v)
-    free(given)
-    if projected:
-        free(moved)
     return out

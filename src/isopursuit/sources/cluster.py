@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
-from isopursuit.sources.arrays import Blocks
-from isopursuit.sources.columns import Columns, precision
-from isopursuit.sources.settings import QUOTA
+from isopursuit.sources.blocks import BlockSource, precision
+from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Screen, Task
+
+QUOTA = 4  # a block of a cluster may send this many times its share of the columns to load (guess)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def on_cluster(columns: Columns) -> Columns:
     """The same files, read by the workers of a cluster, where they must have the same names."""
     import dask.array as da
 
-    source = cast("Blocks", columns.source)
+    source = cast("BlockSource", columns.source)
     D = source.shape[0]
     read = _delayed()(source.read, pure=True)
     blocks = [

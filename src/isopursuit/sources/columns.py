@@ -1,13 +1,12 @@
-"""Columns that are not an array in memory: `as_source`, the protocol `Source` (`fold` is one pass, `take` reads some
-columns), and `Columns`, a source with a transform that is applied on the fly.
+"""Columns that are not an array in memory: `as_source`, and `Columns`, a source with a transform that is applied on the
+fly.
 """
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,44 +15,19 @@ from isopursuit._core.linalg import EPS, LOOSE, fix_signs, in_own_span
 from isopursuit._core.options import is_whole
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Unit
-from isopursuit.data._matrix import RANK_SHARE, RANK_SPEED
+from isopursuit.data._matrix import LARGEST, RANK_SHARE, RANK_SPEED
 from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
-from isopursuit.errors import (
-    DataTypeError,
-    NonFiniteError,
-    ParameterError,
-    RangeError,
-    RankError,
-    ShapeError,
-    unknown_option,
-)
+from isopursuit.errors import DataTypeError, ParameterError, RankError, ShapeError, unknown_option
+from isopursuit.sources.arrays import ArraySource, FileSource
+from isopursuit.sources.blocks import mapped_file
 from isopursuit.sources.moments import Lengths, Moments, Summed
-from isopursuit.sources.settings import DEPENDENT, LOADED_BYTES, RUN, SHOWN
-from isopursuit.sources.tasks import LARGEST, Screen, Screened, Task, Transform
+from isopursuit.sources.tasks import BadEntries, Screen, Screened, Source, Transform
 
 Vectors = Literal["columns", "rows"]
 
-
-class Source(Protocol):
-    """Columns in any storage. `dtype` is the precision of the screening, float32 or float64."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(D₀, P): rows and columns."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the blocks."""
-        ...
-
-    def fold(self, task: Task) -> Any:
-        """The task's answer for all columns, in one pass."""
-        ...
-
-    def take(self, indices: Indices) -> Array:
-        """These columns, (D₀, m), float64."""
-        ...
+RUN = 64  # adjacent columns that a sample takes together, so that files are read in runs (guess)
+DEPENDENT = 1e-14  # eigenvalues of Σ z zᵀ below this, relative to the largest, count as zero (derived: 50 eps)
+LOADED_BYTES = 2**30  # most bytes to load, as float64, of a source with more rows than columns (guess)
 
 
 @dataclass(frozen=True)
@@ -91,16 +65,16 @@ class Columns:
     def screen(self, question: Screen) -> Screened:
         """One pass over all columns; raises an error for entries that are not finite."""
         found: Screened = self.source.fold(replace(question, excluded=self.excluded))
-        if found.bad_columns:
-            _refuse(found.bad, found.bad_columns)
-        return replace(found, largest=found.largest.trimmed(), drawn=found.drawn.trimmed())
+        found.bad.refuse()
+        return replace(found, largest=found.largest.trimmed())
 
     def take(self, indices: Indices) -> Array:
         """These columns as stored, (D₀, m), float64; raises an error for entries that are not finite."""
-        values = self.source.take(np.asarray(indices, dtype=np.intp))
-        if not np.isfinite(values).all():
-            where = np.argwhere(~np.isfinite(values))[:SHOWN]
-            _refuse(tuple((int(i), int(indices[j]), float(values[i, j])) for i, j in where), None)
+        indices = np.asarray(indices, dtype=np.intp)
+        values = self.source.take(indices)
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=0))
+        if len(bad):
+            BadEntries.of(values[:, bad], indices[bad]).refuse()
         return values
 
     def sample(self, count: int) -> Indices:
@@ -120,7 +94,11 @@ class Columns:
             raise ParameterError(
                 "Standardize before choosing a unit and before projecting: as_source(x).standardized().projected(k)."
             )
-        summed, origin, scale = self._moments()
+        # each row is scaled by a power of two to size 1, so that squares fit in float64
+        some = self.take(self.sample(1024))
+        scale = np.ldexp(1.0, -np.frexp(np.abs(some).max(axis=1))[1].clip(-1000, 1000))
+        origin = (some * scale[:, None]).mean(axis=1) / scale
+        summed = self._summed(origin, scale)
         mean = summed.total / summed.columns
         variance = np.diag(summed.gram) / summed.columns - mean**2
         constant = variance <= 1e-28 * ((scale * origin) ** 2 + np.diag(summed.gram) / summed.columns)
@@ -138,7 +116,7 @@ class Columns:
         The leading eigenvectors of Σ z zᵀ span this space; the sum over all columns is computed in float64.
         """
         D, t = self.shape[0], self.transform
-        e, U = np.linalg.eigh(self._second_moment())
+        e, U = np.linalg.eigh(self._summed(np.zeros(D), np.ones(D)).gram)
         rank = int((e > DEPENDENT * e[-1]).sum())
         if not isinstance(k, int | np.integer) or not 1 <= k <= D:
             raise ParameterError(
@@ -178,39 +156,14 @@ class Columns:
         lengths = np.concatenate(self.source.fold(Lengths(self.transform)))
         wrong = np.flatnonzero(~(lengths <= LARGEST))
         if len(wrong):
-            values = self.take(wrong[:1])
-            i = int(np.abs(values[:, 0]).argmax())
-            _refuse(((i, int(wrong[0]), float(values[i, 0])),), len(wrong))
+            BadEntries.of(self.source.take(wrong[:1]), wrong).refuse()
         return lengths
 
-    def _second_moment(self) -> Array:
-        """The mean of z zᵀ over all columns z, after the transform."""
-        t = self.transform
-        if t.each:
-            D = self.shape[0]
-            unit_sums: Summed = self.source.fold(Moments(np.zeros(D), np.ones(D), t))
-            if unit_sums.bad:
-                _refuse(unit_sums.bad, None)
-            return unit_sums.gram / unit_sums.columns
-        summed, origin, scale = self._moments()
-        mean = (origin + summed.total / summed.columns / scale)[:, None]
-        gram = summed.gram / summed.columns - np.outer(summed.total, summed.total) / summed.columns**2
-        unit = t.scale / scale if t.a is None else t.scale * t.a / scale
-        spread = unit[:, None] * gram * unit
-        centre = t.apply(mean)
-        if t.A is not None:
-            spread = t.A @ spread @ t.A.T
-        return spread + centre @ centre.T
-
-    def _moments(self) -> tuple[Summed, Array, Array]:
-        """The moments of the rows, each scaled by a power of two to size 1, so that squares fit in float64."""
-        some = self.take(self.sample(1024))
-        scale = np.ldexp(1.0, -np.frexp(np.abs(some).max(axis=1))[1].clip(-1000, 1000))
-        origin = (some * scale[:, None]).mean(axis=1) / scale
-        summed: Summed = self.source.fold(Moments(origin, scale))
-        if summed.bad:
-            _refuse(summed.bad, None)
-        return summed, origin, scale
+    def _summed(self, origin: Array, scale: Array) -> Summed:
+        """The moments of the rows, in one pass; raises an error for entries that are not finite."""
+        summed: Summed = self.source.fold(Moments(self.transform, origin, scale))
+        summed.bad.refuse()
+        return summed
 
 
 @on_one_blas_thread
@@ -318,8 +271,6 @@ def _loaded_tall(columns: Columns, standardize: bool = False, rotate: bool = Tru
     Their coordinates in their span, P × P, have the same inner products. Standardized columns are not rotated, because
     it is not known yet whether k < D, nor are others unless `rotate`.
     """
-    from isopursuit.sources.arrays import ArraySource
-
     D, P = columns.shape
     values = columns.transform.apply(columns.take(np.arange(P)))
     notes = columns.notes
@@ -333,16 +284,13 @@ def _loaded_tall(columns: Columns, standardize: bool = False, rotate: bool = Tru
     loaded = f"{P} candidates of {D} dimensions each were loaded into memory."
     notes += () if loaded in notes else (loaded,)
     values = in_own_span(values) if rotate and not standardize and len(values) > P else values
-    return Columns(ArraySource.of(values, False, None), notes=notes, unit_length=columns.unit_length)
+    return Columns(ArraySource.of(values), notes=notes, unit_length=columns.unit_length)
 
 
 def is_source(x: Any) -> bool:
     """Whether x is streamed: a path, a tensor, a Dask array, `Columns`, or a matrix mapped from a file."""
-    if isinstance(x, np.memmap):
-        base = cast("Any", x)
-        while isinstance(base, np.ndarray):
-            base = base.base
-        return x.ndim == 2 and isinstance(base, mmap.mmap)
+    if isinstance(x, np.ndarray):
+        return x.ndim == 2 and mapped_file(x) is not None
     return isinstance(x, Columns | str | Path) or type(x).__module__.partition(".")[0] in ("torch", "dask")
 
 
@@ -358,49 +306,24 @@ def refuse_labels(labels: object) -> None:
 def _source(x: Any, rows: bool, workers: int | None) -> Source:
     if isinstance(x, str | Path):
         if Path(x).suffix.lower() == ".npy":
-            from isopursuit.sources.arrays import FileSource
-
-            return FileSource.npy(Path(x), rows, workers)
+            return FileSource.of(Path(x), rows, workers)
         from isopursuit.sources.vectors import VectorFiles
 
         return VectorFiles.of(x, workers)
     library = type(x).__module__.partition(".")[0]
     if library == "torch":
-        from isopursuit.sources.tensors import TensorSource
+        from isopursuit.sources.tensors import tensor_source
 
-        return TensorSource.of(x, rows)
+        return tensor_source(x, rows, workers)
     if library == "dask":
         from isopursuit.sources.cluster import DaskSource
 
         return DaskSource.of(x, rows)
     if isinstance(x, np.ndarray):
-        from isopursuit.sources.arrays import ArraySource
-
         return ArraySource.of(x, rows, workers)
     if hasattr(x, "fold") and hasattr(x, "take") and hasattr(x, "shape"):
         return x
     raise DataTypeError(
         f"{type(x).__name__} is not a source of columns. Pass an ndarray, a path to .npy or Parquet files, "
         "a PyTorch tensor or a Dask array."
-    )
-
-
-def precision(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
-    """Float32 for types that it represents exactly, float64 for other real numbers."""
-    if dtype.kind not in "biuf":
-        raise DataTypeError(f"{what} contains {dtype}, not real numbers. Convert it to integers or floats first.")
-    return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
-
-
-def _refuse(bad: tuple[tuple[int, int, float], ...], columns: int | None) -> None:
-    some = ", ".join(f"({i}, {j}): {value}" for i, j, value in bad)
-    if all(np.isfinite(value) for _, _, value in bad):
-        raise RangeError(
-            f"Columns such as {some.partition(',')[0]}… have lengths above {LARGEST:g}, whose squares overflow "
-            "float64. Rescale the data."
-        )
-    many = "some" if columns is None else str(columns)
-    raise NonFiniteError(
-        f"There are NaN or infinite entries in {many} columns; the first, as (row, column): {some}. "
-        "Drop those columns, or fill in the entries."
     )

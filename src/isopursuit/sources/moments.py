@@ -9,75 +9,54 @@ import numpy as np
 
 from isopursuit._core.backend import on_host
 from isopursuit._core.types import Array
-from isopursuit.data._matrix import LARGEST
-from isopursuit.sources.settings import SHOWN, SUMMED_AT_ONCE
-from isopursuit.sources.tasks import Transform, measure
+from isopursuit.sources.tasks import BadEntries, SameTask, Transform, on_same_device, pieces
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Number of columns, sum of z and sum of z zᵀ, for z = s∘(x − x₀) with an x₀ near the mean and a scale s.
+class Summed:
+    """The sums of `Moments`, and the first entries that are not finite."""
 
-    If there is a transform, x is a transformed column.
-    """
+    columns: int
+    total: Array
+    gram: Array
+    bad: BadEntries
 
+
+@dataclass(frozen=True)
+class Moments(SameTask):
+    """Number of columns, sum of z and sum of z zᵀ, for z = s∘(u − u₀), u a transformed column."""
+
+    transform: Transform
     origin: Array
     scale: Array
-    transform: Transform | None = None
 
     def __call__(self, block: Any, first: int) -> Summed:
         """The sums of one block."""
-        D, m = len(self.origin), block.shape[1]
-        total, gram = np.zeros(D), np.zeros((D, D))
-        for start in range(0, m, SUMMED_AT_ONCE):
-            z = np.asarray(block[:, start : start + SUMMED_AT_ONCE], dtype=np.float64)
-            z = (z if self.transform is None else self.transform.apply(z)) - self.origin[:, None]
-            z *= self.scale[:, None]
-            total += z.sum(axis=1)
-            gram += z @ z.T
-        bad = ()
-        if not (np.isfinite(total).all() and np.isfinite(gram).all()):
-            where = np.argwhere(~np.isfinite(np.asarray(block[:, :])))[:SHOWN]
-            bad = tuple((int(i), int(first + j), float(block[i, j])) for i, j in where) or ((0, first, LARGEST),)
-        return Summed(m, total, gram, bad)
+        total, gram = np.zeros(len(self.origin)), np.zeros((len(self.origin),) * 2)
+        for _, u in pieces(block, self.transform):
+            z = (u - on_same_device(self.origin[:, None], u)) * on_same_device(self.scale[:, None], u)
+            total += on_host(z.sum(1))
+            gram += on_host(z @ z.T)
+        fine = np.isfinite(total).all() and np.isfinite(gram).all()
+        return Summed(block.shape[1], total, gram, BadEntries() if fine else BadEntries.among(block, first))
 
     def merge(self, one: Summed, other: Summed) -> Summed:
         """The sums of both."""
         with np.errstate(invalid="ignore"):
             total, gram = one.total + other.total, one.gram + other.gram
-        return Summed(one.columns + other.columns, total, gram, (one.bad + other.bad)[:SHOWN])
-
-    def after(self, answer: Summed) -> Moments:
-        """The same task."""
-        return self
+        return Summed(one.columns + other.columns, total, gram, one.bad + other.bad)
 
 
 @dataclass(frozen=True)
-class Summed:
-    """The sums of `Moments`."""
-
-    columns: int
-    total: Array
-    gram: Array
-    bad: tuple[tuple[int, int, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(SameTask):
     """The length of every column after a transform, block by block."""
 
     transform: Transform
 
     def __call__(self, block: Any, first: int) -> list[Array]:
         """The answer for one block."""
-        t = self.transform
-        squares = measure(block, t.a, t.b, t.A, None, None)[0]
-        return [np.sqrt(on_host(t.rescaled(squares, block)))]
+        return [np.sqrt(on_host((u * u).sum(0))) for _, u in pieces(block, self.transform)]
 
     def merge(self, one: list[Array], other: list[Array]) -> list[Array]:
         """Both lists."""
         return one + other
-
-    def after(self, answer: list[Array]) -> Lengths:
-        """The same task."""
-        return self

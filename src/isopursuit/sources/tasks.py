@@ -18,8 +18,9 @@ decisive are computed again in float64, on the same device.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,17 @@ from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import LARGEST
+from isopursuit.errors import NonFiniteError, RangeError
 from isopursuit.pursuit.normalize import Normalization, log_lengths
 from isopursuit.sources import _screen
-from isopursuit.sources.settings import LARGEST_SINGLE, LEAST_QUOTA, SHOWN, UNDECIDED
-from isopursuit.sources.topk import TopK, true
+from isopursuit.sources.topk import TopK, copied_rows, true
+
+LARGEST_SINGLE = 1e30  # lengths above this or below its inverse are computed again in float64 (derived: limit is 1e38)
+UNDECIDED = 100.0  # √q is computed again in float64 if it is within this many rounding errors of 1 (guess)
+LEAST_QUOTA = 256  # columns that every block of a cluster may send (guess)
+SHOWN = 5  # entries that are not finite in a message
+PIECE = 2**18  # entries of columns that are transformed at once (guess)
+DEVICE_PIECE = 2**26  # the same on a device (derived: half a GB of float64)
 
 
 class Task(Protocol):
@@ -48,6 +56,36 @@ class Task(Protocol):
     def after(self, answer: Any) -> Task:
         """The task for the next block, given the answer so far."""
         ...
+
+
+class Source(Protocol):
+    """Columns in any storage. `dtype` is the precision of the screening, float32 or float64."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(D₀, P): rows and columns."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of the blocks."""
+        ...
+
+    def fold(self, task: Task) -> Any:
+        """The task's answer for all columns, in one pass."""
+        ...
+
+    def take(self, indices: Indices) -> Array:
+        """These columns, (D₀, m), float64."""
+        ...
+
+
+class SameTask:
+    """A task that earlier answers do not change."""
+
+    def after(self, answer: Any) -> Self:
+        """The same task."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -68,30 +106,25 @@ class Transform:
     each: bool = False
     scale: float = 1.0
 
+    @property
+    def plain(self) -> bool:
+        """Whether z = x."""
+        return self.a is None and self.A is None and not self.each and self.scale == 1
+
     def apply(self, values: Any) -> Any:
         """A u, (D, m), for columns (D₀, m) of an array or a tensor."""
+        xp = namespace(values)
         if self.a is not None and self.b is not None:
-            values = values * self.a[:, None] - self.b[:, None]
+            values = values * on_same_device(self.a[:, None], values) - on_same_device(self.b[:, None], values)
         if self.each:
             # summed row by row, so that equal columns remain equal to the last digit in any memory layout
-            values = values if namespace(values) is not np else np.ascontiguousarray(values)
-            values = values * namespace(values).sqrt(self._factors((values * values).sum(0)))
+            values = np.ascontiguousarray(values) if xp is np else values
+            squares = (values * values).sum(0)
+            # columns too short to be squared keep their length
+            values = values * (self.scale / xp.sqrt(xp.where(squares > LARGEST**-2, squares, xp.ones_like(squares))))
         elif self.scale != 1:
             values = values * self.scale
-        return values if self.A is None else self.A @ values
-
-    def squares(self, block: Any) -> Any:
-        """‖a∘x − b‖², (m,): the squared lengths before `each` and `scale`."""
-        return measure(block, self.a, self.b, None, None, None)[0]
-
-    def rescaled(self, found: Any, block: Any) -> Any:
-        """Convert squares (…, m) of A (a∘x − b), measured for a block, to squares of A u."""
-        return found * self._factors(self.squares(block)) if self.each else found * self.scale**2
-
-    def _factors(self, squares: Any) -> Any:
-        """‖u‖² / ‖a∘x − b‖² if each column has length 1; columns too short to be squared keep their length."""
-        xp = namespace(squares)
-        return self.scale**2 / xp.where(squares > LARGEST**-2, squares, xp.ones_like(squares))
+        return values if self.A is None else on_same_device(self.A, values) @ values
 
     def factors(self, lengths: Any) -> tuple[Any, float]:
         """S for every length (0 for zero columns), and the largest logarithm of a normalized length."""
@@ -111,6 +144,68 @@ class Transform:
         return z * self.factors(np.sqrt(np.einsum("dp,dp->p", z, z)))[0]
 
 
+def on_same_device(values: NDArray[Any], z: Any) -> Any:
+    """The values on the device of the columns z, or in memory if they are there."""
+    if isinstance(z, np.ndarray):
+        return values
+    return namespace(z).from_numpy(np.ascontiguousarray(values)).to(z.device)
+
+
+def doubled(values: Any) -> Any:
+    """An array or a tensor in float64, on its device."""
+    return np.asarray(values, dtype=np.float64) if isinstance(values, np.ndarray) else values.double()
+
+
+def pieces(block: Any, transform: Transform) -> Iterator[tuple[int, Any]]:
+    """The block's columns after the transform, a few at a time and on their device: (first, (D, m)), float64."""
+    width = max((PIECE if isinstance(block, np.ndarray) else DEVICE_PIECE) // block.shape[0], 256)
+    for start in range(0, block.shape[1], width):
+        yield start, transform.apply(doubled(block[:, start : start + width]))
+
+
+@dataclass(frozen=True)
+class BadEntries:
+    """The first entries that are not finite or too large, as (row, column, value), and how many columns have such."""
+
+    entries: tuple[tuple[int, int, float], ...] = ()
+    columns: int = 0
+
+    @classmethod
+    def of(cls, values: NDArray[Any], numbers: Indices) -> BadEntries:
+        """Those of the first of the columns with these numbers, all of which have one."""
+        where = np.argwhere(~np.isfinite(values))[:SHOWN]
+        if len(where) == 0:
+            where = np.argwhere(np.abs(values) == np.abs(values).max())[:1]
+        entries = tuple((int(i), int(numbers[j]), float(values[i, j])) for i, j in where)
+        return cls(entries, len(numbers))
+
+    @classmethod
+    def among(cls, block: Any, first: int, columns: Indices | None = None) -> BadEntries:
+        """Those of a block, in the given columns or in those with entries that are not finite."""
+        if columns is None:
+            sizes = np.abs(on_host(block)).max(axis=0)
+            columns = np.flatnonzero(~np.isfinite(sizes) | (sizes == sizes.max()))
+        return cls.of(copied_rows(block, on_same_device(columns[:SHOWN], block)).T, first + columns)
+
+    def __add__(self, other: BadEntries) -> BadEntries:
+        return BadEntries((self.entries + other.entries)[:SHOWN], self.columns + other.columns)
+
+    def refuse(self) -> None:
+        """Raise an error if there are any."""
+        if self.columns == 0:
+            return
+        some = ", ".join(f"({i}, {j}): {value}" for i, j, value in self.entries)
+        if all(np.isfinite(value) for _, _, value in self.entries):
+            raise RangeError(
+                f"Columns such as {some.partition(',')[0]}… have lengths above {LARGEST:g}, whose squares overflow "
+                "float64. Rescale the data."
+            )
+        raise NonFiniteError(
+            f"There are NaN or infinite entries in {self.columns} columns; the first, as (row, column): {some}. "
+            "Drop those columns, or fill in the entries."
+        )
+
+
 @dataclass(frozen=True)
 class Screened:
     """The result of one pass: bounds over all columns, and the columns to load.
@@ -127,11 +222,8 @@ class Screened:
         The largest logarithm of a normalized length.
     largest : TopK
         The columns of largest σ; no other column has σ above `largest.left`.
-    drawn : TopK
-        Columns drawn at random among those with √q > 1 − band.
-    bad : tuple
-        (row, column, value) of the first entries that are not finite; `bad_columns` counts the columns with such
-        entries.
+    bad : BadEntries
+        Entries that are not finite.
     """
 
     columns: int
@@ -141,19 +233,16 @@ class Screened:
     near: int
     longest: float
     largest: TopK
-    drawn: TopK
-    bad: tuple[tuple[int, int, float], ...] = ()
-    bad_columns: int = 0
+    bad: BadEntries = BadEntries()
 
 
 @dataclass(frozen=True)
 class Screen:
     """One pass with the inverse K, as described above.
 
-    `room` columns with the largest σ are loaded, where K is most wrong now, and as many random columns with
-    √q > 1 − band, where it may be wrong next. `reach` is the √(f − lower bound) known before the pass. Columns whose
-    keys are below the `bars` are not loaded. At most the share `quota` of a block is loaded, since a cluster would
-    otherwise send everything. Columns with numbers in `excluded` (sorted) count as zero columns.
+    `room` columns with the largest σ are loaded, where K is most wrong. `reach` is the √(f − lower bound) known before
+    the pass. Columns whose keys are below the `bar` are not loaded. At most the share `quota` of a block is loaded,
+    since a cluster would otherwise send everything. Columns with numbers in `excluded` (sorted) count as zero columns.
     """
 
     K: Array
@@ -161,23 +250,25 @@ class Screen:
     transform: Transform
     room: int
     reach: float = np.inf
-    band: float = 0.0
-    bars: tuple[float, float] = (-np.inf, -np.inf)
+    bar: float = -np.inf
     quota: float = 1.0
     excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def __call__(self, block: Any, first: int) -> Screened:
         """Screen the columns `block` (D₀, m), the first of which is number `first`."""
-        squares, fz, zkz = self.measured(block)
-        if not bool((squares <= LARGEST**2).all()):
-            return self._with_bad_entries(block, first, on_host(squares))
+        measured = self.measured(block)
+        squares = measured[0]
+        bad = true(~(squares <= LARGEST**2))
+        if len(bad):
+            nothing = TopK.pick(block, first, None, on_host(squares), 0, np.inf)
+            found = BadEntries.among(block, first, on_host(bad))
+            return Screened(block.shape[1], 0, 0, np.inf, block.shape[1], -np.inf, nothing, found)
         gone = true(squares <= LARGEST**-2)
-        _, root, sigma, longest = self.judged(block, first, squares, fz, zkz)
-        short = int(self.transform.apply(np.asarray(block[:, gone], dtype=np.float64)).any(axis=0).sum())
+        _, root, sigma, longest = self.judged(block, first, *measured)
+        keys = self.keys(sigma, first)
+        short = int(self.transform.apply(doubled(block[:, gone])).any(0).sum())
         room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
-        largest = TopK.pick(block, first, None, sigma, room, self.bars[0])
-        near = true((root > 1 - self.band) & (sigma > -np.inf))
-        drawn = TopK.pick(block, first, near, random_keys(first + near), room, self.bars[1])
+        largest = TopK.pick(block, first, None, keys, room, self.bar)
         return Screened(
             columns=block.shape[1],
             zero=len(gone) - short,
@@ -186,7 +277,6 @@ class Screen:
             near=int((sigma >= -self.reach).sum()),
             longest=longest,
             largest=replace(largest, room=self.room),
-            drawn=replace(drawn, room=self.room),
         )
 
     def judged(self, block: Any, first: int, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
@@ -194,7 +284,7 @@ class Screen:
         xp = namespace(squares)
         a, b = np.searchsorted(self.excluded, [first, first + block.shape[1]])
         squares[self.excluded[a:b] - first] = 0.0
-        kind = np.finfo(block.dtype)
+        kind = xp.finfo(block.dtype)
         lengths = xp.sqrt(squares)
         s, longest = self.transform.factors(lengths)
         t = s * lengths
@@ -207,7 +297,7 @@ class Screen:
             unsure |= (lengths > LARGEST_SINGLE) | ((lengths < 1 / LARGEST_SINGLE) & (s > 0))
             again = true(unsure)
             if len(again):
-                _, fz, zkz = self.measured(doubled(block, again))
+                _, fz, zkz = self.measured(doubled(block[:, again]))
                 root[again], k[again] = s[again] * xp.sqrt(fz), s[again] ** 2 * zkz
                 eta[again] = self.errors(EPS)[0] * t[again]
         root += eta
@@ -226,36 +316,31 @@ class Screen:
             near=one.near + other.near,
             longest=max(one.longest, other.longest),
             largest=one.largest.joined(other.largest),
-            drawn=one.drawn.joined(other.drawn),
-            bad=(one.bad + other.bad)[:SHOWN],
-            bad_columns=one.bad_columns + other.bad_columns,
+            bad=one.bad + other.bad,
         )
 
     def after(self, answer: Screened) -> Screen:
-        """The screen with higher bars: columns below the smallest key of a full room need not be copied."""
-        return replace(self, bars=(max(self.bars[0], answer.largest.bar), max(self.bars[1], answer.drawn.bar)))
+        """The screen with a higher bar: columns below the smallest key of a full room need not be copied."""
+        return replace(self, bar=max(self.bar, answer.largest.bar))
+
+    def keys(self, sigma: Any, first: int) -> Any:
+        """By which columns are loaded: σ, minus infinity for zero and excluded columns."""
+        return sigma
 
     def measured(self, block: Any) -> Any:
-        """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m)."""
-        found, t = self._measured_as_stored(block), self.transform
-        if not t.each and t.scale == 1:
-            return found
-        if (
-            np.finfo(block.dtype).bits < 64
-        ):  # `judged` checks the lengths in the unit; these lengths must fit in float32 too
-            odd = true((found[0] > LARGEST_SINGLE**2) | ((found[0] < LARGEST_SINGLE**-2) & (found[0] > 0)))
-            if len(odd):
-                found[:, odd] = self._measured_as_stored(doubled(block, odd))
-        return t.rescaled(found, block)
-
-    def _measured_as_stored(self, block: Any) -> Any:
-        """The same for z = A (a∘x − b)."""
+        """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m); only ‖z‖² is in float64 for any block."""
+        # matrices of size 1, so that single precision does not overflow
         scale = float(np.abs(self.K).max())
         other = scale if self.F is None else float(np.abs(self.F).max()) or 1.0
-        K = np.ascontiguousarray(self.K / scale, dtype=block.dtype)
-        F = None if self.F is None else np.ascontiguousarray(self.F / other, dtype=block.dtype)
-        t = self.transform
-        found = measure(block, t.a, t.b, t.A, F, K)
+        kind = np.float32 if namespace(block).finfo(block.dtype).bits < 64 else np.float64
+        K = np.ascontiguousarray(self.K / scale, dtype=kind)
+        F = None if self.F is None else np.ascontiguousarray(self.F / other, dtype=kind)
+        if self.transform.plain:
+            found = measure(block, F, K)
+        else:
+            parts = [_measured_as(block, u, F, K) for _, u in pieces(block, self.transform)]
+            xp = namespace(block)
+            found = xp.concatenate(parts, 1) if parts else xp.zeros((3, 0))
         found[1] *= other * other
         found[2] *= scale
         return found
@@ -267,29 +352,9 @@ class Screen:
         gamma = n / (1 - n)
         return gamma * _absolute_norm(F), gamma * _absolute_norm(self.K)
 
-    def _with_bad_entries(self, block: NDArray[Any], first: int, squares: Array) -> Screened:
-        columns = np.flatnonzero(~(squares <= LARGEST**2))
-        where = np.argwhere(~np.isfinite(block[:, columns[:1000]]))[:SHOWN]
-        if len(where) == 0:
-            where = np.argwhere(np.abs(block[:, columns[:1000]]) > 0)[:1]
-        bad = tuple((int(i), int(first + columns[j]), float(block[i, columns[j]])) for i, j in where)
-        nothing = TopK.pick(block, first, np.arange(0), np.zeros(0), self.room, -np.inf)
-        return Screened(
-            columns=block.shape[1],
-            zero=0,
-            short=0,
-            top=np.inf,
-            near=block.shape[1],
-            longest=-np.inf,
-            largest=nothing,
-            drawn=nothing,
-            bad=bad,
-            bad_columns=len(columns),
-        )
-
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(SameTask):
     """The numbers of all columns with σ ≥ −reach, block by block."""
 
     screen: Screen
@@ -303,32 +368,31 @@ class Listed:
         """Both lists."""
         return one + other
 
-    def after(self, answer: list[Indices]) -> Listed:
-        """The same task."""
-        return self
-
 
 def _absolute_norm(F: Array) -> float:
     """An upper bound of ‖|F|‖₂: the root of the largest row sum times the largest column sum."""
     return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
 
 
-def measure(block: Any, a: Array | None, b: Array | None, A: Array | None, F: Any, K: Any) -> Any:
-    """‖z‖², ‖F z‖² and zᵀK z for z = A (a∘x − b), (3, m): see `_screen.measure`."""
-    if isinstance(block, np.ndarray):
-        return _screen.measure(block, a, b, A, F, K)
-    return block.measure(a, b, A, F, K)
+def measure(z: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
+    """‖z‖², ‖F z‖² and zᵀK z of columns z (D, m), in float64, (3, m); F is K if None.
+
+    The products F z and K z are in the precision of z.
+    """
+    if isinstance(z, np.ndarray):
+        return _screen.measure(z, F, K)
+    torch = namespace(z)
+    Kz = on_same_device(K, z) @ z
+    leverage = (Kz * z).sum(0, dtype=torch.float64)
+    Fz = Kz if F is None else on_same_device(F, z) @ z
+    squares, q = (torch.linalg.vector_norm(one, dim=0, dtype=torch.float64) ** 2 for one in (z, Fz))
+    return torch.stack([squares, q, leverage])
 
 
-def doubled(block: Any, columns: Any) -> Any:
-    """Some columns of a block in float64, on the device of the block."""
-    return np.asarray(block[:, columns], dtype=np.float64) if isinstance(block, np.ndarray) else block.doubled(columns)
-
-
-def random_keys(numbers: Any) -> Any:
-    """A pseudo-random number in [0, 1) for each column: a hash of its index (splitmix64), independent of the blocks."""
-    z = numbers * -0x61C8864680B583EB  # products wrap around in int64
-    z = (z ^ ((z >> 30) & (2**34 - 1))) * -0x40A7B892E31B1A47
-    z = (z ^ ((z >> 27) & (2**37 - 1))) * -0x6B2FB644ECCEEE15
-    z = z ^ ((z >> 31) & (2**33 - 1))
-    return z / 2.0**64 + 0.5
+def _measured_as(block: Any, u: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
+    """As `measure` for float64 columns u, but the products are in the precision of the block."""
+    with np.errstate(over="ignore"):  # such lengths are computed again in float64 (`Screen.judged`)
+        rounded: Any = np.asarray(u, dtype=block.dtype) if isinstance(u, np.ndarray) else u.to(block.dtype)
+    found = measure(rounded, F, K)
+    found[0] = (u * u).sum(0)
+    return found

@@ -32,8 +32,7 @@ class TopK:
             kept, left = largest(keys[above], room)
             above = above[kept]
         some = above if which is None else which[above]
-        values = block.rows(some) if hasattr(block, "rows") else np.ascontiguousarray(block[:, some].T)
-        return cls(room, ((first + on_host(some), on_host(keys[above]), values),), left)
+        return cls(room, ((first + on_host(some), on_host(keys[above]), copied_rows(block, some)),), left)
 
     @property
     def count(self) -> int:
@@ -64,6 +63,11 @@ class TopK:
         for (_, _, part), start, a, b in zip(self.parts, starts, places, places[1:], strict=False):
             values[a:b] = part[kept[a:b] - start]
         return TopK(self.room, ((indices[kept], keys[kept], values),), max(self.left, left))
+
+
+def copied_rows(block: Any, columns: Any) -> NDArray[Any]:
+    """Some columns of an array or a tensor, (m, D₀), on the host."""
+    return np.ascontiguousarray(on_host(block[:, columns].T))
 
 
 def true(mask: Any) -> Any:

@@ -28,8 +28,8 @@ import numpy as np
 from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import Relaxation, spread
-from isopursuit.search.passes import on_same_device, pieces, usable
-from isopursuit.sources.tasks import Transform
+from isopursuit.search.passes import pieces, usable
+from isopursuit.sources.tasks import Transform, on_same_device
 from isopursuit.sources.topk import TopK
 
 ROUNDING = 1e-12  # rounding error of a cut, relative to its terms (chosen: far above eps)
