@@ -53,6 +53,7 @@ KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
+THIN_ROUNDS = 60  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
 
 
 @dataclass(frozen=True)
@@ -191,9 +192,11 @@ class Design:
     # ------------------------------------------------------------------------------------------------- solvers
 
     def solve(
-        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int = SWEEP_ROUNDS
+        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int | None = None
     ) -> float:
         """Improve weights in place in the kernel; returns the gap."""
+        if rounds is None:  # where M becomes singular, proximal steps soon take less time
+            rounds = THIN_ROUNDS if self.thin and self.prox == 0 else SWEEP_ROUNDS
         return _sweep.solve(self.x, self.aim, self.penalty + self.prox, weights, tol, rounds, watch)
 
     @property
