@@ -27,9 +27,8 @@ PIECES = {
     "search/_swap.log_loss_of", "search/_swap.SwapKernel.loss",
     "search/_joint.JointKernel.loss", "search/_joint.JointKernel.prepare", "search/_joint.JointKernel.total_limit",
     "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
-    "sources/_screen.measure",
-    "pursuit/_program.evaluate", "pursuit/_program.column_keys",
-    "pursuit/_program.largest_slope", "pursuit/_sweep.steps_within",
+    "sources/_screen.measure", "pursuit/_program.evaluate", "pursuit/_program.column_keys",
+    "pursuit/_program.largest_slope", "pursuit/_program.misfit", "pursuit/_sweep.steps_within",
 }  # fmt: skip
 
 

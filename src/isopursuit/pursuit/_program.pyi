@@ -13,3 +13,10 @@ def column_keys(values: Array, keys: NDArray[np.uint64], factor: int) -> int:
 
 def largest_slope(x: Array, nu: Array) -> float:
     """An upper bound on the largest ‖νᵀx_p‖ over all columns of x, with its rounding; ν is (n, D, r)."""
+
+def misfit(x: Array, y: Array | None, B: Array, support: NDArray[np.intp]) -> tuple[Array, Array, float, float]:
+    """(R, norms, missed, rounding) of coefficients B (n, |S|, r) on the support: R = Y − X B, ‖B_p‖, and ‖R‖.
+
+    `rounding` bounds the rounding error of R: that of a sum of |S| products is |S| eps/2 of the sum of their sizes, and
+    that of a coefficient is eps. The sizes are Σ ‖x_p‖ ‖B_p‖ over all points together. y is None for the identity.
+    """

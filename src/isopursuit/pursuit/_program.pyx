@@ -258,6 +258,31 @@ def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor
     return factor
 
 
+def misfit(const double[:, :, ::1] x, const double[:, :, ::1] y, const double[:, :, ::1] B,
+           const Py_ssize_t[::1] support):
+    """Y − X B from the columns of the support, and what is needed to judge it; see the stub file."""
+    cdef int n = <int> x.shape[0], D = <int> x.shape[2], r = <int> B.shape[2], count = <int> support.shape[0], i, j
+    cdef double sizes = 0, missed = 0, minus = -1
+    left = np.repeat(np.eye(D)[None], n, axis=0) if y is None else np.array(y)
+    lengths, norms = np.zeros(count), np.zeros(count)
+    cdef double[:, :, ::1] R = left
+    cdef double[::1] length = lengths, norm = norms
+    cdef double* columns = <double*> malloc((<size_t> count + 1) * D * sizeof(double))
+    with nogil:
+        for i in range(n if count else 0):
+            for j in range(count):
+                memcpy(columns + <size_t> j * D, &x[i, support[j], 0], D * sizeof(double))
+                length[j] += inner(D, &x[i, support[j], 0], &x[i, support[j], 0])
+                norm[j] += inner(r, &B[i, j, 0], &B[i, j, 0])
+            dgemm("N", "T", &r, &D, &count, &minus, <double*> &B[i, 0, 0], &r, columns, &D, &ONE, &R[i, 0, 0], &r)
+        for j in range(count):
+            norm[j] = sqrt(norm[j])
+            sizes += norm[j] * sqrt(length[j])
+        missed = sqrt(inner(n * D * r, &R[0, 0, 0], &R[0, 0, 0]))
+    free(columns)
+    return left, norms, missed, (0.5 * count + 2) * EPS * sizes
+
+
 def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
     """An upper bound on the largest ‖νᵀx_p‖ over all columns of x; ν is (n, D, r).
 

@@ -21,6 +21,7 @@ NEGLIGIBLE_WEIGHT = 1e-13  # share of all weight below which a column's weight m
 SLIGHT_WEIGHT = 1e-7  # share of all weight below which a column is left out if the others are enough
 UNDECIDED_SHARE = 1e-6  # most of the objective, as a share, on an untied column after proximal steps (documented)
 IDENTIFIED_GAP = 1e-8  # above this gap the tied columns are not known, and no other solution is (documented)
+RETAINED = 2**17  # entries of a design that is kept as it is for other solutions: 1 MB
 TIGHT = 1e-9  # 1 − q below which a column counts as tight when weight is distributed
 PURIFIED_GAP = 1e-15  # gap to which the tied columns are solved again before weight is distributed (derived: 5 eps)
 HEAVY = 1e-7  # share of the largest weight above which a column keeps its place while others are tried without
@@ -79,27 +80,53 @@ class Caller:
         unit = self.coefficients if penalty == 0 else self.target**2
         primal, dual = unit * certificate.primal, unit * min(certificate.dual, certificate.primal)
         certificate = Certificate(primal, dual, certificate.residual)
-        return replace(
-            proof, B=self.coefficients * B, norms=self.coefficients * proof.norms, nu=nu / self.columns,
-            certificate=certificate,
-        )  # fmt: skip
+        unit = self.coefficients
+        return Proof(proof.support, unit * B, unit * proof.norms, nu / self.columns, certificate)
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """An optimal solution on the tied columns, from which all others follow (solutions.py).
+    """An optimal solution, from which all others follow (solutions.py): they use its tied columns.
 
-    Column j of the design is the pursuit's tied column `place[j]`. `decided` is False if rounding left weight on a
-    column that no optimal solution uses.
+    `decided` is False if rounding left weight on a column that no optimal solution uses.
     """
 
-    design: Design
-    evaluation: Evaluation
+    whole: Design
+    solved: Evaluation
     caller: Caller
-    place: Indices
-    copies: Indices | None
+    tied: Indices
+    every_copy: Indices | None
     decided: bool
     tol: float
+
+    @classmethod
+    def of(
+        cls, design: Design, evaluation: Evaluation, caller: Caller, tied: Indices, copies: Indices | None,
+        decided: bool, tol: float,
+    ) -> Optimum:  # fmt: skip
+        """Make one; a large design is not kept, only its tied columns."""
+        if design.x.size > RETAINED:
+            order = None if caller.order is None else caller.order[tied]
+            copies = None if copies is None else copies[tied]
+            caller, design, evaluation = replace(caller, order=order), design.take(tied), evaluation.take(tied)
+            tied = np.arange(len(tied))
+        return cls(design, evaluation, caller, tied, copies, decided, tol)
+
+    @cached_property
+    def design(self) -> Design:
+        """The program on the tied columns."""
+        return self.whole.take(self.tied)
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """The evaluation on the tied columns."""
+        return self.solved.take(self.tied)
+
+    @cached_property
+    def place(self) -> Indices:
+        """Column j of the design is the pursuit's tied column place[j]."""
+        order = self.tied if self.caller.order is None else self.caller.order[self.tied]
+        return np.argsort(np.argsort(order))
 
     @cached_property
     def _least(self) -> tuple[Evaluation, Polytope, Array]:
@@ -113,7 +140,7 @@ class Optimum:
     @cached_property
     def unique(self) -> bool:
         """Whether there is no other solution; False if that would take too much memory to find out."""
-        m, weights = len(self.place), self.evaluation.weights
+        m, weights = len(self.tied), self.evaluation.weights
         entries = polytope_entries(self.design, m)
         if (
             not self.decided
@@ -130,15 +157,15 @@ class Optimum:
 
     def minimum_norm(self, found: Pursuit) -> Pursuit:
         """The pursuit with the weights of least norm."""
-        if polytope_entries(self.design, len(self.place)) > MOST_POLYTOPE:
+        if polytope_entries(self.design, len(self.tied)) > MOST_POLYTOPE:
             raise BudgetError(
-                f"{len(self.place)} columns are tied, too many to choose the solution of least norm in memory. "
+                f"{len(self.tied)} columns are tied, too many to choose the solution of least norm in memory. "
                 "Use the solution as it is: its certificate holds."
             )
         evaluation, optimal, least = self._least
-        weights = np.zeros(len(self.place))
+        weights = np.zeros(len(self.tied))
         weights[optimal.columns] = least
-        weights = _shared(weights, self.copies)
+        weights = _shared(weights, None if self.every_copy is None else self.every_copy[self.tied])
         # ν is the same at every solution
         proof = certify(self.design, replace(evaluation, weights=weights), np.flatnonzero(weights))
         if proof.error > max(self.tol, found.certificate.gap):
@@ -187,11 +214,12 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
     proof = certify(design, evaluation, np.flatnonzero(evaluation.weights))
     # drop weights that the certificate does not need: from rounding, or because M must be regular
     for share in (SLIGHT_WEIGHT, NEGLIGIBLE_WEIGHT) if design.thin else (NEGLIGIBLE_WEIGHT,):
-        light = proof.norms <= share * proof.norms.sum()
-        if light.any():
-            proof = _without(proof, light, design, evaluation, tol)
+        least = share * float(proof.norms.sum())
+        if len(proof.norms) and proof.norms.min() <= least:
+            proof = _without(proof, proof.norms <= least, design, evaluation, tol)
+    tied = _tied(design, evaluation, proof)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
-    possible[_tied(design, evaluation, proof)] = True
+    possible[tied] = True
     if copies is not None:  # rounding may have given identical columns different weights
         possible = (np.bincount(copies, possible) > 0)[copies]
     decided = bool(possible[proof.support].all())
@@ -199,22 +227,21 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
         proof = _without(proof, ~possible[proof.support], design, evaluation, tol)
         decided = bool(possible[proof.support].all())
         possible[proof.support] = True
-    used = proof.norms > 0
+    if not decided or copies is not None:
+        tied = np.flatnonzero(possible)
     error = proof.error
     proof = caller.converted(proof, design.penalty)
     error = max(error, proof.certificate.gap)
+    used = proof.norms > 0
     order = np.arange(len(possible)) if caller.order is None else caller.order
     place = order[proof.support[used]]
     weights = np.zeros(len(possible))
     weights[place] = proof.norms[used]
     status: PursuitStatus = "optimal" if error <= tol else "stopped" if stopped else "stalled"
     B = proof.B[:, used][:, np.argsort(place)]
-    tied = np.flatnonzero(possible)
     optimum = None
     if status == "optimal" and min(evaluation.gap, proof.certificate.gap) <= IDENTIFIED_GAP:
-        some = None if copies is None else copies[tied]
-        place = np.argsort(np.argsort(order[tied]))
-        optimum = Optimum(design.take(tied), evaluation.take(tied), caller, place, some, decided, tol)
+        optimum = Optimum.of(design, evaluation, caller, tied, copies, decided, tol)
     return Pursuit(
         weights=weights,
         tied=np.sort(order[tied]),

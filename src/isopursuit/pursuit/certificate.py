@@ -61,14 +61,13 @@ def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
         return Proof(
             support, B, norms, scale * nu, Certificate(primal, scale * sum_of_smallest(nu, design.k), residual)
         )
-    support, B, R, rounding = _feasible(design, evaluation, support)
-    norms = norms_of(B)
-    total, missed = float(norms.sum()), _size(R)
+    support, B, (R, norms, missed, rounding) = _feasible(design, evaluation, support)
+    total = float(norms.sum())
     terms = (nu.diagonal(axis1=1, axis2=2) if design.given is None else design.given * nu).ravel()
     inner = math.fsum(terms.tolist()) - EPS * float(np.abs(terms).sum())  # ⟨Y, ν⟩
     if design.penalty == 0:
         residual = (missed + rounding) / _asked(design)
-        primal, dual = total + _cost(design, evaluation, support, R, total), scale * inner
+        primal, dual = total + _cost(design, evaluation, support, R, missed, total), scale * inner
     else:
         # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
         square = float(np.vdot(nu, nu))
@@ -79,7 +78,7 @@ def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
 
 
 def norms_of(B: Array) -> Array:
-    """‖B_p‖ over all points."""
+    """The lengths of columns (n, P, D) or coefficients over all points, (P,)."""
     return np.sqrt(np.einsum("ipr,ipr->p", B, B))
 
 
@@ -87,18 +86,19 @@ def _size(values: Array) -> float:
     return math.sqrt(float(np.vdot(values, values)))
 
 
-def _feasible(design: Design, evaluation: Evaluation, support: Indices) -> tuple[Indices, Array, Array, float]:
-    """Coefficients on the support, corrected if they miss the constraint by more than rounding; R = Y − X B; and the
-    bound on its rounding error.
+def _feasible(
+    design: Design, evaluation: Evaluation, support: Indices
+) -> tuple[Indices, Array, tuple[Array, Array, float, float]]:
+    """Coefficients on the support, corrected if they miss the constraint by more than rounding, and their `misfit`.
 
     If the columns with weight are not enough for the correction, those with ‖νᵀx_p‖ near 1 are added.
     """
     B = design.coefficients(evaluation, support)
-    R, rounding = _misfit(design, B, support)
+    now = _program.misfit(design.columns, design.given, B, support)
     for turn in range(0 if design.penalty > 0 or len(support) == 0 else CORRECTIONS):
-        own = _size(R)
+        R, _, missed, rounding = now
         # a residual that is only the bound on rounding needs no correction: least squares cannot lower it
-        if own <= (10 * EPS if design.thin else REFINED_RESIDUAL) * _asked(design):
+        if missed <= (10 * EPS if design.thin else REFINED_RESIDUAL) * _asked(design):
             break
         columns, full = support, B
         if turn > 0:
@@ -108,10 +108,10 @@ def _feasible(design: Design, evaluation: Evaluation, support: Indices) -> tuple
             full[:, np.searchsorted(columns, support)] = B
         x, right = np.swapaxes(design.x[:, columns], 1, 2), design.whitened(R)
         full = full + np.stack([np.linalg.lstsq(x[i], one)[0] for i, one in enumerate(right)])
-        left, bound = _misfit(design, full, columns)
-        if _size(left) + bound < (0.5 if turn == 0 else 0.1) * (own + rounding):
-            support, B, R, rounding = columns, full, left, bound
-    return support, B, R, rounding
+        again = _program.misfit(design.columns, design.given, full, columns)
+        if again[2] + again[3] < (0.5 if turn == 0 else 0.1) * (missed + rounding):
+            support, B, now = columns, full, again
+    return support, B, now
 
 
 def _asked(design: Design) -> float:
@@ -120,22 +120,8 @@ def _asked(design: Design) -> float:
     return math.sqrt(n * D) if design.given is None else _size(design.given)
 
 
-def _misfit(design: Design, B: Array, support: Indices) -> tuple[Array, float]:
-    """Y − X B and the bound on its rounding error."""
-    x = design.columns.take(support, axis=1)
-    product = np.matmul(np.swapaxes(x, 1, 2), B)
-    sizes = float(np.sqrt(np.einsum("ipd,ipd->ip", x, x) * np.einsum("ipr,ipr->ip", B, B)).sum())
-    R = -product
-    if design.given is None:
-        R.reshape(len(R), -1)[:, :: R.shape[2] + 1] += 1.0
-    else:
-        R += design.given
-    return R, (0.5 * len(support) + 2) * EPS * sizes
-
-
-def _cost(design: Design, evaluation: Evaluation, support: Indices, R: Array, total: float) -> float:
+def _cost(design: Design, evaluation: Evaluation, support: Indices, R: Array, missed: float, total: float) -> float:
     """An upper bound on the objective of coefficients that remove R."""
-    missed = _size(R)
     if design.aim is None:  # without whitening; in other coordinates R can be large where B is small
         return total * missed / (1 - missed) if missed < 1 else np.inf
     right = design.whitened(R)

@@ -25,6 +25,7 @@ rank.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,6 +53,7 @@ KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
+THIN_ROUNDS = 60  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
 
 
 @dataclass(frozen=True)
@@ -170,13 +172,13 @@ class Design:
         depends on from dominating the others.
         """
         lengths = np.sqrt(np.einsum("ipd,ipd->p", self.columns, self.columns))
-        positive = lengths > 0
-        inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=positive)
         if self.values is not None:
-            return (inverse * np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x))) ** 2
+            return (np.sqrt(np.einsum("ipd,ipd->p", self.x, self.x)) / np.where(lengths > 0, lengths, np.inf)) ** 2
+        n, P, D = self.shape
         longest = float(lengths.max())
-        w = np.minimum(longest * inverse, 100 / longest * lengths)
-        return w * (self.shape[2] * np.sqrt(len(self.x)) / (len(w) * longest))
+        w = np.minimum(longest / np.maximum(lengths, longest * EPS), lengths * (100 / longest))
+        w *= D * math.sqrt(n) / (P * longest)
+        return w
 
     def take(self, columns: Indices) -> Design:
         """The program on some of its columns."""
@@ -190,9 +192,11 @@ class Design:
     # ------------------------------------------------------------------------------------------------- solvers
 
     def solve(
-        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int = SWEEP_ROUNDS
+        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int | None = None
     ) -> float:
         """Improve weights in place in the kernel; returns the gap."""
+        if rounds is None:  # where M becomes singular, proximal steps soon take less time
+            rounds = THIN_ROUNDS if self.thin and self.prox == 0 else SWEEP_ROUNDS
         return _sweep.solve(self.x, self.aim, self.penalty + self.prox, weights, tol, rounds, watch)
 
     @property

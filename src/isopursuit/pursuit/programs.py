@@ -78,9 +78,9 @@ def basis_pursuit(
     ([0, 1], 2.0, True)
     """
     penalty = as_penalty(penalty)
-    options = as_options(tol, time_limit, weights=weights, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
-        return _basis_pursuit(X, Y, penalty, labels, replace(options, callback=report))
+        options = as_options(tol, time_limit, weights=weights, memory=memory, callback=report)
+        return _basis_pursuit(X, Y, penalty, labels, options)
 
 
 def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | None, options: Options) -> Pursuit:
@@ -147,9 +147,9 @@ def isometry_pursuit(
     ([0, 1], 2.0)
     """
     c, goal = as_exponent(c), Goal(None, as_penalty(penalty), k)
-    options = as_options(tol, time_limit, weights=weights, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
-        return _isometry_pursuit(X, goal, c, normalization, labels, replace(options, callback=report))
+        options = as_options(tol, time_limit, weights=weights, memory=memory, callback=report)
+        return _isometry_pursuit(X, goal, c, normalization, labels, options)
 
 
 def _isometry_pursuit(

@@ -136,7 +136,7 @@ class RectangularDesign(Design):
         )  # fmt: skip
 
     def solve(
-        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int = PATH_STEPS
+        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int | None = None
     ) -> float:
         """Improve weights in place by the interior-point method; returns the gap."""
         best = self._scaled(weights)
@@ -144,7 +144,7 @@ class RectangularDesign(Design):
         for _ in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
-            w = follow_path(self.x, self.k, best.weights, tol, rounds, watch)
+            w = follow_path(self.x, self.k, best.weights, tol, rounds or PATH_STEPS, watch)
             found = self._pruned(w)
             if found is None or found.gap >= best.gap:
                 break

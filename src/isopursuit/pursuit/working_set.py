@@ -27,7 +27,7 @@ INTERRUPTIBLE = 100_000  # entries of X from which on a solve may take long enou
 SCREENINGS = 100  # most screenings of all columns
 STALE_SCREENINGS = 12  # screenings in which the gap does not fall to nine tenths before giving up
 WHITENINGS = 3  # most changes of coordinates if rounding prevents a smaller gap
-PRECISE_GAP = 1e-14  # a gap that is close enough to rounding (derived: 50 eps)
+PRECISE_GAP, EXACT_GAP = 1e-14, 1e-12  # gaps that are close enough to rounding (derived: 50 and 5000 eps)
 POLISHING_ROUNDS = 20  # most rounds of sweeps; the kernel's second-order methods need one or two
 POLISHED_GAP = 1e-15  # gap to which these are solved, if rounding allows (derived: 5 eps)
 FIRST_PROX = 1e-3  # μ of the first proximal step, relative to the largest useful λ
@@ -53,7 +53,8 @@ def solve_design(design: Design, weights: Array | None, caller: Caller, options:
     if design.idle:
         return nothing(design, caller)
     best: Pursuit | None = None
-    for method in (_direct,) if isinstance(design, RectangularDesign) else (_direct, _proximal):
+    methods = (_direct, _proximal, _whitened) if design.thin and design.penalty == 0 else (_direct, _proximal)
+    for method in (_direct,) if isinstance(design, RectangularDesign) else methods:
         part, solved = method(design, weights, options)
         found = judged(part, solved.evaluation, caller, options.tol, stopped=solved.status == "stopped")
         better = best is None or (best.status == "stalled" and found.certificate.gap < best.certificate.gap)
@@ -67,12 +68,21 @@ def solve_design(design: Design, weights: Array | None, caller: Caller, options:
 
 
 def _direct(design: Design, weights: Array | None, options: Options) -> tuple[Design, Solved]:
-    """Solve directly for the weights; change coordinates if rounding prevents a smaller gap."""
+    """Solve directly for the weights; change coordinates if rounding prevents a smaller gap and M is regular."""
     solved = pursue(design, options.tol, weights, options)
-    if isinstance(design, RectangularDesign) or design.penalty > 0:
+    if isinstance(design, RectangularDesign) or design.penalty > 0 or design.thin:
         return design, solved
-    for _ in range(WHITENINGS):
-        if solved.status != "stalled" or solved.evaluation.gap > 0.99:
+    return _whitened(design, solved.evaluation.weights, options, solved)
+
+
+def _whitened(
+    design: Design, weights: Array | None, options: Options, solved: Solved | None = None
+) -> tuple[Design, Solved]:
+    """Solve in other coordinates while rounding prevents a smaller gap, and at least once if nothing is solved yet."""
+    forced = solved is None
+    solved = solved or pursue(design, options.tol, weights, options)
+    for turn in range(WHITENINGS):
+        if solved.evaluation.gap > 0.99 or (solved.status != "stalled" and (turn > 0 or not forced)):
             break
         try:
             design = whitened_at(design, solved.evaluation.weights)
@@ -129,8 +139,10 @@ def pursue(design: Design, tol: float, weights: Array | None, options: Options) 
 def _polished(design: Design, evaluation: Evaluation) -> Evaluation:
     """The weights on the tied columns to full precision, so that fewer columns are tied and have weight."""
     tied, weights = evaluation.tied, evaluation.weights
-    settled = evaluation.gap <= PRECISE_GAP or bool((weights[tied] > SLIGHT_WEIGHT * weights.sum()).all())
-    if settled or len(tied) > design.kernel_columns:
+    # the kernel leaves slight weights, or columns outside of its part nearly tied, unless its last step was exact
+    slight = ((weights > 0) & (weights <= SLIGHT_WEIGHT * weights.sum())).any()
+    precise = PRECISE_GAP if slight or isinstance(design, RectangularDesign) else EXACT_GAP
+    if evaluation.gap <= precise or len(tied) > design.kernel_columns:
         return evaluation
     part, w = design.take(tied), weights[tied]
     part.solve(w, POLISHED_GAP, rounds=POLISHING_ROUNDS)
