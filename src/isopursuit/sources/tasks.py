@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -392,7 +392,7 @@ def measure(z: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
 def _measured_as(block: Any, u: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
     """As `measure` for float64 columns u, but the products are in the precision of the block."""
     with np.errstate(over="ignore"):  # such lengths are computed again in float64 (`Screen.judged`)
-        rounded: Any = np.asarray(u, dtype=block.dtype) if isinstance(u, np.ndarray) else u.to(block.dtype)
+        rounded = cast("Any", u).astype(block.dtype) if isinstance(u, np.ndarray) else u.to(block.dtype)
     found = measure(rounded, F, K)
     found[0] = (u * u).sum(0)
     return found
