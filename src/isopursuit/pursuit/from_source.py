@@ -28,8 +28,8 @@ def pursued_as_source(X: Array) -> bool:
 
 
 def with_room_for(X: Array, options: Options) -> Options:
-    """The options, with memory for a copy of the whole array if the caller set no limit."""
-    return options if options.memory is not None else replace(options, memory=max(8 * X.size, MOST_MEMORY))
+    """The options, with memory for half of the array if the caller set no limit."""
+    return options if options.memory is not None else replace(options, memory=max(4 * X.size, MOST_MEMORY))
 
 
 def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:

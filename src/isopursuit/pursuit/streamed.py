@@ -23,6 +23,8 @@ from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
     DEVICE_MEMORY,
+    ENTRY_BYTES,
+    FEWEST_LOADED,
     LARGEST_LOG_LENGTH,
     MEMORY,
     MOST_MEMORY,
@@ -64,11 +66,10 @@ class StreamedColumns:
     ) -> None:
         self.columns, self.goal, self.watch = columns, goal, watch
         D = columns.shape[0]
-        # a pass returns two sets of columns; each entry is stored, transformed, twice in the kernel, and copied twice
         many = SPANNING * D * (D + 1)
         most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
-        memory = int(np.clip(2 * 96 * D * many, MEMORY, most)) if memory is None else memory
-        self.room = max(2048, memory // (96 * D))
+        memory = int(np.clip(2 * ENTRY_BYTES * D * many, MEMORY, most)) if memory is None else memory
+        self.room = max(FEWEST_LOADED, memory // (ENTRY_BYTES * D))
         self.seconds: list[float] = []
         self.lower, self.reach = -np.inf, np.inf
         self.dual = np.zeros((D, D))
