@@ -1,10 +1,11 @@
 """Exact and exchange searches on a ladder of problems: loss, bound, nodes and processor seconds of each.
 
-    python -m benchmarks.ladder [NAMES ...] [--limit 60] [--workers 1] [--repeat 1] [--against PYTHON]
+    python -m benchmarks.ladder [NAMES ...] [--limit 60] [--workers 1] [--repeat 1] [--against PYTHON] [--cores 16]
 
 A name may be the beginning of several ("gauss" runs all that start with it). Names with x are exchange searches, the
 others exact ones. `--against` runs each problem in turn with another interpreter too, one that has another version of
-isopursuit, and prints the ratio of the times. Constants of the search are measured by this command.
+isopursuit, and prints the ratio of the times. `--cores` prints wall-clock times with one worker and with so many, and
+where one worker reaches the limit, what both did per second. Constants of the search are measured by this command.
 """
 
 import argparse
@@ -150,6 +151,8 @@ PROBLEMS = {  # name: problem, options of the search
     "source24": (lambda: source(24, 50_000), {}),
     "hiddensource6": (lambda: hidden_in_source(6, 120_000, 3e-4), {}),
     "hiddensource8": (lambda: hidden_in_source(8, 200_000, 1e-3), {}),
+    "gauss12": (lambda: gauss(12, 150), {}),
+    "cancer16": (lambda: rows("breast_cancer", 16), {}),
     "points2": (lambda: points(2), {}),
     "points3": (lambda: points(3), {}),
     "points3 trimmed": (lambda: points(3), {"aggregate": "trimmed"}),
@@ -193,23 +196,35 @@ def run(name, limit, workers):
         search = ip.exchange_search
     else:
         search, options = ip.exact_search, {"time_limit": limit, "workers": workers} | options
-    began = time.process_time()
+    began, wall = time.process_time(), time.perf_counter()
     found = search(X, **options)
-    seconds = time.process_time() - began
+    seconds, wall = time.process_time() - began, time.perf_counter() - wall
     return {
         "loss": found.loss,
         "bound": found.lower_bound,
         "nodes": found.nodes,
         "status": found.status,
         "seconds": seconds,
+        "wall": wall,
     }
 
 
-def in_child(python, name, arguments):
-    """The problem in a process of its own; the one of `--repeat` that takes the least time."""
+def in_child(python, name, arguments, workers=None):
+    """The problem in a process of its own."""
     command = [python, "-m", "benchmarks.ladder", name, "--one", "--limit", str(arguments.limit)]
-    command += ["--workers", str(arguments.workers)]
+    command += ["--workers", str(workers or arguments.workers)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def compare_cores(names, arguments):
+    """Wall-clock times with one worker and with many."""
+    print(f"{'problem':16} {'workers':>7} {'status':10} {'gap':>8} {'nodes':>9} {'wall':>8} {'nodes/s':>9} {'busy':>6}")
+    for name in names:
+        for workers in (1, arguments.cores):
+            found = in_child(sys.executable, name, arguments, workers)
+            gap, rate = 1 - found["bound"] / found["loss"], found["nodes"] / found["wall"]
+            line = f"{name:16} {workers:7} {found['status']:10} {100 * gap:6.2f} % {found['nodes']:9}"
+            print(f"{line} {found['wall']:8.2f} {rate:9.0f} {found['seconds'] / found['wall']:6.2f}", flush=True)
 
 
 def main():
@@ -219,12 +234,16 @@ def main():
     parser.add_argument("--workers", type=int, default=1, help="threads of an exact search")
     parser.add_argument("--repeat", type=int, default=1, help="the least time of this many runs counts")
     parser.add_argument("--against", metavar="PYTHON", help="an interpreter with another version")
+    parser.add_argument("--cores", type=int, help="compare one worker with this many")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(run(arguments.names[0], arguments.limit, arguments.workers)))
         return
     names = [name for name in PROBLEMS if name.startswith(tuple(arguments.names) or "")]
+    if arguments.cores:
+        compare_cores(names, arguments)
+        return
     pythons = [sys.executable, *([arguments.against] if arguments.against else [])]
     logs = []
     print(f"{'problem':16} {'status':10} {'loss':>14} {'bound':>12} {'nodes':>9} {'seconds':>8}")

@@ -42,10 +42,7 @@ def conic(X, **options):
     return paper_program(X, **options)[0]
 
 
-PEERS = {
-    "SCS": {"solver": "SCS", "eps": 1e-12},
-    "Clarabel": {"solver": "CLARABEL"},
-}
+PEERS = {"SCS": {"solver": "SCS", "eps": 1e-12}}  # the paper's solver
 
 
 def in_child(function, *arguments, **options):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pages import record, save_table
+from benchmarks.pages import record, save_table, table
 from docs.pictures.style import BLUE, GREEN, GREY, ORANGE, picture
 from isopursuit.show._style import whole_ticks
 
@@ -68,27 +68,30 @@ def main(arguments):
     asked = [argument for argument in arguments if argument != "--write"]
     run = subprocess.run([*command, f"--benchmark-json={OUTPUT}", "--benchmark-sort=name", *asked], check=False)
     rows = json.loads(OUTPUT.read_text())["benchmarks"]
-    missed = print_ratios(rows)
+    for heads, cells in (pursuit_table(rows), search_table(rows)):
+        print(f"\n{table(heads, cells)}")
     for name, axis in SCALING.items():
-        print_scaling(rows, name, axis)
-    print_search([row for row in rows if "test_exact" in row["fullname"]])
-    for row in rows:
-        if "startup" in row["fullname"]:
-            print(f"{row['name']}: {next(iter(row['extra_info'].values())):.3f}")
-    print(f"\nsaved in {OUTPUT.relative_to(HERE.parent)}")
+        if found := scaling(rows, name):
+            print(f"\ntime in {axis}: exponent {found[-1]:.2f}")
+    missed = [
+        f"{name}: {times(ratio)} times as fast as SCS, target {TARGETS[name]}"
+        for name, ours, theirs in pursuits(rows)
+        if (ratio := median(theirs) / median(ours)) < TARGETS[name]
+    ]
+    print("\n".join(f"MISSED {miss}" for miss in missed))
+    print(f"saved in {OUTPUT.relative_to(HERE.parent)}")
     if "--write" in arguments:
         write_page(rows)
     return 1 if missed or run.returncode else 0
 
 
 def pursuits(rows):
-    """Each problem's name, our row, and the peers' rows by name."""
+    """Each problem's name, our row, and that of SCS."""
     for name in TARGETS:
-        group = [row for row in rows if row["group"] == name]
-        ours = next((row for row in group if row["name"].startswith("test_isopursuit")), None)
-        found = {peer: next((row for row in group if f"-{peer}]" in row["name"]), None) for peer in ("SCS", "Clarabel")}
-        if ours is not None:
-            yield name, ours, {peer: row for peer, row in found.items() if row is not None}
+        group = {row["name"]: row for row in rows if row["group"] == name}
+        ours, theirs = group.get(f"test_isopursuit[{name}]"), group.get(f"test_peer[{name}-SCS]")
+        if ours is not None and theirs is not None:
+            yield name, ours, theirs
 
 
 def median(row):
@@ -100,24 +103,6 @@ def ending(row):
     return ">" if row["extra_info"]["stopped"] else "!" if row["extra_info"]["failed"] else ""
 
 
-def print_ratios(rows):
-    """Medians, and how many times longer the peers take."""
-    print(f"\n{'pursuit':<22}{'isopursuit':>13}{'gap':>9}{'SCS':>12}{'ratio':>8}{'Clarabel':>13}{'ratio':>8}")
-    missed = []
-    for name, ours, peers in pursuits(rows):
-        line = f"{name:<22}{1e3 * median(ours):>10.3f} ms{ours['extra_info']['gap']:>9.0e}"
-        for peer, row in peers.items():
-            ratio = median(row) / median(ours)
-            line += f"{ending(row):>2}{1e3 * median(row):>8.0f} ms{ratio:>7.0f}x"
-            if peer == "SCS" and ratio < TARGETS[name]:
-                missed.append(f"{name}: {ratio:.0f}x SCS, target {TARGETS[name]}x")
-        print(line)
-    print("  (> stopped at 120 s; ! gave up for lack of memory)")
-    for miss in missed:
-        print(f"MISSED {miss}")
-    return missed
-
-
 def scaling(rows, name):
     """Sizes, seconds, and the exponent of the power that fits them best; or None if there are none."""
     rows = [row for row in rows if row["name"].startswith(name)]
@@ -127,56 +112,56 @@ def scaling(rows, name):
     return sizes, seconds, np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
 
 
-def print_scaling(rows, name, axis):
-    if found := scaling(rows, name):
-        sizes, seconds, slope = found
-        points = ", ".join(f"{size:.0f}: {1e3 * time:.2f} ms" for size, time in zip(sizes, seconds, strict=True))
-        print(f"\ntime in {axis}: {points}; fitted exponent {slope:.2f}")
+def by_name(rows):
+    """What was noted of each benchmark."""
+    return {row["name"].removeprefix("test_"): row["extra_info"] for row in rows}
 
 
-def print_search(rows):
-    print(f"\n{'exact search':<45}{'loss':>14}{'bound':>14}{'seconds':>9}{'nodes':>9}{'nodes/s':>9}  status")
-    for row in rows:
-        info = row["extra_info"]
-        rate = info["nodes"] / info["seconds"]
-        print(
-            f"{row['name'].removeprefix('test_'):<45}{info['loss']:>14.9g}{info['bound']:>14.9g}{info['seconds']:>9.2f}"
-            f"{info['nodes']:>9}{rate:>9.0f}  {info['status']}"
-        )
+def pursuit_table(rows):
+    """Heads, and a row for each pursuit: seconds of both solvers, and how many times longer SCS takes."""
+    cells = []
+    for name, ours, theirs in pursuits(rows):
+        took = f"{ending(theirs)} {duration(median(theirs))}".strip()
+        cells.append([title(name), duration(median(ours)), took, times(median(theirs) / median(ours))])
+    return ["problem", "isopursuit", "CVXPY + SCS", "ratio"], cells
+
+
+def search_table(rows):
+    """Heads, and a row for each exact search of the page."""
+    measured = by_name(rows)
+    cells = [
+        [label, f"{info['loss']:#.9g}", duration(info["seconds"]), f"{info['nodes']:,}", info["status"]]
+        for label, info in ((label, measured.get(name)) for name, label in SEARCHES.items())
+        if info
+    ]
+    return ["problem", "loss", "time", "nodes", "status"], cells
 
 
 def write_page(rows):
     """The tables and figures of docs/speed.md whose rows were measured, and its picture if both tables were."""
-    solved, ratios, figures = [], [], {}
-    for name, ours, peers in pursuits(rows):
-        if "SCS" in peers:
-            theirs = f"{ending(peers['SCS'])} {duration(median(peers['SCS']))}".strip()
-            ratios.append(median(peers["SCS"]) / median(ours))
-            solved.append([title(name), duration(median(ours)), theirs, times(ratios[-1])])
-    by_name = {row["name"].removeprefix("test_"): row["extra_info"] for row in rows}
-    proved = [
-        [label, f"{info['loss']:#.9g}", duration(info["seconds"]), f"{info['nodes']:,}", info["status"]]
-        for label, info in ((label, by_name.get(name)) for name, label in SEARCHES.items())
-        if info
-    ]
-    if solved:
-        save_table("pursuit", ["problem", "isopursuit", "CVXPY + SCS", "ratio"], solved)
+    solved, proved, measured = pursuit_table(rows), search_table(rows), by_name(rows)
+    ratios = [median(theirs) / median(ours) for _, ours, theirs in pursuits(rows)]
+    figures = {}
+    if ratios:
+        save_table("pursuit", *solved)
         figures |= {"least_ratio": times(min(ratios)), "most_ratio": times(max(ratios))}
-    if proved:
-        save_table("exact", ["problem", "loss", "time", "nodes", "status"], proved)
-    figures |= {figure: duration(by_name[name]["seconds"]) for figure, name in IN_SENTENCES.items() if name in by_name}
+    if proved[1]:
+        save_table("exact", *proved)
+    figures |= {
+        figure: duration(measured[name]["seconds"]) for figure, name in IN_SENTENCES.items() if name in measured
+    }
     for figure, name in zip(("columns_power", "rows_power"), SCALING, strict=True):
         if found := scaling(rows, name):
             figures[figure] = f"{found[-1]:.2f}"
     record("run", COMMAND, figures)
-    if solved and proved:
-        draw(rows, by_name)
+    if ratios and proved[1]:
+        draw(rows, measured)
 
 
-def draw(rows, by_name):
+def draw(rows, measured):
     """Seconds of both solvers for each problem, and seconds to a proof against the number of columns picked."""
     with picture(PICTURE, 5.5, 7, rows=2) as (solved, proved):
-        shown = [(name, median(ours), peers["SCS"]) for name, ours, peers in pursuits(rows) if "SCS" in peers][::-1]
+        shown = [(name, median(ours), theirs) for name, ours, theirs in pursuits(rows)][::-1]
         places, ours, theirs = range(len(shown)), [one for _, one, _ in shown], [median(row) for *_, row in shown]
         solved.hlines(places, ours, theirs, color=GREY, linewidth=1)
         solved.plot(ours, places, "o", color=BLUE, label="isopursuit")
@@ -188,7 +173,7 @@ def draw(rows, by_name):
         solved.set(xscale="log", xlabel="seconds", title="one isometry pursuit", ylim=(-0.5, len(shown)))
         for style, colour, (family, label) in zip("os^D", (BLUE, ORANGE, GREEN, GREY), FAMILIES.items(), strict=True):
             some = sorted(
-                (v["size"], v["seconds"], v["status"]) for name, v in by_name.items() if name.startswith(family)
+                (v["size"], v["seconds"], v["status"]) for name, v in measured.items() if name.startswith(family)
             )
             if some:
                 sizes, seconds, status = zip(*some, strict=True)

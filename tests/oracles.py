@@ -1,9 +1,33 @@
-"""Independent oracles: a conic solver for the convex program, written from the paper's formula."""
+"""Independent oracles, written from the paper's formulas: the loss, brute force, and a conic solver."""
 
 import warnings
+from itertools import combinations, islice
 
 import cvxpy as cp
 import numpy as np
+
+
+def g(t, c=1.0):
+    """What the loss adds for a singular value t, and the normalization divides by."""
+    with np.errstate(over="ignore", divide="ignore"):
+        u = np.asarray(t, dtype=float) ** c
+        return (np.exp(u) + np.exp(1 / u)) / (2 * np.e)
+
+
+def losses(matrices, c=1.0):
+    """Isometry losses of a stack of matrices (..., D, k)."""
+    return g(np.linalg.svd(matrices, compute_uv=False), c).sum(axis=-1)
+
+
+def best_loss(X, k, c=1.0, include=()):
+    """The least loss of k columns of X, by trying every subset."""
+    subsets = (
+        (*include, *rest) for rest in combinations([p for p in range(X.shape[1]) if p not in include], k - len(include))
+    )
+    least = np.inf
+    while some := list(islice(subsets, 20_000)):
+        least = min(least, float(losses(X[:, some].transpose(1, 0, 2), c).min()))
+    return least
 
 
 def clarabel(Xs, Ys=None, penalty=0.0):

@@ -113,6 +113,14 @@ def test_audit_judges_rows_and_columns_by_label_or_number(wine):
     assert all(words in shown for words in ("above the best of all", "best single swap: hue out", "proved optimal"))
 
 
+def test_a_column_has_its_number_in_the_table_where_others_are_constant(tmp_path):
+    table = np.random.default_rng(0).normal(size=(20, 4)).round(3)
+    table[:, 1] = 7
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d", *(",".join(map(str, row)) for row in table.tolist())]))
+    judged = json.loads(run("audit", tmp_path / "t.csv", "--features", "--columns", "2,d", "--json").stdout)
+    assert (judged["labels"], judged["indices"]) == (["c", "d"], [2, 3])
+
+
 def test_audit_takes_the_same_unit_for_streamed_files_as_for_one_table(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 3)) * 5
     frame = pl.DataFrame(X, schema=["a", "b", "c"])

@@ -212,7 +212,10 @@ def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):
     "options",
     [
         {"D": 2, "atoms": "all", "frames": 30, "seed": 3, "leave_out": True, "unit": "median"},
-        {"atoms": [0, 1, 2, 5, 8], "frames": range(0, 4000, 400), "neighbours": 150, "dictionary": "all"},
+        pytest.param(
+            {"atoms": [0, 1, 2, 5, 8], "frames": range(0, 4000, 400), "neighbours": 150, "dictionary": "all"},
+            marks=pytest.mark.long,
+        ),
         {"D": 1, "frames": 15, "dictionary": np.array([[0, 1, 2, 5]]), "atoms": "all", "aggregate": 2 / 3, "c": 1 / 3},
     ],
 )

@@ -75,9 +75,10 @@ def test_a_leading_space_of_a_tall_matrix_is_that_of_its_svd():
 
 @pytest.mark.parametrize("kind", ["array", "file", "map"])
 def test_a_source_is_refused_before_a_pass(tmp_path, kind):
-    np.save(tmp_path / "x.npy", TALL)
+    tall = TALL[:5000]
+    np.save(tmp_path / "x.npy", tall)
     x = {
-        "array": TALL, "file": str(tmp_path / "x.npy"), "map": np.load(tmp_path / "x.npy", mmap_mode="r"),
+        "array": tall, "file": str(tmp_path / "x.npy"), "map": np.load(tmp_path / "x.npy", mmap_mode="r"),
     }[kind]  # fmt: skip
     source = ip.as_source(x) if kind == "array" else x
     for call, options, error in (
@@ -90,7 +91,7 @@ def test_a_source_is_refused_before_a_pass(tmp_path, kind):
         used, answer = peak(call, source, **options)
         assert isinstance(answer, error)
         assert "Did you mean vectors='rows'" in str(answer)
-        assert used < TALL.nbytes
+        assert used < tall.nbytes
 
 
 def test_a_tall_source_is_loaded_and_picked_from_as_its_array_is(tmp_path):
@@ -275,7 +276,6 @@ X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
         (lambda: ip.isometry_pursuit(X, normalization="symetric"), "'symmetric'"),
         (lambda: ip.select_pointwise([X, X], method="greedi"), "'greedy'"),
         (lambda: ip.brute_search(X, objective="isometrie"), "'isometry'"),
-        (lambda: ip.isometry_pursuit(X, solution="vertices"), "'vertex'"),
         (lambda: ip.as_source(X, vectors="row"), "'rows'"),
         (lambda: ip.select(X, labels=["north", "east", "both"], include=["nort"]), "'north'"),
     ],

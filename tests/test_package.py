@@ -1,10 +1,12 @@
 import importlib
+import inspect
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import isopursuit
+from isopursuit.data._units import DEFAULT_UNITS
 
 ROOT = Path(__file__).parents[1]
 
@@ -12,6 +14,12 @@ ROOT = Path(__file__).parents[1]
 def test_every_public_name_resolves():
     for name in isopursuit.__all__:
         assert getattr(isopursuit, name).__doc__, name
+
+
+def test_functions_of_matrices_have_the_default_unit_of_the_one_table():
+    for name in ("select", "audit", "exact_search", "exchange_search", "greedy_search", "brute_search"):
+        default = inspect.signature(getattr(isopursuit, name)).parameters["unit"].default
+        assert default == DEFAULT_UNITS["matrices"], name
 
 
 def test_importing_loads_nothing_optional():

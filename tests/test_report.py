@@ -108,6 +108,13 @@ CALLS = [
 ]
 
 
+@pytest.fixture
+def _without_pictures(monkeypatch):
+    """They take most of the time of a report."""
+    monkeypatch.setattr("isopursuit.show._report.draw_pictures", lambda *drawings, **options: ({}, "left out"))
+
+
+@pytest.mark.usefixtures("_without_pictures")
 @pytest.mark.parametrize("options", CALLS)
 def test_the_printed_call_gives_the_same_answer(options):
     X = 2.0 * np.random.default_rng(4).normal(size=(5, 24)) + 1.0
@@ -142,6 +149,7 @@ def test_the_printed_call_of_an_audit_gives_the_same_answer():
         assert again.best.indices.tolist() == found.best.indices.tolist()
 
 
+@pytest.mark.usefixtures("_without_pictures")
 @pytest.mark.parametrize(
     ("kind", "command", "options"),
     [

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from backends import marked
-from search.test_streamed import SOURCES
+from backends import SOURCES, marked
 
 import isopursuit as ip
 from isopursuit._core.linalg import row_space

@@ -138,8 +138,8 @@ def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
     assert (asked["asked"], asked["reason"]) == ("exact", None)
 
 
-def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof(monkeypatch):
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "FIRST_SECONDS", 0.2)
+@pytest.mark.usefixtures("_first_proof_given_up")
+def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof():
     X, seen = hard(), []
     picked = ip.select(X, callback=lambda now: seen.append(now))
     assert picked.method == "two-stage"

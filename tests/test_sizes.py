@@ -189,7 +189,6 @@ PURSUITS = {
     "k": {"k": K},
     "c": {"c": 2.0},
     "penalty": {"penalty": 0.1},
-    "vertex": {"solution": "vertex"},
     "weights": {"weights": np.arange(P)},
     "memory": {"memory": 2**24},
     "objects": {"X": X.astype(object)},

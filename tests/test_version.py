@@ -33,9 +33,10 @@ def test_the_command_prints_the_version(expected):
     assert subprocess.check_output(command, text=True).strip() == expected
 
 
-def test_the_citation_and_the_changelog_name_the_same_version_and_day(expected):
+def test_the_citation_the_changelog_and_the_guide_name_the_same_version_and_day(expected):
     day = stated("CITATION.cff", r"^date-released: (\S+)$")
     assert stated("CITATION.cff", r"^version: (\S+)$") == expected
+    assert stated("docs/howto/prove.md", r"\(isopursuit (\S+), exact search") == expected
     assert stated("CHANGELOG.md", r"^## (\[\S+\] - \S+)$") == f"[{expected}] - {day}"
 
 

@@ -13,7 +13,21 @@ import numpy as np
 from .methods import LIBRARIES
 
 ROOT = Path(__file__).parents[2]
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+# The peers, as of the run in benchmarks/recorded/peers.jsonl. None of them needs PyTorch. One line is one pip call, so
+# that a peer that does not install leaves the others alone and its reason is recorded.
+PEERS = (
+    "packaging",
+    "numpy==2.4.6 scipy==1.17.1",
+    "scikit-learn==1.8.0",
+    "teneva==0.14.11",
+    "skmatter==0.4.1",
+    "pyversity==0.2.0",
+    "dppy==0.3.3",
+    "langchain-core==1.7.2",
+    "apricot-select==0.6.1",
+    "skglm==0.5",
+    "cvxpy==1.9.3 scs==3.3.1 clarabel==0.11.1 ecos==2.0.14",
+)
 
 WEIGH = """
 import json, sys
@@ -59,8 +73,7 @@ def install(folder: Path) -> tuple[Path, dict[str, str]]:
         venv.create(folder, with_pip=True)
     failures: dict[str, str] = {}
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    lines = [line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")]
-    for line in ["packaging", *lines]:
+    for line in PEERS:
         done = subprocess.run([*pip, *line.split()], capture_output=True, text=True, check=False)
         if done.returncode:
             errors = [said for said in done.stderr.splitlines() if said.startswith("ERROR")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from isopursuit._core import html
 from isopursuit._core.text import NO_BOUND, USEFUL, LogLoss, loss_text, name_of, percent, plain, within
 from isopursuit._core.types import Array, Indices, Labels, PursuitStatus, Status
 from isopursuit.data._units import AS_GIVEN, UnitLength
-from isopursuit.errors import printable
+from isopursuit.errors import RangeError, printable
 from isopursuit.loss.aggregate import SUM, Aggregate
 
 # largest relative residual of a solution (chosen: solvers reach 1e-10, and `primal` counts what removes it)
@@ -78,6 +78,19 @@ class Effort:
         return f"{self.passes} passes over all columns, {self.bytes / 1e9:.3g} GB read in {sum(self.seconds):.3g} s"
 
 
+class Optimum(Protocol):
+    """What an optimal solution says about the others: see pursuit/answer.py."""
+
+    @property
+    def unique(self) -> bool:
+        """Whether there is no other solution."""
+        ...
+
+    def minimum_norm(self, found: Pursuit) -> Pursuit:
+        """The solution of least norm."""
+        ...
+
+
 @dataclass(frozen=True)
 class Pursuit(html.Shown):
     """The solution of multitask basis pursuit (or lasso), with its certificate.
@@ -91,10 +104,6 @@ class Pursuit(html.Shown):
     tied : ndarray of int
         Every column that some optimal solution may use; the others are proved to be in no optimal solution. For a
         target that does not span all rows, the others carry at most 1e-6 of the objective in any optimal solution.
-    unique : bool
-        Whether the optimal coefficients are known to be unique.
-    solution : str
-        Which optimal solution this is if there are many: "minimum-norm", "vertex" or "interior".
     certificate : Certificate
         Primal, dual and gap.
     dual : ndarray, shape (D, r) or (n, D, r)
@@ -116,8 +125,6 @@ class Pursuit(html.Shown):
 
     weights: Array
     tied: Indices
-    unique: bool
-    solution: Literal["minimum-norm", "vertex", "interior"]
     certificate: Certificate
     dual: Array
     penalty: float
@@ -127,6 +134,29 @@ class Pursuit(html.Shown):
     support_coefficients: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     effort: Effort | None = None
     k: int | None = None
+    optimum: Optimum | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def unique(self) -> bool:
+        """Whether the optimal coefficients are known to be unique. Computed when it is first asked for."""
+        return len(self.support) == 0 if self.optimum is None else self.optimum.unique
+
+    def minimum_norm(self) -> Pursuit:
+        """The optimal solution whose weights have the least sum of squares, in which tied columns share the weight.
+
+        Raises
+        ------
+        RangeError
+            If the gap is above 1e-8, so that the tied columns are not known, or rounding prevents it.
+        """
+        if self.unique:
+            return self
+        if self.optimum is None:
+            raise RangeError(
+                f"Other solutions are known only at a gap of at most 1e-8; this pursuit is {self.status} at "
+                f"{self.certificate.gap:.1e}. Pass tol=1e-10, and enough time and memory."
+            )
+        return self.optimum.minimum_norm(self)
 
     @cached_property
     def support(self) -> Indices:
@@ -169,7 +199,6 @@ class Pursuit(html.Shown):
             ],
             "tied": self.tied.tolist(),
             "unique": self.unique,
-            "solution": self.solution,
             "status": self.status,
             "penalty": self.penalty,
             "k": self.k,
@@ -184,7 +213,7 @@ class Pursuit(html.Shown):
         return f"Pursuit{goal}: {len(self.support)} of {len(self.weights)} columns"
 
     def __str__(self) -> str:
-        kind = "the only solution" if self.unique else f"one of many solutions ({self.solution})"
+        kind = "the only solution" if self.unique else "one of many solutions"
         lines = [
             f"{self._title}, {kind}",
             f"  {self.certificate}",
@@ -200,7 +229,7 @@ class Pursuit(html.Shown):
             verdict = NO_BOUND if np.isfinite(gap) else "nothing is proved: the constraint is not met"
         rows = [
             ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
-            ("solution", "the only one" if self.unique else f"one of many ({self.solution})"),
+            ("solution", "the only one" if self.unique else "one of many"),
             ("tied set", f"{len(self.tied)} columns; no other column is in any optimal solution"),
         ]
         heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 import isopursuit as ip
 from fuzz.harness import Outcome, script
-from isopursuit.errors import InputError
+from isopursuit.errors import InputError, RangeError
 
 TOL = 1e-10  # the default gap of basis_pursuit
 CLOSE = 1e-9  # how exactly a dual point must be feasible
@@ -149,12 +149,10 @@ def _pursuit(rng, family, X, seed):
     Y = _target(rng, X)
     Y = Y if Y is None else _scale(rng) * Y
     penalty = _penalty(rng, [X], None if Y is None else [Y])
-    solution = "vertex" if rng.random() < 0.15 else "minimum-norm"
-    call = "print(ip.basis_pursuit(X, Y, penalty=penalty, solution=solution))"
-    text = script(call, X=X, Y=Y, penalty=penalty, solution=solution)
+    text = script("print(ip.basis_pursuit(X, Y, penalty=penalty))", X=X, Y=Y, penalty=penalty)
     return _answered(
         family,
-        lambda order: ip.basis_pursuit(X[:, order], Y, penalty=penalty, solution=solution),
+        lambda order: ip.basis_pursuit(X[:, order], Y, penalty=penalty),
         [X],
         None if Y is None else [Y],
         penalty,
@@ -237,11 +235,14 @@ def _answered(family, solve, Xs, Ys, penalty, rng, text, seed):
         found = solve(np.arange(P))
     except InputError as error:
         return Outcome(family, f"refused ({type(error).__name__})", (), text)
-    failures = _check(found, Xs, Ys, penalty, TOL, 1e-13 if family.startswith("isometry") else 0.0)
+    rounding = 1e-13 if family.startswith("isometry") else 0.0
+    failures = _check(found, Xs, Ys, penalty, TOL, rounding)
     order = rng.permutation(P)
-    failures += _permuted(found, solve(order), order, Xs)
+    failures += _permuted(found, solve(order), order)
     if found.unique and found.status == "optimal":
         failures += _second_solution(found, Xs, rng)
+    if found.optimum is not None:
+        failures += [f"minimum norm: {one}" for one in _least(found, Xs, Ys, penalty, rounding)]
     decidable = _decidable(Xs, Ys, penalty)
     if seed % 10 == 0 and decidable and found.status == "optimal":
         failures += _conic(found, Xs, Ys, penalty)
@@ -306,15 +307,24 @@ def _check(found, Xs, Ys, penalty, tol, rounding=0.0):
     return failures
 
 
-def _permuted(found, other, order, Xs):
-    """The same answer; of identical columns a vertex takes the first, whichever that is now."""
+def _least(found, Xs, Ys, penalty, rounding):
+    """The solution of least norm is as good, and none is longer; it is refused where rounding prevents it."""
+    try:
+        least = found.minimum_norm()
+    except RangeError:
+        return []
+    failures = _check(least, Xs, Ys, penalty, 10 * TOL, rounding)
+    if np.linalg.norm(least.weights) > np.linalg.norm(found.weights) * (1 + 1e-6):
+        failures.append("weights of a larger norm")
+    return failures
+
+
+def _permuted(found, other, order):
+    """The same answer."""
     failures: list[str] = []
-    alike = np.arange(len(order))
-    if found.solution == "vertex":
-        alike = np.unique(np.vstack(Xs), axis=1, return_inverse=True)[1].reshape(-1)
     if found.status != other.status:
         failures.append(f"{found.status}, with its columns permuted {other.status}")
-    if sorted(alike[order[other.support]].tolist()) != sorted(alike[found.support].tolist()):
+    if sorted(order[other.support].tolist()) != found.support.tolist():
         failures.append("another support with permuted columns")
     if sorted(order[other.tied].tolist()) != found.tied.tolist():
         failures.append("another tied set with permuted columns")

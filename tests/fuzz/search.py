@@ -19,7 +19,7 @@ from fuzz.oracle import all_subsets, brute_force, joint_log_loss
 from isopursuit.loss.penalty import LARGEST_LOG
 from isopursuit.search import exact
 from isopursuit.search.exchange import improve
-from isopursuit.search.proof import targets
+from isopursuit.search.proof import prover
 
 STATED = 1e-9  # what "optimal" promises, relative to the loss
 SUBSETS = 4000  # that brute force tries at most
@@ -173,12 +173,10 @@ def worst_start(pool: Any, incumbent: Any, clock: Any, *effort: Any) -> Any:
 
 @contextmanager
 def settings(small: bool) -> Iterator[None]:
-    """Small problems take the paths of large ones: a bad start, no brute force inside, few columns a crowd."""
+    """Small problems take the paths of large ones: a bad start, no brute force inside, pairs of few columns."""
     new = {
         (exact, "FEW_SUBSETS"): 0,
-        (targets, "FEW_COLUMNS"): 4,
-        (targets, "EASY_COLUMNS"): 3,
-        (targets, "CROWDED_COLUMNS"): 6,
+        (prover, "FEW_COLUMNS"): 3,
         (exact, "improve"): worst_start,
     }
     new = new if small else {}

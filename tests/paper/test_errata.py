@@ -5,15 +5,11 @@ from itertools import combinations
 import cvxpy as cp
 import numpy as np
 import pytest
-from oracles import clarabel, random_rotation
+from oracles import clarabel, g, random_rotation
 from scipy.optimize import brentq, minimize_scalar
 
 import isopursuit as ip
 from paper.methods import conic
-
-
-def g(t, c=1.0):
-    return (np.exp(t**c) + np.exp(t**-c)) / (2 * np.e)
 
 
 def in_the_plane(degrees, lengths):

@@ -26,7 +26,7 @@ def test_it_reaches_the_optimum_of_the_kernel(penalty, target):
     y = {"identity": None, "square": rng.normal(size=(1, D, D))}[target]
     design = Design(x[None], y, penalty)
     exact = design.start()
-    design.solve(exact, 1e-12, 300)
+    design.solve(exact, 1e-12)
     w = design.start()
     gap = design.follow(w, 1e-6, None)
     assert gap <= 1e-6
@@ -66,6 +66,7 @@ def test_a_step_solves_the_linear_system():
     assert system.solve(right, 1e-11, None)[0] == pytest.approx(exact, abs=1e-8)
 
 
+@pytest.mark.long
 def test_a_file_of_many_columns_near_the_optimum_is_solved(tmp_path, monkeypatch):
     D, P = 24, 30_000
     np.save(tmp_path / "x.npy", columns(D, P).astype(np.float32))

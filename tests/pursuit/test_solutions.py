@@ -1,4 +1,6 @@
-"""Where the optimum is not unique: the tied set, the minimum-norm weights, and a vertex."""
+"""Where the optimum is not unique: the tied set, and the minimum-norm weights."""
+
+import pickle
 
 import cvxpy as cp
 import numpy as np
@@ -9,6 +11,7 @@ from oracles import random_rotation
 
 import isopursuit as ip
 from isopursuit.data import load_iris, load_wine
+from isopursuit.errors import RangeError
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -23,30 +26,66 @@ def unit_columns(D, P, seed):
 def test_copies_and_negatives_share_their_weight_equally(X):
     P = X.shape[1]
     alone = ip.isometry_pursuit(X)
-    found = ip.isometry_pursuit(np.hstack([X, -X, X]))
+    found = ip.isometry_pursuit(np.hstack([X, -X, X])).minimum_norm()
     shares = found.weights.reshape(3, P)
     np.testing.assert_allclose(shares, np.broadcast_to(shares[0], shares.shape), atol=1e-12)
     np.testing.assert_allclose(shares.sum(axis=0), alone.weights, atol=1e-9)
     assert alone.unique
     assert not found.unique
+    assert alone.minimum_norm() is alone
     assert found.certificate.gap < 1e-10
-    assert found.solution == "minimum-norm"
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_vertex_is_as_good_and_as_small_as_caratheodory_promises(seed):
-    X = unit_columns(4, 200, seed)
-    vertex, least = ip.basis_pursuit(X, solution="vertex"), ip.basis_pursuit(X)
-    assert vertex.objective == pytest.approx(least.objective, rel=1e-10)
-    assert vertex.certificate.gap < 1e-10
-    assert len(vertex.support) <= 10
-    assert vertex.tied.tolist() == least.tied.tolist() == list(range(200))
+def test_the_minimum_norm_of_a_source_is_that_of_its_array():
+    X = unit_columns(4, 300, 3)
+    X = np.hstack([X, X])
+    found, streamed = (ip.basis_pursuit(one).minimum_norm() for one in (X, ip.as_source(X)))
+    np.testing.assert_allclose(streamed.weights, found.weights, atol=1e-8)
+    for one in (found, streamed):
+        assert one.status == "optimal"
+        assert one.certificate.gap <= 1e-10
+        assert np.abs(X @ one.coefficients - np.eye(4)).max() < 1e-9
+        np.testing.assert_allclose(np.linalg.norm(one.coefficients, axis=1), one.weights, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_minimum_norm_for_fewer_columns_than_rows_shares_weight(k):
+    X = np.random.default_rng(0).normal(size=(30, 12)) / np.sqrt(30)
+    found = ip.isometry_pursuit(np.hstack([X, -X]), k=k)
+    least = found.minimum_norm()
+    assert not found.unique
+    np.testing.assert_allclose(least.weights[:12], least.weights[12:], atol=1e-7)
+    assert np.linalg.norm(least.weights) <= np.linalg.norm(found.weights) * (1 + 1e-9)
+    assert least.certificate.gap <= 1e-9
+
+
+def test_a_pursuit_that_was_stopped_knows_no_other_solution():
+    found = ip.basis_pursuit(unit_columns(8, 200, 0), tol=1e-3)
+    assert not found.unique
+    with pytest.raises(RangeError, match="tol=1e-10"):
+        found.minimum_norm()
+
+
+def test_a_pursuit_can_be_pickled_and_asked_afterwards():
+    X = unit_columns(3, 50, 1)
+    found = ip.basis_pursuit(X)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.unique == found.unique
+    np.testing.assert_array_equal(again.minimum_norm().weights, found.minimum_norm().weights)
+
+
+def test_the_minimum_norm_does_not_depend_on_the_order_of_columns():
+    X = unit_columns(4, 80, 2)
+    order = np.random.default_rng(0).permutation(80)
+    plain, moved = ip.basis_pursuit(X), ip.basis_pursuit(X[:, order])
+    np.testing.assert_array_equal(moved.weights, plain.weights[order])
+    np.testing.assert_array_equal(moved.minimum_norm().weights, plain.minimum_norm().weights[order])
 
 
 @pytest.mark.parametrize(("D", "P"), [(2, 60), (3, 200)])
 def test_minimum_norm_agrees_with_a_quadratic_program(D, P):
     X = unit_columns(D, P, 0)
-    found = ip.basis_pursuit(X)
+    found = ip.basis_pursuit(X).minimum_norm()
     M = (X * found.weights) @ X.T
     w = cp.Variable(P, nonneg=True)
     cp.Problem(cp.Minimize(cp.sum_squares(w)), [X @ cp.diag(w) @ X.T == M]).solve(solver="CLARABEL")

@@ -15,7 +15,7 @@ from isopursuit.loss.penalty import LARGEST_LOG, log_isometry_loss
 from isopursuit.search import exact
 from isopursuit.search.pass_tasks import BestAddition, FirstEqual, SwapCandidates
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof import joint, targets, tree
+from isopursuit.search.proof import joint, prover, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import PairCosts, compatible
 
@@ -227,7 +227,7 @@ def test_a_tree_that_ends_just_within_the_gap_has_proved_no_more(monkeypatch):
     def ended(X, c, start, limits, *, below=np.inf, **_):
         return tree.Proof(np.sort(start), below, (1 - limits.gap) * below, None, np.inf, 1, 1)
 
-    monkeypatch.setattr(targets, "branch_and_bound", ended)
+    monkeypatch.setattr(prover, "branch_and_bound", ended)
     found = ip.exact_search(np.random.default_rng(0).standard_normal((6, 60)) / 2, gap=0.02)
     assert found.status == "gap"
     assert found.gap == pytest.approx(0.02, abs=1e-8)

@@ -28,9 +28,8 @@ PIECES = {
     "search/_joint.JointKernel.loss", "search/_joint.JointKernel.prepare", "search/_joint.JointKernel.total_limit",
     "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
     "sources/_screen.measure",
-    "pursuit/_program.start", "pursuit/_program.evaluate", "pursuit/_program.measure",
-    "pursuit/_program.column_keys", "pursuit/_program.certify", "pursuit/_program.judge_many",
-    "pursuit/_program.largest_slope", "pursuit/_sweep.solve_many", "pursuit/_sweep.steps_within",
+    "pursuit/_program.evaluate", "pursuit/_program.column_keys",
+    "pursuit/_program.largest_slope", "pursuit/_sweep.steps_within",
 }  # fmt: skip
 
 

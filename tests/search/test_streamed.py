@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from backends import marked
+from backends import SOURCES, marked, parquet
 from commands import run
 
 import isopursuit as ip
@@ -15,29 +15,9 @@ from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
 from isopursuit.search import local, passes, pool, source_search
 from isopursuit.search.proof import cuts as column_cuts
-from isopursuit.search.proof import pairs, prover, targets
+from isopursuit.search.proof import pairs, prover
 
-pq = pytest.importorskip("pyarrow.parquet")
-pa = pytest.importorskip("pyarrow")
-
-
-def npy(X, folder):
-    np.save(folder / "rows.npy", X.T)
-    return ip.as_source(folder / "rows.npy", vectors="rows")
-
-
-def parquet(X, folder):
-    pq.write_table(pa.table({f"x{i}": row for i, row in enumerate(X)}), folder / "x.parquet", row_group_size=130)
-    return str(folder / "x.parquet")
-
-
-SOURCES = {
-    "array": lambda X, folder: ip.as_source(X),
-    "npy": npy,
-    "parquet": parquet,
-    "tensor": lambda X, folder: pytest.importorskip("torch").from_numpy(X),
-    "dask": lambda X, folder: pytest.importorskip("dask.array").from_array(X, chunks=(-1, X.shape[1] // 4)),
-}
+pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
@@ -48,10 +28,9 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(source_search, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(local, "MAX_KICK_COLUMNS", 24)
     monkeypatch.setattr(passes, "WIDTH", 37)
-    monkeypatch.setattr(targets, "FEW_COLUMNS", 0)
-    monkeypatch.setattr(prover, "LOADED", 8)
-    monkeypatch.setattr(targets, "EASY_COLUMNS", 10)
-    monkeypatch.setattr(targets, "DENSE", 2.0)
+    monkeypatch.setattr(prover, "FEW_COLUMNS", 5)
+    monkeypatch.setattr(prover, "RESIDENT", 8)
+    monkeypatch.setattr(prover, "DENSE", 2.0)
 
 
 def problem(seed, largest=5, columns=60):
@@ -204,7 +183,6 @@ def test_where_nothing_is_proved_it_is_said(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
     monkeypatch.setattr(prover, "MAX_TREE_COLUMNS", 500)
     monkeypatch.setattr(pairs, "MAX_PAIRS", 20_000)
-    monkeypatch.setattr(targets, "MAX_PAIRS", 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
     assert not found.optimal

@@ -118,8 +118,9 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("kind", marked(SOURCES))
-@pytest.mark.parametrize("seed", range(20))
-def test_every_source_gives_the_arrays_answer(seed, kind, tmp_path):
+@pytest.mark.parametrize("block", range(5))
+def test_every_source_gives_the_arrays_answer(block, kind, tmp_path):
+    seed = 4 * block + list(SOURCES).index(kind) % 4  # each kind has five of the problems
     X, expected = problem(seed), solved(seed)
     found = ip.isometry_pursuit(SOURCES[kind](X, tmp_path), tol=1e-13, memory=0)
     assert found.support.tolist() == expected.support.tolist()
@@ -358,7 +359,7 @@ def test_where_too_many_are_tied_to_come_home_the_answer_is_still_certified():
     X /= np.linalg.norm(X, axis=0)
     found = ip.isometry_pursuit(ip.as_source(X), memory=0)
     assert found.certificate.gap <= 1e-10
-    assert found.solution == "interior"
+    assert not found.unique
     assert len(found.tied) == 40_000
     assert np.linalg.norm(X @ found.coefficients - np.eye(4)) < 1e-9
 

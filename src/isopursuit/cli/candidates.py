@@ -119,7 +119,10 @@ class Input:
                 "--features."
             )
             matrix = with_fewer_rows(replace(matrix, notes=(*matrix.notes, note)))
-        places = table.numbers or range(len(table.rows)) if self.samples else range(len(table.columns))
+        places: Sequence[int] = table.numbers or range(len(table.rows))
+        if not self.samples:  # constant columns may have been left out
+            number = {name: j for j, name in enumerate(raw.columns)}
+            places = [number[name] for name in table.columns]
         return Candidates(self, replace(matrix, notes=()), matrix.notes, places, raw)
 
     def _check_size(self, n: int, P: int) -> None:

@@ -68,12 +68,12 @@ cdef inline Curve curve_at(double eigenvalue, double c, double low, double high)
     return at
 
 
-cdef struct Envelopes:        # of h + kappa log, for a grid of kappa; made by envelope.relax
+cdef struct Envelopes:        # of h and of h + kappa log, for some ranges of eigenvalues; made by envelope.relax
     double c
-    double low                # eigenvalues between which they hold
+    double low                # eigenvalues between which the first two hold
     double high
     int rows
-    const double* table       # (rows, 5): kappa, left, right, value at left, slope
+    const double* table       # (rows, 6): kappa, left, right, value at left, slope, end of the range
 
 
 cdef struct Value:
@@ -89,7 +89,7 @@ cdef inline Curve curve_of(const Envelopes* all, double eigenvalue) noexcept nog
 cdef inline Value envelope(const Envelopes* all, int row, const Curve* at) noexcept nogil:
     # q_kappa: linear on [left, right], h + kappa log elsewhere, its tangent outside [low, high]
     cdef Value q
-    cdef const double* entry = all.table + 5 * row
+    cdef const double* entry = all.table + 6 * row
     if entry[1] <= at.inside <= entry[2]:
         q.slope = entry[4]
         q.value = entry[3] + q.slope * (at.eigenvalue - entry[1])

@@ -2,9 +2,10 @@
 
 The loss of a subset is ``tr h(M)`` with ``M`` the sum of its columns' outer products (penalty.py). The exact search
 bounds it from below by ``tr q_κ(M) − κ log det M``, where ``q_κ`` is the convex envelope of ``h + κ log`` on the
-eigenvalues that a subset better than the incumbent can have. ``λ² h''(λ)`` falls and then rises (checked for c from 0.05
-to 10), so ``h + κ log`` is concave on at most one interval, and each envelope is linear on at most one interval, that of
-the common tangent. Below CONVEX_EXPONENT it exists for h itself (κ = 0).
+eigenvalues that a subset better than the incumbent can have. ``λ² h''(λ)`` falls and then rises (checked for c from
+0.05 to 10), so ``h + κ log`` is concave on at most one interval, and each envelope is linear on at most one interval,
+that of the common tangent. Below CONVEX_EXPONENT it exists for h itself (κ = 0), and ends at the largest eigenvalue:
+the smaller that is, the better the bound. So there are envelopes for several ranges, and a node takes the least one.
 
 **Fewer columns than rows.** M_S of k columns has k nonzero eigenvalues. A matrix M(w) with 0 ≤ w ≤ 1, Σ w = k is an
 average of such matrices, and the sorted eigenvalues of an average are majorized by the average of the sorted
@@ -40,14 +41,20 @@ from isopursuit.loss.penalty import (
     find_root,
 )
 
-# κ of the log-det split, relative to the largest κ for which h + κ log is convex (measured: 3 is
+# κ of the log-det split, relative to the largest κ for which h + κ log is convex (measured on the ladder: 3 is
 # 7 to 13 times slower on unit-length columns, 8 × 300 and 9 × 120, and 6 % faster on breast cancer 12 × 569).
 SPLIT = 1.28
+# The same relative to c² where h is not convex (measured by the ladder's "wine8 c=0.4": between 0.06 and 0.22 it makes
+# no difference, 0.45 takes six times as long)
+FLAT_SPLIT = 0.11
+# Where h is not convex: largest eigenvalues for which there are envelopes, each a share of the one before (measured by
+# the ladder's "wine8 c=0.4": without them it takes twice as long)
+RANGES, RANGE_STEP = 8, 0.9
 
 
 @dataclass(frozen=True)
 class Relaxation:
-    """Envelopes ``q_κ`` of ``h + κ log λ`` for a grid of κ, in the layout that the node kernel reads.
+    """Envelopes ``q_κ`` of ``h + κ log λ`` in the layout that the node kernel reads.
 
     Attributes
     ----------
@@ -55,9 +62,10 @@ class Relaxation:
         Exponent of the loss.
     low, high : float
         The envelopes are valid between these eigenvalues. Outside they continue as tangents.
-    rows : (K, 5) array
-        One row for each κ, ascending from 0: κ, left and right end of the linear interval, the value at its left end
-        and its slope. An empty interval has left > right.
+    rows : (2 R, 6) array
+        Two rows for each of R largest eigenvalues, descending from `high`: κ = 0 and the κ of the log-det split. A row
+        has κ, left and right end of the linear interval, the value at its left end, its slope, and the largest
+        eigenvalue. If the envelope is linear up to that, it continues so, and the right end is infinite.
     """
 
     c: float
@@ -67,7 +75,7 @@ class Relaxation:
 
     def envelope(self, eigenvalue: float, row: int) -> tuple[float, float]:
         """Return value and slope of ``q_κ`` at one eigenvalue, a reference for the kernel."""
-        kappa, left, right, value, slope = self.rows[row].tolist()
+        kappa, left, right, value, slope, _ = self.rows[row].tolist()
         inside = min(max(eigenvalue, self.low), self.high)
         if left <= inside <= right:
             return value + slope * (eigenvalue - left), slope
@@ -95,7 +103,11 @@ def relax(c: float, dimension: int, incumbent: float, trace: float) -> Relaxatio
     high = min(eigenvalue_of_loss(max(incumbent - dimension + 1, 1.0) * (1 + 1e-9), c), trace) * (1 + 1e-9)
     high = max(high, 2 * low)
     flattest = _flattest(c)
-    rows = [_row(kappa, c, low, high, flattest) for kappa in _kappas(c, flattest)]
+    convex = c >= CONVEX_EXPONENT
+    # the largest κ is 0.351 at c = 1 and falls to 0; a proportion of c² is used instead of less
+    split = SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c) if convex else FLAT_SPLIT * c * c
+    ends = [high] if convex else np.maximum(high * RANGE_STEP ** np.arange(RANGES), 2 * low).tolist()
+    rows = [_row(kappa, c, low, end, flattest) for end in ends for kappa in (0.0, split)]
     return Relaxation(c, low, high, np.array(rows))
 
 
@@ -121,17 +133,8 @@ def _flattest(c: float) -> float:
     return (lower + upper) / 2
 
 
-def _kappas(c: float, flattest: float) -> list[float]:
-    """0, and the κ of the log-det split; where h is not convex, a grid from which every node chooses.
-
-    There the best κ depends on the eigenvalues of a node: with one κ, a proof for c = 0.4 takes twice as long.
-    """
-    scale = SPLIT * max(curvature(math.exp(flattest), c), 0.35 * c * c)
-    return [0.0, *(scale * (np.ones(1) if c >= CONVEX_EXPONENT else np.geomspace(1 / 8, 8, 7))).tolist()]
-
-
-def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tuple[float, float, float, float, float]:
-    """The linear interval of the envelope of ``h + κ log`` on [low, high]."""
+def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tuple[float, ...]:
+    """The envelope of ``h + κ log`` on [low, high], which is linear on at most one interval and beyond high."""
     start, end = math.log(low), math.log(high)
     middle = min(max(flattest, start), end)
 
@@ -139,7 +142,7 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
         return curvature(math.exp(point), c) - kappa
 
     if concavity(middle) >= 0:
-        return kappa, 1.0, 0.0, 0.0, 0.0
+        return kappa, high, math.inf, _value(high, c, kappa), _slope(high, c, kappa), high
     # h + κ log is concave exactly between the two inflections.
     first = start if concavity(start) <= 0 else find_root(concavity, start, middle, 1e-9)
     last = end if concavity(end) <= 0 else find_root(concavity, middle, end, 1e-9)
@@ -167,7 +170,8 @@ def _row(kappa: float, c: float, low: float, high: float, flattest: float) -> tu
         left, right = touch(slope, start, first), touch(slope, last, end)
     # An interval that reaches the end of the range up to rounding ends there exactly.
     left, right = (low if left <= low * (1 + 1e-12) else left), (high if right >= high * (1 - 1e-12) else right)
-    return kappa, left, right, min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left)), slope
+    value = min(_value(left, c, kappa), _value(right, c, kappa) - slope * (right - left))
+    return kappa, left, right if right < high else math.inf, value, slope, high
 
 
 class Majorant(NamedTuple):

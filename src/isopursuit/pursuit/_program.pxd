@@ -22,14 +22,11 @@ cdef struct State:
 
 
 cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept
+cdef double inner(int size, const double* a, const double* b) noexcept nogil
 cdef Program restrict(Program* A, const int* chosen, int count, double* x) noexcept nogil
-cdef void starting(Program* A, double* w) noexcept nogil
 cdef State new_state(Program* A) noexcept nogil
 cdef void free_state(State* s) noexcept nogil
 cdef int evaluate_state(Program* A, const double* w, State* s) noexcept nogil
-cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int count, double* v, double* u,
-                        double* q, double* leverage) noexcept nogil
-cdef void judge(Program* A, const double* w, State* s, double largest_q) noexcept nogil
 cdef void rescale(Program* A, double* w, State* s) noexcept nogil
 cdef double relative_gap(State* s) noexcept nogil
 cdef double largest(const double* q, Py_ssize_t m) noexcept nogil

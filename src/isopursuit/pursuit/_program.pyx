@@ -5,26 +5,17 @@
 
 Column p of point i is `x[i, p, :]`, contiguous; for BLAS (column-major) a point is a D × m matrix.
 """
-from libc.math cimport NAN, fmax, fmin, sqrt
-from libc.stdint cimport uint8_t, uint64_t
+from libc.math cimport fabs, fmax, fmin, sqrt
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
-from isopursuit.pursuit._dense cimport (
-    FEW_ROWS, absolute_product, column_products, column_squares, hash_row, invert_few_rows, screen_few_rows,
-    weighted_products,
-)
-
 import numpy as np
 
 cdef double ONE = 1.0, ZERO = 0.0, EPS = 2.220446049250313e-16
-cdef double LARGEST = 1e140     # as matrix.LARGEST: sums of squares of larger entries may overflow float64
-cdef double WELL_CONDITIONED = 1e-6, REFINED_RESIDUAL = 1e-11  # as in settings.py
-# the least eigenvalue of M, relative to their sum, above which rounding of M⁻¹ does not show in a certificate (guess)
-cdef double REGULAR = 1e-9
-cdef double NEGLIGIBLE = 1e-13  # relative rounding errors below this are not bounded more tightly: far below any tolerance (guess)
+cdef uint64_t HASH = 0x9E3779B97F4A7C15  # the factor of a multiplicative hash: 2^64 over the golden ratio
 
 
 cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge) noexcept:
@@ -35,6 +26,14 @@ cdef Program program(const double[:, :, ::1] x, const double[:, :, ::1] y, doubl
     A.r = A.D if y is None else <int> y.shape[2]
     A.ridge = ridge
     return A
+
+
+cdef double inner(int size, const double* a, const double* b) noexcept nogil:
+    cdef int i
+    cdef double total = 0
+    for i in range(size):
+        total += a[i] * b[i]
+    return total
 
 
 cdef Program restrict(Program* A, const int* chosen, int count, double* x) noexcept nogil:
@@ -57,11 +56,6 @@ cdef int invert_information(Program* A, const double* w, double* inverse) noexce
     cdef double root
     cdef double* M
     cdef double* scaled
-    if D <= FEW_ROWS:
-        for i in range(A.n):
-            if invert_few_rows(D, A.m, A.x + <Py_ssize_t> i * A.m * D, w, A.ridge, inverse + i * D * D) != 0:
-                return 1
-        return 0
     scaled = <double*> malloc(BLOCK * D * sizeof(double))
     for i in range(A.n):
         M = inverse + i * D * D
@@ -98,6 +92,8 @@ cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int
 
     v and u are strided as (n, count, ·): pass the full arrays with first = 0, count = m, or a block's workspace."""
     cdef int i, D = A.D, r = A.r
+    cdef Py_ssize_t p
+    cdef double own
     cdef double* vi
     cdef double* ui
     cdef const double* xi
@@ -105,15 +101,15 @@ cdef void screen_points(Program* A, const double* inverse, Py_ssize_t first, int
         xi = A.x + (<Py_ssize_t> i * A.m + first) * D
         vi = v + <Py_ssize_t> i * count * D
         ui = u + <Py_ssize_t> i * count * r
-        if A.n == 1 and A.y == NULL and D <= FEW_ROWS:
-            screen_few_rows(D, count, inverse, xi, vi, q)
-        else:
-            dgemm("N", "N", &D, &count, &D, &ONE, <double*> inverse + i * D * D, &D, <double*> xi, &D, &ZERO, vi, &D)
-            if A.y != NULL:
-                dgemm("N", "N", &r, &count, &D, &ONE, <double*> A.y + i * D * r, &r, vi, &D, &ZERO, ui, &r)
-            column_squares(r, count, ui, q, i > 0)
-        if leverage != NULL:
-            column_products(D, count, xi, vi, leverage, i > 0)
+        dgemm("N", "N", &D, &count, &D, &ONE, <double*> inverse + i * D * D, &D, <double*> xi, &D, &ZERO, vi, &D)
+        if A.y != NULL:
+            dgemm("N", "N", &r, &count, &D, &ONE, <double*> A.y + i * D * r, &r, vi, &D, &ZERO, ui, &r)
+        for p in range(count):
+            own = inner(r, ui + p * r, ui + p * r)
+            q[p] = own if i == 0 else q[p] + own
+            if leverage != NULL:
+                own = inner(D, xi + p * D, vi + p * D)
+                leverage[p] = own if i == 0 else fmax(leverage[p], own)
 
 
 cdef void judge(Program* A, const double* w, State* s, double largest_q) noexcept nogil:
@@ -210,33 +206,6 @@ cdef void free_state(State* s) noexcept nogil:
     free(s.q)
 
 
-cdef void starting(Program* A, double* w) noexcept nogil:
-    """A start with weight on every column: inversely proportional to length, and smaller for short columns."""
-    cdef Py_ssize_t p
-    cdef int i, a
-    cdef double squares, value, longest = 0
-    for p in range(A.m):
-        squares = 0
-        for i in range(A.n):
-            for a in range(A.D):
-                value = A.x[(<Py_ssize_t> i * A.m + p) * A.D + a]
-                squares += value * value
-        w[p] = sqrt(squares / A.n)
-        longest = fmax(longest, w[p])
-    for p in range(A.m):
-        if w[p] > 0:
-            w[p] = A.D / (A.m * longest) * fmin(longest / w[p], 100 * w[p] / longest)
-
-
-def start(const double[:, :, ::1] x):
-    """Weights to start from, over all columns of x."""
-    cdef Program A = program(x, None, 0.0)
-    w = np.zeros(A.m)
-    cdef double[::1] view = w
-    starting(&A, &view[0])
-    return w
-
-
 cdef void measure_all(Program* A, const double* inverse, double* q, double* leverage) noexcept nogil:
     """q and leverage of all columns, BLOCK of them at a time."""
     cdef int count
@@ -271,164 +240,67 @@ def evaluate(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge,
     return inverse, q, leverage, s.primal, s.dual, s.value
 
 
-def measure(const double[:, :, ::1] x, const double[:, :, ::1] y, const double[:, :, ::1] inverse, double[::1] q,
-            double[::1] leverage):
-    """Write q and leverage of every column of x, from M⁻¹."""
-    cdef Program A = program(x, y, 0.0)
-    with nogil:
-        measure_all(&A, &inverse[0, 0, 0], &q[0], &leverage[0])
-
-
 def column_keys(const double[:, ::1] values, uint64_t[::1] keys, uint64_t factor):
     """Add to `keys` a hash of the entries of each column; returns the factor for the rows that follow."""
-    cdef Py_ssize_t a
+    cdef Py_ssize_t a, p
+    cdef uint64_t bits
+    cdef double entry
     with nogil:
         for a in range(values.shape[0]):
-            hash_row(values.shape[1], &values[a, 0], factor, &keys[0])
-            factor *= <uint64_t> 0x9E3779B97F4A7C15 * <uint64_t> 0x9E3779B97F4A7C15
+            for p in range(values.shape[1]):
+                entry = values[a, p]
+                bits = 0
+                if entry != 0:  # −0 is 0
+                    memcpy(&bits, &entry, sizeof(bits))
+                bits = (bits ^ (bits >> 31)) * HASH
+                keys[p] += (bits ^ (bits >> 31)) * factor
+            factor *= HASH * HASH
     return factor
 
 
-def certify(const double[:, :, ::1] x, const double[:, :, ::1] inverse, const double[::1] w,
-            const Py_ssize_t[::1] support, B=None):
-    """The primal side of the certificate for the identity, from M⁻¹ (n, D, D): (B, norms, missed, rounding, left); see
-    the stub file."""
-    cdef int n = <int> x.shape[0], D = <int> x.shape[2], count = <int> support.shape[0], i, j, a
-    cdef double size, square, sizes = 0, missed = 0
-    cdef double negative = -1.0
-    B = np.empty((n, count, D)) if B is None else B
-    norms, missing = np.zeros(count), np.empty((D, D))
-    cdef double[:, :, ::1] b = B
-    cdef double[::1] squares = norms
-    cdef double[:, ::1] left_view = missing
-    cdef double* left = &left_view[0, 0]
-    cdef double* columns = <double*> malloc(<size_t> D * count * sizeof(double))
-    with nogil:
-        for i in range(n if count else 0):
-            for j in range(count):
-                memcpy(columns + <size_t> j * D, &x[i, support[j], 0], D * sizeof(double))
-            dgemm("N", "N", &D, &count, &D, &ONE, <double*> &inverse[i, 0, 0], &D, columns, &D, &ZERO, &b[i, 0, 0], &D)
-            for j in range(count):
-                size = square = 0
-                for a in range(D):
-                    b[i, j, a] *= w[support[j]]
-                    square += b[i, j, a] * b[i, j, a]
-                    size += columns[<size_t> j * D + a] * columns[<size_t> j * D + a]
-                squares[j] += square
-                sizes += sqrt(size * square)
-            memset(left, 0, D * D * sizeof(double))
-            for a in range(D):
-                left[a * D + a] = 1
-            dgemm("N", "T", &D, &D, &count, &negative, &b[i, 0, 0], &D, columns, &D, &ONE, left, &D)
-            for a in range(D * D):
-                missed += left[a] * left[a]
-        for j in range(count):
-            squares[j] = sqrt(squares[j])
-    free(columns)
-    return B, norms, sqrt(missed if count else <double> n * D), (0.5 * count + 2) * EPS * sizes, missing
-
-
-cdef bint judge_one(Program* A, double* w, State* s, const double* ones, double* bounds) noexcept nogil:
-    """`judge_many` for one program: writes q to s, ‖β_p‖ to w and (primal, dual) to bounds; False if ill-conditioned."""
-    cdef int p, a, b, D = A.D
-    cdef double mass = 0, squares = 0, moments = 0, longest = 0, norm = 0, missed = 0, trace = 0, total = 0, top
-    cdef double* square = s.u  # workspace: v is followed by it
-    column_squares(D, A.m, A.x, square, False)
-    for p in range(A.m):
-        mass += w[p]
-        squares += square[p]
-        moments += w[p] * square[p]
-        longest = fmax(longest, square[p])
-    if not mass < LARGEST:
-        return False
-    A.ridge = -WELL_CONDITIONED * squares  # X Xᵀ has no eigenvalue below that share of their sum
-    if invert_information(A, ones, s.inverse) != 0:
-        return False
-    A.ridge = -REGULAR * moments
-    if invert_information(A, w, s.inverse) != 0:
-        return False
-    A.ridge = 0
-    if invert_information(A, w, s.inverse) != 0:
-        return False
-    screen_points(A, s.inverse, 0, A.m, s.v, s.v, s.q, NULL)
-    weighted_products(D, A.m, A.x, s.v, w, square)
-    for a in range(D):
-        trace += s.inverse[a * D + a]
-        for b in range(D):
-            norm += s.inverse[a * D + b] * s.inverse[a * D + b]
-            top = square[a * D + b] - (a == b)
-            missed += top * top
-    missed = sqrt(missed)
-    for p in range(A.m):
-        w[p] *= sqrt(s.q[p])
-        total += w[p]
-    # rounding errors: of ‖νᵀx_p‖, by which ν = M⁻¹ is divided; and the cost of removing the residual
-    top = sqrt(largest(s.q, A.m)) + 2 * EPS * D * sqrt(longest * norm)
-    bounds[0] = total * (1 + missed)
-    bounds[1] = fmin(trace / top, bounds[0])
-    return missed <= REFINED_RESIDUAL
-
-
-def judge_many(const double[:, :, ::1] x, double[:, ::1] w, double[:, ::1] q, double[:, ::1] bounds, uint8_t[::1] regular):
-    """Bounds from weights w (n, m) for n programs x (n, m, D) of the identity; see the stub file."""
-    cdef Program A = program(x, None, 0.0)
-    cdef Py_ssize_t i, n = A.n
-    cdef int p
-    cdef State s
-    A.n = 1
-    s = new_state(&A)
-    s.u = <double*> malloc((A.m + A.D * A.D) * sizeof(double))
-    ones = np.ones(A.m)
-    cdef const double[::1] every = ones
-    with nogil:
-        for i in range(n):
-            A.x = &x[i, 0, 0]
-            regular[i] = judge_one(&A, &w[i, 0], &s, &every[0], &bounds[i, 0])
-            for p in range(A.m):
-                q[i, p] = s.q[p] if regular[i] else 1
-            if not regular[i]:
-                bounds[i, 0] = bounds[i, 1] = NAN
-    free_state(&s)
-
-
 def largest_slope(const double[:, :, ::1] x, const double[:, :, ::1] nu):
-    """The largest ‖νᵀx_p‖ over all columns of x, with a bound on its rounding; ν is (n, D, r)."""
+    """An upper bound on the largest ‖νᵀx_p‖ over all columns of x; ν is (n, D, r).
+
+    A sum of D products has an error of at most D eps/2 times the sum of their sizes, |ν|ᵀ|x|; a root of a sum of nr
+    squares has a relative error of at most (nr + 2) eps/4, as has the computed |ν|ᵀ|x|, up to D eps. At first |ν|ᵀ|x| is
+    replaced by ‖ν‖ ‖x‖, and then computed for the columns that may be largest."""
     cdef int n = <int> x.shape[0], D = <int> x.shape[2], r = <int> nu.shape[2], i, a, b, count
     cdef Py_ssize_t P = x.shape[1], first, p
-    cdef double total, size, norm = 0, worst = 0, top = 0, safe = 0
+    cdef double size, entry, norm = 0, top = 0, safe = 0, unit = (0.5 * D + 0.5) * EPS
+    cdef const double* own
     cdef double* products = <double*> malloc(BLOCK * r * sizeof(double))
-    cdef double* squares = <double*> malloc(P * sizeof(double))
-    cdef double* lengths = <double*> malloc(P * sizeof(double))
+    cdef double* slopes = <double*> malloc(2 * P * sizeof(double))
+    cdef double* lengths = slopes + P
+    memset(slopes, 0, 2 * P * sizeof(double))
     with nogil:
         for i in range(n):
-            for a in range(D * r):
-                norm += (&nu[i, 0, 0])[a] * (&nu[i, 0, 0])[a]
+            own = &nu[i, 0, 0]
+            norm += inner(D * r, own, own)
             first = 0
             while first < P:
                 count = <int> min(BLOCK, P - first)
-                dgemm("N", "N", &r, &count, &D, &ONE, <double*> &nu[i, 0, 0], &r, <double*> &x[i, first, 0], &D, &ZERO,
-                      products, &r)
-                column_squares(r, count, products, squares + first, i > 0)
-                column_squares(D, count, &x[i, first, 0], lengths + first, i > 0)
+                dgemm("N", "N", &r, &count, &D, &ONE, <double*> own, &r, <double*> &x[i, first, 0], &D, &ZERO, products, &r)
+                for p in range(count):
+                    slopes[first + p] += inner(r, products + p * r, products + p * r)
+                    lengths[first + p] += inner(D, &x[i, first + p, 0], &x[i, first + p, 0])
                 first += BLOCK
         for p in range(P):
-            total = sqrt(squares[p])
-            size = 2 * D * EPS * sqrt(norm * lengths[p])
-            top = fmax(top, total)
-            worst = fmax(worst, size)
-            safe = fmax(safe, total + size)
-        if worst > NEGLIGIBLE * top:  # entry by entry the bound is smaller; only columns that may be the largest matter
-            safe = top
-            for p in range(P):
-                if sqrt(squares[p]) + 2 * D * EPS * sqrt(norm * lengths[p]) <= safe:
-                    continue
-                size = 0
-                for i in range(n):
-                    absolute_product(D, r, &nu[i, 0, 0], &x[i, p, 0], products)
+            slopes[p] = sqrt(slopes[p]) * (1 + (0.25 * n * r + 1) * EPS)
+            lengths[p] = sqrt(norm * lengths[p])
+            top = fmax(top, slopes[p])
+        safe = top
+        for p in range(P):
+            if slopes[p] + unit * lengths[p] <= safe:
+                continue
+            size = 0
+            for i in range(n):
+                memset(products, 0, r * sizeof(double))
+                for a in range(D):
+                    entry = fabs(x[i, p, a])
                     for b in range(r):
-                        size += products[b] * products[b]
-                safe = fmax(safe, sqrt(squares[p]) + (0.5 * D + 1) * EPS * sqrt(size))
+                        products[b] += entry * fabs(nu[i, a, b])
+                size += inner(r, products, products)
+            safe = fmax(safe, slopes[p] + unit * sqrt(size))
     free(products)
-    free(squares)
-    free(lengths)
+    free(slopes)
     return safe

@@ -13,15 +13,12 @@ def solve(
     tol: float,
     rounds: int,
     watch: Callable[[float], bool] | None = None,
-) -> tuple[float, bool]:
-    """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
+) -> float:
+    """Improve the weights w in place; return the gap.
 
     `watch(gap)` is called between rounds and between steps of the interior-point method. It stops the solver by
     returning True. An exception that it raises is stored in `watch.error`.
     """
-
-def solve_many(x: Array, tol: float, rounds: int, w: Array) -> None:
-    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start; writes w (n, m)."""
 
 def steps_within(k: Array, q: Array, w: Array) -> tuple[Array, Array]:
     """Exact coordinate steps on a few columns in turn, from k = XᵀM⁻¹X and q = XᵀM⁻¹YYᵀM⁻¹X, both overwritten.

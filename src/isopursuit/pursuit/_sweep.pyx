@@ -4,18 +4,51 @@ from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from isopursuit.pursuit._dense cimport sweep_identity, update_and_multiply
-from isopursuit.pursuit._newton cimport ask, by_pairs, interior_point, polish, step_cost
+from isopursuit.pursuit._newton cimport ask, interior_point, polish, step_cost, typical
 from isopursuit.pursuit._program cimport (
-    Program, State, evaluate_state, free_state, largest, new_state, program, relative_gap, rescale, restrict, starting,
+    Program, State, evaluate_state, free_state, inner, largest, new_state, program, relative_gap, rescale, restrict,
 )
 
 import numpy as np
 
+cdef extern from *:
+    """
+    #include <stddef.h>
+
+    /* The compiler makes a version of a function for processors with AVX2 too, and the program picks one when it starts. */
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+    #define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
+    #else
+    #define WIDE
+    #endif
+
+    /* v = S x for a symmetric S; returns x'v. */
+    WIDE static double multiply(int D, const double* restrict S, const double* restrict x, double* restrict v) {
+        double total = 0;
+        for (int a = 0; a < D; a++) v[a] = 0;
+        for (int b = 0; b < D; b++)
+            for (int a = 0; a < D; a++) v[a] += x[b] * S[(size_t) b * D + a];
+        for (int a = 0; a < D; a++) total += x[a] * v[a];
+        return total;
+    }
+
+    /* S += t v v' */
+    WIDE static void add_square(int D, double t, const double* restrict v, double* restrict S) {
+        for (int b = 0; b < D; b++)
+            for (int a = 0; a < D; a++) S[(size_t) b * D + a] += t * v[b] * v[a];
+    }
+    """
+    double multiply(int D, const double* S, const double* x, double* v) noexcept nogil
+    void add_square(int D, double t, const double* v, double* S) noexcept nogil
+
+
 cdef enum:
+    BISECTIONS = 12  # for a bar between −3 and 1
     SWEEPS = 4       # coordinate sweeps between two exact evaluations (guess)
     PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of its minimum before giving up (guess)
+    INTERIOR_STEPS = 40  # most steps of the interior-point method; 9 are usual
 
+cdef double ROOM = 20.0         # columns for the interior point on top of those that a solution may need
 cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost that sweeps may take first (guess)
 
 
@@ -44,72 +77,55 @@ cdef double exact_step(int n, const double* q, const double* k, double w) noexce
     return d
 
 
-cdef int padded(int D) noexcept nogil:
-    """The number of rows of M⁻¹ in `sweep`, rounded up for vector instructions."""
-    return D if D <= 4 else (D + 7) // 8 * 8
-
-
 cdef void sweep(Program* A, double* w, double* inverse, const int* order, int count, double* work) noexcept nogil:
-    """One pass of exact coordinate steps over `order`; the Sherman–Morrison formula updates M_i⁻¹.
-
-    M_i⁻¹ is updated for one step and multiplied by the next column in the same loop, so that it is read only once."""
-    cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r, height = padded(D)
+    """One pass of exact coordinate steps over `order`; the Sherman–Morrison formula updates M_i⁻¹."""
+    cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r
     cdef double d, t
-    cdef double* S = work                      # M_i⁻¹ with rows of zeros below
-    cdef double* v = S + n * D * height
-    cdef double* ahead = v + n * height
-    cdef double* change = ahead + n * height   # of M_i⁻¹ by the last step: change_i v_i v_iᵀ
-    cdef double* q = change + n
+    cdef double* q = work
     cdef double* k = q + n
-    cdef double* swapped
-    memset(work, 0, n * (3 + height * (2 + D)) * sizeof(double))
-    for i in range(n * D):
-        memcpy(S + i * height, inverse + i * D, D * sizeof(double))
-    if n == 1 and A.y == NULL:
-        sweep_identity(D, height, A.x, w, S, order, count, v, ahead)
-    for j in range(count + 1 if n > 1 or A.y != NULL else 0):
-        p = order[min(j, count - 1)]
+    cdef double* u = k + n
+    cdef double* v = u + r
+    for j in range(count):
+        p = order[j]
         for i in range(n):
-            update_and_multiply(D, height, change[i], v + i * height, S + i * height * D,
-                                A.x + (<Py_ssize_t> i * A.m + p) * D, ahead + i * height, &k[i], &q[i])
-            if A.y != NULL:
-                q[i] = 0
+            k[i] = multiply(D, inverse + i * D * D, A.x + (<Py_ssize_t> i * A.m + p) * D, v + i * D)
+            if A.y == NULL:
+                q[i] = inner(D, v + i * D, v + i * D)
+            else:
                 for b in range(r):
-                    t = 0
+                    u[b] = 0
                     for a in range(D):
-                        t += A.y[(i * D + a) * r + b] * ahead[i * height + a]
-                    q[i] += t * t
-        if j == count:  # the last step's change is made
-            break
-        swapped = v
-        v = ahead
-        ahead = swapped
+                        u[b] += v[i * D + a] * A.y[(i * D + a) * r + b]
+                q[i] = inner(r, u, u)
         d = exact_step(n, q, k, w[p])
+        if d == 0:
+            continue
         w[p] = w[p] + d if d > -w[p] else 0.0
         for i in range(n):
-            change[i] = -d / (1 + d * k[i])
-    for i in range(n * D):
-        memcpy(inverse + i * D, S + i * height, D * sizeof(double))
+            t = -d / (1 + d * k[i])
+            add_square(D, t, v + i * D, inverse + i * D * D)
 
 
-cdef int in_question(Program* A, const double* w, const double* q, bint few, int* chosen) noexcept nogil:
-    """The columns with weight, and those that may still gain weight: 1 − q within a few times the largest excess.
+cdef int in_question(Program* A, const double* w, const double* q, double room, double* score, int* chosen) noexcept nogil:
+    """The columns with weight, and those of largest score w_p / usual − (1 − q_p) / excess, above −3. If that is more
+    than `room`, about so many of the largest score.
 
-    If `few`, that multiple is lowered while the others outnumber the columns with weight. If a column that matters is
-    left out, it has q > 1 at the next evaluation."""
-    cdef int p, turn, count, weighted
-    cdef double excess = fmax(largest(q, A.m) - 1, 1e-12), reach = 3
-    for turn in range(4):
-        count = weighted = 0
+    On the interior point's path w_p (1 − q_p) = μ, so a column has a typical weight and no slack, or no weight. If a
+    column that matters is left out, it has q > 1 at the next evaluation. `score` is workspace."""
+    cdef int p, turn, count = 0
+    cdef double slope = 1 / fmax(largest(q, A.m) - 1, 1e-12), scale = 1 / typical(A.m, w), low = -3, high = 1, bar = -3
+    for p in range(A.m):
+        score[p] = w[p] * scale - (1 - q[p]) * slope
+    for turn in range(BISECTIONS):
+        count = 0
         for p in range(A.m):
-            if w[p] > 0 or q[p] > 1 - reach * excess:
+            if score[p] > bar or (turn == 0 and w[p] > 0):
                 chosen[count] = p
                 count += 1
-            if w[p] > 0:
-                weighted += 1
-        if count <= 2 * weighted + 20 or not few:
+        if count <= room and (turn == 0 or 2 * count > room):
             break
-        reach /= 3
+        low, high = (bar, high) if count > room else (low, bar)
+        bar = (low + high) / 2
     return count
 
 
@@ -133,7 +149,7 @@ cdef bint interior_on(Program* A, double* w, const int* chosen, int count, doubl
     cdef Program B = restrict(A, chosen, count, x)
     for p in range(count):
         some[p] = w[chosen[p]]
-    stop = interior_point(&B, some, tol, 40, squeeze, watch)
+    stop = interior_point(&B, some, tol, INTERIOR_STEPS, squeeze, watch)
     memset(w, 0, A.m * sizeof(double))
     for p in range(count):
         w[chosen[p]] = some[p]
@@ -142,91 +158,85 @@ cdef bint interior_on(Program* A, double* w, const int* chosen, int count, doubl
     return stop
 
 
-cdef bint minimize(Program* A, double* w, double tol, int rounds, void* watch, double* gap) noexcept nogil:
-    """Rounds of sweeps until they have cost a share of the interior-point method, then that method, then polishing."""
+cdef double minimize(Program* A, double* w, double tol, int rounds, void* watch) noexcept nogil:
+    """Rounds of sweeps until they have cost a share of the interior-point method, then that method, then polishing.
+
+    Returns the gap."""
     cdef int p, turn, count, repeat, finishes = 0, stale = 0, m = A.m, D = A.D
-    cdef double finish, spent = 0, best = 1e300, per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
-    cdef bint independent = False, stop = False
+    cdef double gap = 1e300, spent = 0, best = 1e300, value = 1e300
+    cdef double per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
+    # some solution has at most as many columns as a point of X B has entries, and the interior point twice as many
+    cdef double room = ROOM + 2.0 * A.n * D * (A.r if A.y != NULL else 0.5 * (D + 1))
+    cdef bint stop = False
     cdef State s = new_state(A)
     cdef int* order = <int*> malloc(m * sizeof(int))
-    cdef double* room = <double*> malloc(A.n * (3 + padded(D) * (2 + D)) * sizeof(double) + 64)
-    cdef double* work = room + (-(<Py_ssize_t> room) & 63) // 8  # vector instructions are faster at multiples of 64 bytes
-    gap[0] = 1e300
+    cdef double* before = <double*> malloc(m * sizeof(double))
+    cdef double* work = <double*> malloc((A.n * (2 + D) + A.r) * sizeof(double))
     for turn in range(rounds + 1):
-        if evaluate_state(A, w, &s) != 0:
-            gap[0] = 1e300
-            break
+        if evaluate_state(A, w, &s) != 0 or s.value > 1.000000001 * value:  # the interior point lacked some column
+            if value == 1e300:
+                gap = value
+                break
+            memcpy(w, before, m * sizeof(double))
+            evaluate_state(A, w, &s)
+        value = 1e300
         rescale(A, w, &s)
-        gap[0] = relative_gap(&s)
-        stale = 0 if gap[0] < 0.9 * best else stale + 1
-        best = fmin(best, gap[0])
-        if stop or gap[0] < tol or turn == rounds or (stale > PATIENCE and finishes > 2):
+        gap = relative_gap(&s)
+        stale = 0 if gap < 0.9 * best else stale + 1
+        best = fmin(best, gap)
+        if stop or gap < tol or turn == rounds or (stale > PATIENCE and finishes > 2):
             break
         if watch != NULL:
             with gil:
-                stop = ask(<object> watch, gap[0])
+                stop = ask(<object> watch, gap)
             if stop:
                 break
-        count = in_question(A, w, s.q, finishes < 2, order)
-        # nine steps of the interior point on so many columns take about this many multiplications
-        finish = 9 * step_cost(A, count, by_pairs(A, count))
-        if turn > 0 and gap[0] < 3e-2 and spent > FINISH_EARLY * finish:
-            stop = interior_on(A, w, order, count, 0.3 * tol, finishes == 0, watch)
-            spent = 0
-            finishes += 1
-            continue
+        if turn > 0 and gap < 3e-2:
+            count = in_question(A, w, s.q, room, before, order)
+            # nine steps of the interior point on so many columns take about this many multiplications
+            if spent > FINISH_EARLY * 9 * step_cost(A, count):
+                memcpy(before, w, m * sizeof(double))
+                value = s.value
+                stop = interior_on(A, w, order, count, 0.3 * tol, finishes == 0, watch)
+                spent = 0
+                room *= 2
+                finishes += 1
+                continue
         count = 0
         for p in range(m):
             if turn == 0 or w[p] > 0 or s.q[p] > 1:
                 order[count] = p
                 count += 1
+        spent += 2.0 * A.n * m * D * (D + A.r)
         for repeat in range(1 if turn == 0 else SWEEPS):
             sweep(A, w, s.inverse, order, count, work)
             spent += per_column * count
             if repeat == 0:
                 count = with_weight(m, w, order)
-    if gap[0] < 1e-8:
-        independent = polish(A, w, &s, tol)
-        gap[0] = relative_gap(&s)
+    if gap < 1e-8:
+        polish(A, w, &s, tol)
+        gap = relative_gap(&s)
     free_state(&s)
     free(order)
-    free(room)
-    return independent
-
-
-cdef reserve(Py_ssize_t n, Py_ssize_t m, Py_ssize_t D, Py_ssize_t r):
-    """Allocate and free all memory that the kernel may need, so that a lack of memory raises an error before it runs."""
-    np.empty(n * m * 6 * (D + r) + min(m, 4 * n * D * D + 100) ** 2 + 40 * m)
+    free(before)
+    free(work)
+    return gap
 
 
 def solve(const double[:, :, ::1] x, const double[:, :, ::1] y, double ridge, double[::1] w, double tol, int rounds,
           watch=None):
-    """Improve the weights w in place; return (gap, whether the surviving columns determine their weights).
+    """Improve the weights w in place; return the gap.
 
     `watch(gap)` is called between rounds and between steps of the interior-point method. It stops the solver by
     returning True. An exception that it raises is stored in `watch.error`."""
     cdef Program A = program(x, y, ridge)
     cdef double gap
-    cdef bint independent
     cdef void* watcher = NULL if watch is None else <void*> watch
-    reserve(A.n, A.m, A.D, A.r)
+    # a lack of memory raises an error here, before the kernel allocates
+    np.empty(A.n * A.m * 6 * (A.D + A.r) + min(A.m, 4 * A.n * A.D * A.D + 100) ** 2 + 40 * A.m)
     with nogil:
-        independent = minimize(&A, &w[0], tol, rounds, watcher, &gap)
-    return gap, independent
-
-
-def solve_many(const double[:, :, ::1] x, double tol, int rounds, double[:, ::1] w):
-    """Solve n independent programs x (n, m, D) of the identity, each from its own plain start; writes w (n, m)."""
-    cdef Program A = program(x, None, 0.0)
-    cdef Py_ssize_t i, n = A.n
-    cdef double gap
-    A.n = 1
-    reserve(1, A.m, A.D, A.D)
-    with nogil:
-        for i in range(n):
-            A.x = &x[i, 0, 0]
-            starting(&A, &w[i, 0])
-            minimize(&A, &w[i, 0], tol, rounds, NULL, &gap)
+        gap = minimize(&A, &w[0], tol, rounds, watcher)
+    return gap
 
 
 def steps_within(double[:, ::1] k, double[:, ::1] q, double[::1] w):

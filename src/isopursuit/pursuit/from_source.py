@@ -9,12 +9,14 @@ import numpy as np
 
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ParameterError, RangeError
-from isopursuit.pursuit.answers import Caller
+from isopursuit.pursuit.answer import Caller
+from isopursuit.pursuit.certificate import certify
+from isopursuit.pursuit.design import MANY_ROWS
 from isopursuit.pursuit.inputs import Goal, Options
-from isopursuit.pursuit.settings import LARGEST_LOG_SCALE, MANY_ROWS, MOST_MEMORY, SOURCE_ENTRIES, WIDE
-from isopursuit.pursuit.starts import starting_columns
-from isopursuit.pursuit.strategies import solve_design
+from isopursuit.pursuit.problem import LARGEST_LOG_SCALE
+from isopursuit.pursuit.settings import MOST_MEMORY, SOURCE_ENTRIES, WIDE
 from isopursuit.pursuit.streamed import StreamedColumns, load_columns
+from isopursuit.pursuit.working_set import solve_design, starting_columns
 from isopursuit.results import Certificate, Pursuit
 from isopursuit.sources.columns import Columns
 
@@ -74,7 +76,7 @@ def _partly_loaded(
 ) -> Pursuit:
     """The answer if the columns that may be in an optimal solution do not fit in memory."""
     penalty = stream.goal.penalty
-    proof = stream.design.certified(stream.evaluation, np.flatnonzero(stream.evaluation.weights))
+    proof = certify(stream.design, stream.evaluation, np.flatnonzero(stream.evaluation.weights))
     primal = (scale if penalty == 0 else 1.0) * proof.certificate.primal
     certificate = Certificate(primal, min(stream.lower * unit, primal), proof.certificate.residual)
     indices = stream.indices[proof.support]
@@ -82,8 +84,6 @@ def _partly_loaded(
     return Pursuit(
         weights=weights,
         tied=tied,
-        unique=False,
-        solution="interior",
         certificate=certificate,
         dual=scale * stream.dual,
         penalty=penalty,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,21 +12,18 @@ from numpy.typing import ArrayLike
 from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import LARGEST, as_matrix
-from isopursuit.errors import ParameterError, ShapeError, unknown_option
+from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.pursuit.progress import Callback
-
-Solution = Literal["minimum-norm", "vertex"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a pursuit: the gap to reach, which solution to return, where to start, and when to stop.
+    """Options of a pursuit: the gap to reach, where to start, and when to stop.
 
     `memory` is for sources.
     """
 
     tol: float = 1e-10
-    solution: Solution = "minimum-norm"
     weights: ArrayLike | None = None
     callback: Callback | None = None
     clock: Clock = UNLIMITED
@@ -44,13 +41,11 @@ class Goal:
     k: int | None = None
 
 
-def as_options(tol: float, solution: Solution, time_limit: float | None, **others: Any) -> Options:
+def as_options(tol: float, time_limit: float | None, **others: Any) -> Options:
     """Validate the options. The time limit starts now."""
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"tol={tol!r} must be a relative gap between 0 and 1, such as 1e-10.")
-    if solution not in ("minimum-norm", "vertex"):
-        raise unknown_option("solution", solution, ("minimum-norm", "vertex"))
-    return Options(tol, solution, clock=Clock.of(time_limit), **others)
+    return Options(tol, clock=Clock.of(time_limit), **others)
 
 
 def as_penalty(penalty: float) -> float:

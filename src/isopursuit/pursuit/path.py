@@ -13,8 +13,8 @@ from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Label
 from isopursuit.data._matrix import LARGEST, Matrix, as_points
 from isopursuit.errors import ParameterError
-from isopursuit.pursuit.inputs import as_options, as_targets
-from isopursuit.pursuit.problems import Problem
+from isopursuit.pursuit.inputs import Goal, as_options, as_targets
+from isopursuit.pursuit.problem import Problem
 from isopursuit.pursuit.progress import Callback
 from isopursuit.results import Pursuit
 
@@ -56,11 +56,11 @@ def lasso_path(
     >>> [len(found.support) for found in path]
     [0, 2]
     """
-    options = as_options(tol, "minimum-norm", time_limit, callback=callback)
+    options = as_options(tol, time_limit, callback=callback)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
     grid = _grid(penalties, smallest, matrices, targets)
-    problem = Problem.of(matrices, many, targets, grid[0], options.clock)
+    problem = Problem.of(matrices, many, targets, Goal(None, grid[0]))
     path: list[Pursuit] = []
     for penalty in grid:
         found = problem.with_penalty(penalty).pursue(options)

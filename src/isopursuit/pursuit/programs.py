@@ -16,11 +16,10 @@ from isopursuit._core.types import Label
 from isopursuit.data._matrix import as_points
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
-from isopursuit.pursuit.inputs import Goal, Options, Solution, as_options, as_penalty, as_targets
+from isopursuit.pursuit.inputs import Goal, Options, as_options, as_penalty, as_targets
 from isopursuit.pursuit.normalize import Normalization, workable
-from isopursuit.pursuit.problems import Problem, normalized_problem, range_error, rectangular_problem
+from isopursuit.pursuit.problem import LARGEST_LOG_SCALE, Problem, range_error
 from isopursuit.pursuit.progress import Callback
-from isopursuit.pursuit.settings import LARGEST_LOG_SCALE
 from isopursuit.results import Pursuit
 from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse_labels
 
@@ -32,7 +31,6 @@ def basis_pursuit(
     *,
     penalty: float = 0.0,
     tol: float = 1e-10,
-    solution: Solution = "minimum-norm",
     weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
@@ -53,9 +51,6 @@ def basis_pursuit(
         λ > 0 solves the multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ instead.
     tol : float
         The relative gap to reach.
-    solution : {"minimum-norm", "vertex"}
-        Which solution to return if the optimum is not unique. "minimum-norm" does not depend on the order of the
-        columns. "vertex" has at most D(D+1)/2 columns; it prefers those with the largest minimum-norm weights.
     weights : array_like (P,), optional
         A warm start, for example from an earlier `Pursuit.weights`.
     callback : callable, optional
@@ -83,7 +78,7 @@ def basis_pursuit(
     ([0, 1], 2.0, True)
     """
     penalty = as_penalty(penalty)
-    options = as_options(tol, solution, time_limit, weights=weights, memory=memory)
+    options = as_options(tol, time_limit, weights=weights, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
         return _basis_pursuit(X, Y, penalty, labels, replace(options, callback=report))
 
@@ -97,7 +92,7 @@ def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | Non
         return pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
-    return Problem.of(matrices, many, targets, penalty, options.clock).pursue(options)
+    return Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
 
 
 @on_one_blas_thread
@@ -109,7 +104,6 @@ def isometry_pursuit(
     normalization: Normalization = "symmetric",
     penalty: float = 0.0,
     tol: float = 1e-10,
-    solution: Solution = "minimum-norm",
     weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
@@ -153,7 +147,7 @@ def isometry_pursuit(
     ([0, 1], 2.0)
     """
     c, goal = as_exponent(c), Goal(None, as_penalty(penalty), k)
-    options = as_options(tol, solution, time_limit, weights=weights, memory=memory)
+    options = as_options(tol, time_limit, weights=weights, memory=memory)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
         return _isometry_pursuit(X, goal, c, normalization, labels, replace(options, callback=report))
 
@@ -179,10 +173,7 @@ def _isometry_pursuit(
         )
         return replace(found, labels=matrices[0].labels, notes=matrices[0].notes + found.notes)
     try:
-        if k is None:
-            problem, log_scale = normalized_problem(matrices, many, c, normalization, penalty, options.clock)
-        else:
-            problem, log_scale = rectangular_problem(matrices, many, k, c, normalization)
+        problem, log_scale = Problem.normalized(matrices, many, Goal(None, penalty, k), c, normalization)
         if abs(log_scale) > LARGEST_LOG_SCALE:
             raise RangeError(
                 f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective "

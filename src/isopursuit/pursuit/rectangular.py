@@ -54,22 +54,16 @@ import numpy as np
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import least_majorant, spread
-from isopursuit.pursuit.design import Design
-from isopursuit.pursuit.evaluation import Certified, Evaluation
-from isopursuit.pursuit.interior import follow_path, spectrum_of
-from isopursuit.pursuit.settings import (
-    AT_ONCE_PER_ROW,
-    FEWEST_AT_ONCE,
-    LENGTH_TIES,
-    MOST_AT_ONCE,
-    PATH_STEPS,
-    PRUNED_GAP,
-    RANK_ROUNDING,
-    RESOLVES,
-    SUMMED_TERMS,
-    TOP_MARGIN,
-)
-from isopursuit.results import Certificate
+from isopursuit.pursuit.design import Design, Evaluation
+from isopursuit.pursuit.interior import PATH_STEPS, follow_path, spectrum_of
+
+FEWEST_AT_ONCE, MOST_AT_ONCE, AT_ONCE_PER_ROW = 256, 1024, 8  # columns solved at once: limits, and how many per row
+RESOLVES = 3  # most solves of one working set; columns that were wrongly dropped join again
+PRUNED_GAP = 1.5  # factor by which the gap may grow when small weights are set to 0
+LENGTH_TIES = 1e-12  # squared lengths closer than this, relative to the largest, count as equal (derived: 5e3 eps)
+TOP_MARGIN = 1e-6  # λ/a − 1 below which an eigenvalue may equal a: the error of M at a gap of 1e-12 (derived)
+IN_K_DIMENSIONS = 1e-11  # share of the columns outside k dimensions that is rounding (derived: 5e4 eps)
+SUMMED_TERMS = 256  # columns whose products are summed at once in a certificate (derived: about √ of 100,000)
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,8 @@ class RectangularDesign(Design):
             if not np.isfinite(q).all():  # lengths near underflow
                 return None
             leverage = np.maximum(leverage, y**2 @ self._inverse(eigenvalues, roots))
-            nu[i] = V * roots @ V.T
+            half = V * np.sqrt(roots)
+            nu[i] = half @ half.T
             traces += float(roots[: self.k].sum())
         primal, rho = 2 * float(weights @ np.sqrt(q)), float(np.sqrt(q.max()))
         return Evaluation(weights, nu, q, leverage, primal, 2 * traces / rho, float(weights.sum()) + traces)
@@ -140,21 +135,24 @@ class RectangularDesign(Design):
             value=2 * t * total,
         )  # fmt: skip
 
-    def solve(self, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None = None) -> bool:
-        """Improve weights in place; returns False, because it does not show that the columns determine the weights."""
+    def solve(
+        self, weights: Array, tol: float, watch: Callable[[float], bool] | None = None, rounds: int = PATH_STEPS
+    ) -> float:
+        """Improve weights in place by the interior-point method; returns the gap."""
         best = self._scaled(weights)
         tol *= 0.5  # the certificate adds its bound on rounding
         for _ in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
-            w = follow_path(self.x, self.k, best.weights, tol, min(rounds, PATH_STEPS), watch)
+            w = follow_path(self.x, self.k, best.weights, tol, rounds, watch)
             found = self._pruned(w)
             if found is None or found.gap >= best.gap:
                 break
             best = found
-        if best is not None:
-            weights[:] = best.weights
-        return False
+        if best is None:
+            return np.inf
+        weights[:] = best.weights
+        return best.gap
 
     def _pruned(self, weights: Array) -> Evaluation | None:
         """The evaluation without weights that are positive only because of the barrier: relative weight below 1 − q."""
@@ -175,11 +173,6 @@ class RectangularDesign(Design):
         return False
 
     @property
-    def unit_target(self) -> bool:
-        """False: the target is not the identity, and starts for the square program do not apply."""
-        return False
-
-    @property
     def kernel_columns(self) -> int:
         """Steps cost the square of the number of columns, so fewer are solved at once than for k = D."""
         return int(np.clip(AT_ONCE_PER_ROW * self.shape[2], FEWEST_AT_ONCE, MOST_AT_ONCE))
@@ -188,10 +181,6 @@ class RectangularDesign(Design):
     def joining(self) -> int:
         """Half of the columns that are solved at once; the others have weight."""
         return self.kernel_columns // 2
-
-    def take(self, columns: Indices) -> Design:
-        """The program on some of its columns."""
-        return RectangularDesign(np.ascontiguousarray(self.x[:, columns, :]), None, 0.0, k=self.k)
 
     def screening(self, evaluation: Evaluation) -> tuple[Array, Array | None]:
         """The matrices of leverage and of √q. One point only."""
@@ -202,43 +191,13 @@ class RectangularDesign(Design):
 
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
         """A lower bound on min f from the point ν/ρ, given that ‖ν x_p‖ ≤ ρ for every column."""
-        return 2 * sum(self._smallest(nu) for nu in evaluation.inverse) / rho
+        return 2 * sum_of_smallest(evaluation.inverse, self.k) / rho
 
-    def _smallest(self, nu: Array) -> float:
-        """A lower bound on the sum of the k smallest eigenvalues of ν."""
-        values = np.linalg.eigvalsh(nu)
-        return float(values[: self.k].sum()) - self.k * len(nu) * EPS * float(values[-1])
-
-    def certified(self, evaluation: Evaluation, support: Indices) -> Certified:
-        """Coefficients on the support and a dual point, and the certificate they give."""
-        w = evaluation.weights[support]
-        part = self.take(support)
+    def coefficients(self, evaluation: Evaluation, support: Indices) -> Array:
+        """B on the support: w_p ν x_p, with the ν of the weights on the support alone; zero if M has rank below k."""
+        part, w = self.take(support), evaluation.weights[support]
         found = part.evaluate(w)
-        nu = (evaluation.inverse + np.swapaxes(evaluation.inverse, 1, 2)) / 2
-        B = np.zeros_like(part.x) if found is None else part.x @ found.inverse
-        B *= w[:, None]
-        norms = np.sqrt(np.einsum("ipr,ipr->p", B, B))
-        residual = np.inf if found is None else max(self._misfit(x, b) for x, b in zip(part.x, B, strict=True))
-        primal = float(norms.sum()) / (1 - residual) if residual < 1 else np.inf
-        rho = largest_slope(self.x, nu)
-        dual = sum(self._smallest(one) for one in nu) / rho
-        certificate = Certificate(primal, dual, residual)
-        above = (dual - primal) / primal if primal > 0 else 0.0
-        return Certified(support, B, norms, nu / rho, certificate, max(certificate.gap, above))
-
-    def _misfit(self, x: Array, B: Array) -> float:
-        """An upper bound on ‖X B − P‖_* for some feasible P; x has the columns of X as rows."""
-        D, terms = x.shape[1], SUMMED_TERMS
-        # sum in parts: rounding grows with the number of terms in a part, not with that of all terms
-        parts = [x[i : i + terms].T @ B[i : i + terms] for i in range(0, len(x), terms)]
-        product = np.sum(parts, axis=0)
-        values = np.linalg.eigvalsh((product + product.T) / 2)
-        inside = np.clip(values, 0.0, 1.0)
-        outside = float(np.abs(values - inside).sum()) + abs(self.k - float(inside.sum()))
-        sizes = float(np.linalg.norm(x, axis=1) @ np.linalg.norm(B, axis=1))
-        depth = 0.5 * min(len(x), terms) + len(parts) + 2
-        rounding = depth * EPS * sizes + D * EPS * float(np.linalg.norm(product))
-        return outside + math.sqrt(D) * (float(np.linalg.norm(product - product.T)) / 2 + rounding)
+        return np.zeros_like(part.x) if found is None else part.x @ found.inverse * w[:, None]
 
     def moments(self, evaluation: Evaluation, columns: Indices) -> Array:
         """The quantities that all optimal M share, V_ιᵀM and tr M, for each column's x xᵀ alone: (entries, m)."""
@@ -251,7 +210,7 @@ class RectangularDesign(Design):
             top = int((eigenvalues * roots[-1] > 1 + TOP_MARGIN).sum())
             y = x[columns] @ V
             outside = float(np.abs(y[:, self.k :]).max(initial=0.0))
-            if outside <= RANK_ROUNDING * float(np.abs(y).max()):  # the columns span k dimensions: there M is unique
+            if outside <= IN_K_DIMENSIONS * float(np.abs(y).max()):  # the columns span k dimensions: there M is unique
                 top = self.k
             i, j = np.triu_indices(len(V))
             i, j = i[i < top], j[i < top]
@@ -260,15 +219,26 @@ class RectangularDesign(Design):
         return np.concatenate(parts)
 
 
-def largest_slope(x: Array, nu: Array) -> float:
-    """An upper bound on the largest ‖νᵀx_p‖; x is (n, P, D), ν is (n, D, r).
+def sum_of_smallest(nu: Array, k: int) -> float:
+    """A lower bound on the sum, over all points, of the k smallest eigenvalues of symmetric ν (n, D, D)."""
+    values = np.linalg.eigvalsh(nu)
+    return float(values[:, :k].sum()) - k * nu.shape[1] * EPS * float(values[:, -1].sum())
 
-    The error of a sum of D products is D eps/2 times the sum of their sizes, so that of νᵀx is D eps/2 ‖|ν|‖₂ ‖x‖.
-    """
-    squares, errors = np.zeros(x.shape[1]), np.zeros(x.shape[1])
-    for one, own in zip(x, nu, strict=True):
-        slopes = one @ own
-        squares += np.einsum("pr,pr->p", slopes, slopes)
-        size = np.linalg.norm(own, 1) * np.linalg.norm(own, np.inf)  # at least ‖|ν|‖₂²
-        errors += size * np.einsum("pd,pd->p", one, one)
-    return float((np.sqrt(squares) + (0.5 * x.shape[2] + 2) * EPS * np.sqrt(errors)).max()) * (1 + 4 * EPS)
+
+def misfit_of_projection(x: Array, B: Array, k: int) -> float:
+    """An upper bound on the largest ‖X B − P‖_* over all points, for feasible P; x (n, m, D) has columns as rows."""
+    return max(_misfit(one, own, k) for one, own in zip(x, B, strict=True))
+
+
+def _misfit(x: Array, B: Array, k: int) -> float:
+    D, terms = x.shape[1], SUMMED_TERMS
+    # sum in parts: rounding grows with the number of terms in a part, not with that of all terms
+    parts = [x[i : i + terms].T @ B[i : i + terms] for i in range(0, len(x), terms)]
+    product = np.sum(parts, axis=0)
+    values = np.linalg.eigvalsh((product + product.T) / 2)
+    inside = np.clip(values, 0.0, 1.0)
+    outside = float(np.abs(values - inside).sum()) + abs(k - float(inside.sum()))
+    sizes = float(np.linalg.norm(x, axis=1) @ np.linalg.norm(B, axis=1))
+    depth = 0.5 * min(len(x), terms) + len(parts) + 2
+    rounding = depth * EPS * sizes + D * EPS * float(np.linalg.norm(product))
+    return outside + math.sqrt(D) * (float(np.linalg.norm(product - product.T)) / 2 + rounding)

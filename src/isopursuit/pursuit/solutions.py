@@ -1,4 +1,4 @@
-"""Choice among optimal solutions: the minimum-norm one or a vertex, and a test whether there is only one.
+"""Choice among optimal solutions: the one of minimum norm, and a test whether there is only one.
 
 Given an optimal ν, every optimal solution is B_p = w_p u_p, u_p = νᵀx_p, on the columns with ‖u_p‖ = 1. So the optimal
 weights are the polytope {w ≥ 0, Σ w_p x_p u_pᵀ = X B}. Here it is A w = b, where column p of A has the entries of
@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit._core.types import Array, Indices
-from isopursuit.pursuit.design import Design
-from isopursuit.pursuit.evaluation import Evaluation
-from isopursuit.pursuit.settings import CHOICE_RATE, DETERMINED, MOST_POLYTOPE, RANK_ROUNDING
+from isopursuit.pursuit.design import Design, Evaluation
+
+MOST_POLYTOPE = 60_000_000  # most entries of the polytope's matrix; beyond, no solution is chosen (derived: 480 MB)
+DETERMINED = 1e-4  # least singular value of unit-size x_p u_pᵀ for which M, known to 1e-7, determines weights
+RANK_ROUNDING = 1e-11  # singular values below this, relative to the largest, count as zero (derived: 5e4 eps)
 
 
 @dataclass(frozen=True)
@@ -27,29 +29,19 @@ class Polytope:
     products: Array
 
 
-def too_many(design: Design, columns: int) -> bool:
-    """Whether there are too many tight columns to form the polytope."""
+def polytope_entries(design: Design, columns: int) -> int:
+    """How many entries the polytope's matrix has on so many columns."""
     n, _, D = design.shape
-    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns > MOST_POLYTOPE
+    return n * (D * (D + 1) // 2 if design.aim is None else D * design.aim.shape[2]) * columns
 
 
-def choice_seconds(design: Design, columns: int) -> float:
-    """Estimated seconds to form the polytope of so many tight columns and to choose a solution."""
-    n, _, D = design.shape
-    rows = n * (D * (D + 1) // 2)
-    return rows * columns * min(rows, columns) / CHOICE_RATE
-
-
-def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope | None:
-    """The polytope of optimal weights on these columns, from converged weights; None if there are none or too many."""
-    weights = evaluation.weights
-    if len(columns) == 0 or too_many(design, len(columns)):
-        return None
+def polytope(design: Design, evaluation: Evaluation, columns: Indices) -> Polytope:
+    """The polytope of optimal weights on these columns, from converged weights."""
     raw = design.moments(evaluation, columns)
     _, s, vt = np.linalg.svd(raw, full_matrices=False)
     rank = int((s > RANK_ROUNDING * s[0]).sum())
     A = vt[:rank]
-    return Polytope(columns, A, A @ weights[columns], raw)
+    return Polytope(columns, A, A @ evaluation.weights[columns], raw)
 
 
 def minimum_norm(P: Polytope, start: Array) -> Array:
@@ -83,51 +75,6 @@ def minimum_norm(P: Polytope, start: Array) -> Array:
         z = np.zeros_like(z)
         z[held] = exact
     return z
-
-
-def vertex(P: Polytope, start: Array) -> Array:
-    """A vertex of the polytope, reduced from the given weights (Carathéodory), heavier columns first.
-
-    Columns are added in batches in descending order of weight; ties go to the lowest index. Each batch is reduced to
-    independent columns before the next one is added.
-    """
-    w = start.copy()
-    order = np.lexsort((np.arange(len(w)), -w))
-    order = order[w[order] > 0]
-    size = max(len(P.b), 8)
-    held = order[:0]
-    for first in range(0, len(order), size):
-        held = np.concatenate([held, order[first : first + size]])
-        w[held] = _reduce(P.A[:, held], w[held])
-        held = held[w[held] > 0]
-    return w
-
-
-def _reduce(A: Array, w: Array) -> Array:
-    """Move w along null vectors of A until the columns with weight are independent."""
-    from scipy.linalg import qr, solve_triangular
-
-    R, order = qr(A, mode="r", pivoting=True)
-    size = np.abs(np.diag(R))
-    rank = int((size > RANK_ROUNDING * size[0]).sum())
-    mix = solve_triangular(R[:rank, :rank], R[:rank, rank:])
-    null = np.empty((A.shape[1], A.shape[1] - rank))
-    null[order] = np.vstack([-mix, np.eye(A.shape[1] - rank)])
-    w = w.copy()
-    for j in range(null.shape[1]):
-        z = null[:, j]
-        if not z.any():
-            continue
-        if (w[z > 0] / z[z > 0]).min(initial=np.inf) > (-w[z < 0] / z[z < 0]).min(initial=np.inf):
-            z = -z
-        falling = np.flatnonzero(z > 0)
-        p = falling[np.argmin(w[falling] / z[falling])]
-        w = np.maximum(w - w[p] / z[p] * z, 0.0)
-        w[p] = 0.0
-        # the other null vectors must be zero on the column that lost its weight
-        null[:, j + 1 :] -= np.outer(z, null[p, j + 1 :] / z[p])
-        null[p, j + 1 :] = 0.0
-    return w
 
 
 def is_unique(P: Polytope, w: Array) -> bool:

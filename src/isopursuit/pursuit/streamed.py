@@ -17,7 +17,7 @@ import numpy as np
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import length_notes
 from isopursuit.errors import RangeError, RankError
-from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.design import Design, build_design
 from isopursuit.pursuit.inputs import Goal, Options, as_weights
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.rectangular import RectangularDesign
@@ -33,9 +33,7 @@ from isopursuit.pursuit.settings import (
     SPAN_PASSES,
     SPANNING,
 )
-from isopursuit.pursuit.starts import solve_as_if_equally_long, starting_columns
-from isopursuit.pursuit.whitening import build_design
-from isopursuit.pursuit.working_set import solve, solve_by_parts
+from isopursuit.pursuit.working_set import solve, solve_as_if_equally_long, solve_by_parts, starting_columns
 from isopursuit.results import Effort, relative_gap
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
@@ -216,7 +214,7 @@ class StreamedColumns:
         self.build()
         return self.design, self.weights
 
-    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> bool:
+    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> None:
         """Use solvers that multiply all columns if that takes fewer multiplications than the kernel.
 
         Solve by parts if that is not enough, because many columns are resident.
@@ -225,10 +223,10 @@ class StreamedColumns:
         if crowded and watch is not None:
             watch.columns = len(weights)
         if crowded and part.follow(weights, tol, watch) <= 0.5 * self.gap:
-            return False
+            return
         if (crowded or part.many_rows) and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
-            return False
-        return solve(part, weights, tol, watch, warm=True, nested=True)
+            return
+        solve(part, weights, tol, watch, warm=True, nested=True)
 
     def settle(self, weights: Array) -> None:
         """The part's weights become those of the set."""

@@ -5,22 +5,25 @@ tangents that bound it (`relax`). The best tangent removes candidates that no be
 For fewer columns than rows tr q and log det are those of the least majorants (_node.pxd).
 """
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, pow, sqrt
 from libc.string cimport memcpy, memmove, memset
 
-from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_below
+from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node cimport (
-    CUT_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, least_majorant, reflect, smallest,
+    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, kappa_of, least_majorant,
+    reflect, row_of, smallest,
 )
 
 cdef extern from *:
     """
     #define EIGH_WORK 400
     #define STOP_WORK 33554432L
+    #define SINGULAR 1e-12
     """
     const int EIGH_WORK   # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
     const long STOP_WORK  # multiplications between two checks of the flag that stops a search (derived: about 10 ms)
+    const double SINGULAR # N(w) is singular if a pivot is below this share of its diagonal (derived: far above D eps)
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
@@ -45,6 +48,43 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
         if node.problem.size + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
             return False
         node.log_det += log(square)
+    return True
+
+
+cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept nogil:
+    # Eigenpairs of M_S' on span S'; eigenvalues are raised by their error. False if LAPACK fails.
+    cdef int a, b, i, D = node.D, k = node.k
+    cdef double error
+    memset(vectors, 0, k * k * sizeof(double))
+    for i in range(k):
+        for a in range(i + 1):
+            for b in range(a + 1):
+                vectors[a * k + b] += node.chosen[<size_t> i * D + a] * node.chosen[<size_t> i * D + b]
+    if eigh(vectors, k, e, True) != 0:
+        return False
+    error = EIGENVALUE_ERROR * e[k - 1]
+    for a in range(k):
+        e[a] = fmax(e[a], 0.0) + error
+    return isfinite(e[k - 1])
+
+
+cdef bint choose_range(Node* node) noexcept nogil:
+    # The least range that has all eigenvalues of better subsets: their losses beside that of lambda_max are at least those
+    # of the eigenvalues e of M_S', by interlacing. False if there is no better subset.
+    cdef int a, k = node.k
+    cdef double c = node.problem.loss.c, need = cutoff(node.problem) - node.problem.size, high
+    cdef double* e = node.small
+    if k == 0 or not chosen_spectrum(node, e, node.matrix):
+        return True
+    for a in range(k):
+        need -= h_below(e[a], c)
+        if a < k - 1:
+            need -= h_above(e[a] - 2 * EIGENVALUE_ERROR * e[k - 1], c)
+    if not need > h_above(e[k - 1] * (1 - 2 * EIGENVALUE_ERROR), c):
+        return False
+    high = pow(power_of_loss(1 + need), 2 / c)
+    while 2 * node.range + 2 < node.problem.loss.rows and node.problem.loss.table[12 * (node.range + 1) + 5] >= high:
+        node.range += 1
     return True
 
 
@@ -90,25 +130,26 @@ cdef void second_moment(Node* node, const double* w, double* M) noexcept nogil:
 
 
 cdef bint diagonalize(Node* node, Point* at, const double* M) noexcept nogil:
-    # If size < D: the log det of the majorant of N(w), and z_p in the eigenvectors of N(w) for every candidate
+    # whiten if size < D: the log det of the majorant of N(w), with eigenvalues nu, and z_p in the eigenvectors of N(w)
+    # divided by the roots of nu, for every candidate
     cdef int m = node.m, k = node.k, D = node.D, width = D - k, a, b, i
     cdef double* N = node.matrix
+    cdef double* nu = node.matrix + 2 * D * D
     for a in range(width):
         for b in range(a + 1):
             N[a * width + b] = M[(k + a) * D + k + b]
-    if eigh(N, width, at.residual, True) != 0:
+    if eigh(N, width, node.small, True) != 0:
         return False
-    at.residual_top = least_majorant(at.residual, width, m, at.inverses)
-    if not at.inverses[0] > 1e-12 * at.inverses[width - 1]:
+    at.residual_top = least_majorant(node.small, width, m, nu)
+    if not nu[0] > SINGULAR * nu[width - 1]:
         return False
-    at.log_det = at.largest = 0.0
-    at.steepest = 1 / sqrt(at.inverses[0])
+    at.steepest = 1 / sqrt(nu[0])
     for a in range(width):
-        at.log_det += log(at.inverses[a]) if a >= width - m else 0.0
-        at.inverses[a] = 1 / at.inverses[a]
+        at.log_det += log(nu[a]) if a >= width - m else 0.0
+        nu[a] = 1 / sqrt(nu[a])
     for i in range(node.open.n):
         for a in range(width):
-            at.N[<size_t> i * width + a] = dot(N + a * width, node.open.X + <size_t> i * D + k, width)
+            at.N[<size_t> i * width + a] = nu[a] * dot(N + a * width, node.open.X + <size_t> i * D + k, width)
     return True
 
 
@@ -119,7 +160,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     cdef double* z
     cdef double* out
     cdef double t, largest = 0.0
-    at.log_det = at.steepest = at.largest = 0.0
+    at.residual_top = m
     for a in range(m):
         largest = fmax(largest, M[(k + a) * D + k + a])
     at.largest = sqrt(largest)
@@ -130,7 +171,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
                 t -= L[a * m + r] * L[b * m + r]
             if a > b:
                 L[a * m + b] = t * L[b * m + b]
-            elif t <= 1e-12 * largest:
+            elif t <= SINGULAR * largest:
                 return False
             else:
                 at.log_det += log(t)
@@ -146,32 +187,20 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     return True
 
 
-cdef inline double residual_score(const Node* node, const Point* at, int i, int width) noexcept nogil:
-    # z' N^-1 z
-    cdef const double* z = at.N + <size_t> i * width
-    cdef double total = 0.0
-    cdef int a
-    if node.problem.size == node.D:
-        return dot(z, z, width)
-    for a in range(width):
-        total += at.inverses[a] * z[a] * z[a]
-    return total
-
-
 cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # F = tr q(M) - kappa (log det G_S' + log det N) and its tangent:
     # scores x' q'(M) x - kappa z' N^-1 z, base sum (q - q' e) + tr q'(M) M_S' - kappa (log det G_S' + log det N - m).
     # The tangent is taken at the computed eigenpairs, so their errors move the point of tangency but the bound stays
     # valid. The rotation's error is proportional to each column's length; the scores are lowered by its effect.
     cdef int D = node.D, m = node.m, width = D - node.k, first = D - node.problem.size, a, i
-    cdef double kappa = node.problem.loss.table[5 * node.row], steepest = 0.0, magnitude = 0.0, t, square, length, error
+    cdef double kappa = kappa_of(node), steepest = 0.0, magnitude = 0.0, t, square, length, error
     cdef double* y
     cdef Value q
     at.f = -kappa * (node.log_det + at.log_det) if kappa > 0 else 0.0
     at.base = at.f + kappa * m
     magnitude = fabs(at.base) + kappa * (fabs(node.log_det) + fabs(at.log_det))
     for a in range(D):
-        q = envelope(&node.problem.loss, node.row, &at.curves[a])
+        q = envelope(&node.problem.loss, row_of(node), &at.curves[a])
         at.slopes[a] = q.slope
         if a < first:
             continue
@@ -191,7 +220,7 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
             continue
         at.moment[i] = at.g[i] = t
         if kappa > 0:
-            length = residual_score(node, at, i, width)
+            length = dot(at.N + <size_t> i * width, at.N + <size_t> i * width, width)
             # errors of z relative to x, and of the solve with L, whose condition number is about that of its diagonal
             error = ROTATION_ERROR * m * at.steepest * (sqrt(square) + at.largest * sqrt(length))
             at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
@@ -206,7 +235,7 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     node.work += <long long> (n + D) * D * (2 * D - node.k) + EIGH_WORK * D * D
     second_moment(node, at.w, M)
     at.log_det = at.steepest = at.largest = 0.0
-    if node.row > 0 and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
+    if node.split and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
         return False
     # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.
     if eigh(M, D, at.e, True) != 0:
@@ -221,24 +250,6 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     products(node.chosen, node.k, M, D, D, at.Y + <size_t> n * D)
     set_tangent(node, at)
     return isfinite(at.f)
-
-
-cdef void choose_kappa(Node* node) noexcept nogil:
-    # F(w, kappa) is concave in kappa: take the best of the grid at this w.
-    cdef Point* at = &node.here
-    cdef int row, a, best_row = node.row
-    cdef double best = -INFINITY, f
-    for row in range(1, node.problem.loss.rows):
-        f = -node.problem.loss.table[5 * row] * (node.log_det + at.log_det)
-        for a in range(node.D - node.problem.size, node.D):
-            f += envelope(&node.problem.loss, row, &at.curves[a]).value
-        if f > best:
-            best, best_row = f, row
-        elif f < best - 1e-9 * fabs(best):
-            break
-    if best_row != node.row:
-        node.row = best_row
-        set_tangent(node, at)
 
 
 cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
@@ -259,34 +270,9 @@ cdef void squared_products(const Node* node, const double* features, int count, 
         first += rows
 
 
-cdef void add_curvature(const Node* node, const double* Y, int width, const int* working, int count, int top,
-                        const double* roots, double* features, double* H) noexcept nogil:
-    # H = features features'. The features of a column y are root_ab y_a y_b for b <= a with a among the last `top`, and
-    # root * sum y_b^2 for the others, whose eigenvalues are replaced by one average
-    cdef int a, b, p, r, rest = width - top, size = top * rest + top * (top + 1) // 2 + (rest > 0)
-    cdef double square
-    cdef const double* y
-    cdef double* feature = features
-    for p in range(count):
-        if node.problem.stop[0]:
-            return
-        y = Y + <size_t> working[p] * width
-        r = 0
-        for a in range(rest, width):
-            for b in range(a + 1):
-                feature[r] = roots[r] * y[a] * y[b]
-                r += 1
-        if rest > 0:
-            square = 0.0
-            for b in range(rest):
-                square += y[b] * y[b]
-            feature[r] = roots[r] * square
-        feature += size
-    squared_products(node, features, count, size, H)
-
-
 cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
-    # For tr q(M): sqrt(q'[e_a, e_b]), divided differences. The average of the others has curvature q''/(their number).
+    # sqrt(q'[e_a, e_b]), divided differences, for b <= a with a among the eigenvalues that stay in the majorant; then for the
+    # average of the others, whose curvature is q''/(their number)
     cdef Point* at = &node.here
     cdef int D = node.D, rest = D - at.top, a, b, i = 0
     cdef double middle, difference
@@ -299,55 +285,60 @@ cdef void curvature_roots(Node* node, double* roots) noexcept nogil:
                 roots[i] = (at.slopes[a] - at.slopes[b]) / difference
             else:
                 between = curve_of(&node.problem.loss, middle / 2)
-                roots[i] = envelope(&node.problem.loss, node.row, &between).bend
+                roots[i] = envelope(&node.problem.loss, row_of(node), &between).bend
             roots[i] = sqrt(fmax(roots[i], 0.0) * (1 if a == b else 2))
             i += 1
     if rest > 0:
-        roots[i] = sqrt(envelope(&node.problem.loss, node.row, &at.curves[0]).bend / (node.problem.size - at.top))
+        roots[i] = sqrt(envelope(&node.problem.loss, row_of(node), &at.curves[0]).bend / (node.problem.size - at.top))
 
 
-cdef void residual_roots(Node* node, double* roots) noexcept nogil:
-    # As curvature_roots, for -log det N if size < D
-    cdef Point* at = &node.here
-    cdef int width = node.D - node.k, rest = width - at.residual_top, a, b, i = 0
-    cdef double difference
-    for a in range(rest, width):
-        for b in range(a + 1):
-            difference = at.residual[a] - at.residual[b]
-            if difference > 1e-7 * at.residual[a]:
-                roots[i] = (at.inverses[b] - at.inverses[a]) / difference
-            else:
-                roots[i] = at.inverses[a] * at.inverses[b]
-            roots[i] = sqrt(fmax(roots[i], 0.0) * (1 if a == b else 2))
-            i += 1
-    if rest > 0:
-        roots[i] = at.inverses[0] / sqrt(<double> (node.m - at.residual_top))
+cdef int spectral_features(Node* node, const int* working, int count, double* features) noexcept nogil:
+    # Features of columns whose inner products are their second derivatives of tr q(M): root_ab y_a y_b, and
+    # root * sum y_b^2 for the eigenvalues that are replaced by an average. Returns their number.
+    cdef int D = node.D, top = node.here.top, rest = D - top, a, b, p, r
+    cdef double square
+    cdef double* roots = node.matrix
+    cdef const double* y
+    curvature_roots(node, roots)
+    for p in range(count):
+        if node.problem.stop[0]:
+            break
+        y = node.here.Y + <size_t> working[p] * D
+        r, square = 0, 0.0
+        for a in range(rest, D):
+            for b in range(a + 1):
+                features[r] = roots[r] * y[a] * y[b]
+                r += 1
+        if rest > 0:
+            for b in range(rest):
+                square += y[b] * y[b]
+            features[r] = roots[r] * square
+            r += 1
+        features += r
+    return top * rest + top * (top + 1) // 2 + (rest > 0)
 
 
 cdef void hessian(Node* node, const int* working, int count, double* features, double* H,
                   double* square) noexcept nogil:
     # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences; incomplete
-    # if the search is stopped
+    # if the search is stopped. If size < D the second term is approximate: in the directions whose eigenvalues of N are
+    # replaced by their average it is divided by the number of these. The bound is valid with any H.
     cdef Point* at = &node.here
-    cdef int D = node.D, width = D - node.k, i, p
-    cdef double kappa = node.problem.loss.table[5 * node.row]
-    cdef double* roots = node.matrix
+    cdef int D = node.D, width = D - node.k, rest = width - at.residual_top, i, p
+    cdef double scale = 1.0
     node.work += <long long> count * count * (D * D + width * width) // 2
-    curvature_roots(node, roots)
-    add_curvature(node, at.Y, D, working, count, at.top, roots, features, H)
-    if node.problem.stop[0]:
+    squared_products(node, features, count, spectral_features(node, working, count, features), H)
+    if not node.split or node.problem.stop[0]:
         return
-    if kappa > 0 and node.problem.size < D:
-        residual_roots(node, roots)
-        add_curvature(node, at.N, width, working, count, at.residual_top, roots, features, square)
-        for i in range(count * count):
-            H[i] += kappa * square[i]
-    elif kappa > 0:
-        for p in range(count):
-            memcpy(features + <size_t> p * width, at.N + <size_t> working[p] * width, width * sizeof(double))
-        squared_products(node, features, count, width, square)
-        for i in range(count * count):
-            H[i] += kappa * square[i] * square[i]
+    if rest > 0:
+        scale = 1 / sqrt(sqrt(<double> (node.m - at.residual_top)))
+    for p in range(count):
+        for i in range(width):
+            features[i] = at.N[<size_t> working[p] * width + i] * (scale if i < rest else 1.0)
+        features += width
+    squared_products(node, features - <size_t> count * width, count, width, square)
+    for i in range(count * count):
+        H[i] += kappa_of(node) * square[i] * square[i]
 
 
 cdef double quadratic_step(Node* node, const int* working, int count, const double* H, double gap, double* step,
@@ -422,12 +413,10 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
             return False
         if attempt > 8:
             # N(w) stays singular to working precision: omit the log-det split.
-            node.row = 0
+            node.split = False
         for i in range(open.n):
             at.w[i] = 0.5 * at.w[i] + 0.5 * node.m / open.n
     for step in range(steps + 1):
-        if node.row > 0 and node.problem.loss.rows > 2 and step % 2 == 0 and step <= 4:
-            choose_kappa(node)
         least = smallest(at.g, open.n, node.m, node.small)
         bound = at.base + least.sum - at.rounding
         if bound > cut_bound:
@@ -457,7 +446,7 @@ cdef bint filter_candidates(Node* node) noexcept nogil:
     cdef double limit = cutoff(node.problem)
     cdef Smallest least = smallest(open.cut, open.n, node.m, node.small)
     # The tangent with its exact log-det part, for the enumeration
-    open.split_base = at.base - at.rounding + node.problem.loss.table[5 * node.row] * (at.log_det - node.m)
+    open.split_base = at.base - at.rounding + kappa_of(node) * (at.log_det - node.m)
     for i in range(open.n):
         if open.base + least.sum + fmax(open.cut[i] - least.last, 0.0) >= limit:
             continue

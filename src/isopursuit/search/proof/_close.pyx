@@ -13,25 +13,25 @@ a table. det K on T is at most the product of the diagonal of K (Hadamard). Sets
 Before the relaxation is solved only the pairs are known; they alone close many nodes near an orthonormal basis.
 """
 
-from libc.math cimport INFINITY, exp, fmax, fmin, isfinite, pow
+from libc.math cimport INFINITY, exp, fmax, fmin, pow
 from libc.string cimport memcpy, memset
 
 from isopursuit.loss._penalty cimport Loss, Value, envelope, h, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh
+from isopursuit.search.proof._bound cimport chosen_spectrum
 from isopursuit.search.proof._node cimport (
     CUT_ERROR, EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Node, Point, Problem, Smallest, cutoff,
-    loss_of, reserve, smallest, sort_by,
+    kappa_of, loss_of, reserve, smallest, sort_by,
 )
 
 cdef extern from *:
     """
-    #define PIVOT_ERROR 1e-10
-    #define PAIR_ERROR 1e-10
+    #define TEST_ERROR 1e-10
     #define LEAF_TESTS 5000
     #define MOST_CANDIDATES 512
     """
-    const double PIVOT_ERROR  # the diagonal of Gamma is raised by this share (chosen: far above the rounding of eliminations)
-    const double PAIR_ERROR   # error of a sum of costs, relative to the loss (derived: above 4e-14 times the columns)
+    const double TEST_ERROR   # error of a sum of costs, relative to the loss, and of a diagonal entry of Gamma (derived: it is
+                              # a few eps times the columns and eliminations, at most 1e-12)
     const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf (measured: 15 microseconds)
     const int MOST_CANDIDATES # most candidates for whole tables (derived: 50 MB)
 
@@ -98,23 +98,6 @@ cdef double plus_cut(Enumeration* all) noexcept nogil:
         else:
             base += t
     return base - CUT_ERROR * magnitude
-
-
-cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept nogil:
-    # Eigenpairs of M_S' on span S'; eigenvalues are raised by their error. False if LAPACK fails.
-    cdef int a, b, i, D = node.D, k = node.k
-    cdef double error
-    memset(vectors, 0, k * k * sizeof(double))
-    for i in range(k):
-        for a in range(i + 1):
-            for b in range(a + 1):
-                vectors[a * k + b] += node.chosen[<size_t> i * D + a] * node.chosen[<size_t> i * D + b]
-    if eigh(vectors, k, e, True) != 0:
-        return False
-    error = EIGENVALUE_ERROR * e[k - 1]
-    for a in range(k):
-        e[a] = fmax(e[a], 0.0) + error
-    return isfinite(e[k - 1])
 
 
 cdef bint inertia(Enumeration* all) noexcept nogil:
@@ -248,7 +231,7 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
     cdef Node* node = all.node
     cdef Candidates* open = &node.open
     cdef int D = node.D, k = node.k, n = 0, i
-    cdef double kappa = node.problem.loss.table[5 * node.row] if all.relaxed else 0.0
+    cdef double kappa = kappa_of(node) if all.relaxed else 0.0
     cdef double share = (open.split_base - cutoff(node.problem)) / node.m
     cdef double base = open.base if all.relaxed else -INFINITY
     cdef const double* x
@@ -277,7 +260,7 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
         # det K >= exp((split_base + sum of split - cutoff) / kappa), with an equal share of the base for each column.
         # The cap keeps a product of 12 factors finite; a smaller factor excludes less.
         first.factor[i] = exp(fmin((open.split[order[i]] + share) / kappa, 50.0)) if kappa > 0 else 0.0
-        first.own_gamma[i] = all.diagonal[order[i]] * (1 + PIVOT_ERROR)
+        first.own_gamma[i] = all.diagonal[order[i]] * (1 + TEST_ERROR)
         first.own_K[i] = dot(x + k, x + k, D - k) + all.error
         if all.whole:
             make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
@@ -349,7 +332,7 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             break
         if at.own_gamma[i] <= 0 or (m == 1 and at.own_K[i] < needed * at.factor[i]):
             continue
-        if spent + at.cost[i] >= limit * (1 + PAIR_ERROR):
+        if spent + at.cost[i] >= limit * (1 + TEST_ERROR):
             continue
         if node.problem.stop[0] or all.budget < 0:
             return False
@@ -363,9 +346,9 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             make_row(all, i, at.gamma, at.K, all.pairs)
         take_level(all, &below, at.n - i - 1)
         all.budget -= at.n - i
-        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + PAIR_ERROR) - spent - at.cost[i])
+        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + TEST_ERROR) - spent - at.cost[i])
         if m > 2:
-            keep_promising(&below, limit * (1 + PAIR_ERROR) - spent - at.cost[i], need, m - 1)
+            keep_promising(&below, limit * (1 + TEST_ERROR) - spent - at.cost[i], need, m - 1)
             eliminate(at, &below, i)
             all.budget -= below.n * below.n // 2
         if below.n >= m - 1 and not complete(all, &below, base + at.cut[i], spent + at.cost[i], need, m - 1):

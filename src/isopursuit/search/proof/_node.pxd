@@ -71,11 +71,9 @@ cdef struct Point:            # the relaxation at one w
     double* g
     double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
-    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, or z in the eigenvectors of N(w) if size < D
+    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z; if size < D, for the majorant of N(w)
     double* slopes            # q' at the eigenvalues
     double* e                 # (D) eigenvalues of M(w)
-    double* residual          # (D - k) eigenvalues of N(w), if size < D
-    double* inverses          # (D - k) inverses of their majorant, if size < D
     int top                   # number of eigenvalues of M(w) that stay in the majorant
     int residual_top          # number of eigenvalues of N(w) that stay in the majorant
     Curve* curves             # h and its derivatives at the majorant
@@ -86,7 +84,8 @@ cdef struct Node:
     int D
     int k
     int m
-    int row                   # row of the envelope table in use, 0 without the log-det split
+    int range                 # of eigenvalues for which the envelopes hold
+    bint split                # whether the log-det split is used
     int capacity              # most columns of the working set
     double log_det            # log det of the Gram matrix of S'
     double longest            # length of the longest candidate
@@ -117,6 +116,15 @@ cdef inline void* reserve(Scratch* scratch, size_t needed) noexcept nogil:
         scratch.at = malloc(needed)
         scratch.bytes = needed if scratch.at != NULL else 0
     return scratch.at
+
+
+cdef inline int row_of(const Node* node) noexcept nogil:
+    # The row of the envelope in use
+    return 2 * node.range + node.split
+
+
+cdef inline double kappa_of(const Node* node) noexcept nogil:
+    return node.problem.loss.table[6 * row_of(node)]
 
 
 cdef inline double cutoff(const Problem* problem) noexcept nogil:

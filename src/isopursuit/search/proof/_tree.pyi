@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 MOST_MISSING: int  # most missing columns of a node that is enumerated
 WORK_OF_TEST: int  # multiplications of a relaxation that take as long as a test of an enumeration
+TESTS_OF_BOUND: int  # tests that take as long as the bound of a node, before one is known
 
 class OpenNode:
     """The subsets made of the chosen columns and some of the candidates, none of which has a loss below the bound.
@@ -27,21 +28,12 @@ class OpenNode:
     def candidates(self) -> NDArray[np.int32]: ...
 
 class Explored:
-    """The result of a task.
+    """The result of a task: its open nodes, its best subset (None if no better one was found), the least possible loss
+    of an evaluated subset, given rounding, and numbers of nodes, of losses evaluated, of multiplications, and of tests
+    in doubted enumerations.
 
-    Attributes
-    ----------
-    open : list of OpenNode
-        The nodes that are still open.
-    leaf : (size,) array or None
-        The best subset evaluated that is better than the incumbent, if any.
-    least : float
-        The least possible loss of an evaluated subset, given rounding.
-    nodes, evaluations, work, spent : int
-        Numbers of nodes, of losses evaluated, of multiplications, and of tests in doubted enumerations.
-    counts : (size + 1, 6) array
-        For each number of missing columns: nodes, those left open by their bound, work of the bounds, enumerations,
-        those that closed their node, and their tests.
+    `counts` (size + 1, 6) has for each number of missing columns: nodes, those left open by their bound, work of the
+    bounds, enumerations, those that closed their node, and their tests.
     """
 
     open: list[OpenNode]
@@ -56,20 +48,8 @@ class Explored:
 class TreeKernel:
     """Explores subtrees of one problem, several at a time in as many threads (the GIL is released).
 
-    Parameters
-    ----------
-    columns : (P, D) array
-        The candidates, one in each row.
-    size : int
-        Number of columns of a subset, at most D.
-    c : float
-        Exponent of the loss.
-    low, high, table
-        From `isopursuit.loss.envelope.relax`.
-    incumbent : float
-        Loss of the best subset known; subsets that tasks search for have a lower one.
-    stiffness : float
-        From `isopursuit.loss.penalty.stiffness`.
+    `columns` (P, D) are the candidates. Subsets have `size` <= D of them, and tasks search for losses below the
+    incumbent. `low`, `high` and `table` are from `envelope.relax`, and `stiffness` is from `penalty.stiffness`.
     """
 
     def __init__(
@@ -97,23 +77,11 @@ class TreeKernel:
         work: int,
         most_nodes: int,
     ) -> Explored:
-        """Explore the subtree of a node, lowest bounds first, until the work is done; at least one node.
+        """Explore the subtree of a node, lowest bounds first; at least one node. `start` is used up.
 
-        The node is used up.
-
-        Parameters
-        ----------
-        start : OpenNode
-        incumbent : float
-            Loss of the best subset known.
-        budgets, doubted : (size + 1,) arrays
-            For each number of missing columns: the most tests of an enumeration, and whether it is doubted.
-        spare : int
-            Most tests of doubted enumerations.
-        ceiling : float
-            Nodes whose bound is not below this are left open, but for the first one.
-        work, most_nodes : int
-            Multiplications and nodes after which no other node is started.
+        An enumeration makes at most as many tests as `budgets` (size + 1) has for its number of missing columns, and
+        all those that are `doubted` (size + 1) together make at most `spare`. No other node is started after so many
+        multiplications and nodes, nor if its bound is not below the ceiling.
         """
 
     def relax(
@@ -121,11 +89,5 @@ class TreeKernel:
     ) -> tuple[float, NDArray[np.int32], NDArray[np.float64]] | None:
         """Bound, candidates and weights of the relaxation of one node; None if it has no bound or was stopped.
 
-        Parameters
-        ----------
-        start : OpenNode
-        steps : int
-            Most Newton steps.
-        tolerance : float
-            Stop when the relaxation is solved to this share of the distance to the incumbent.
+        It is solved to this share of the distance to the incumbent, with at most so many Newton steps.
         """

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import Clock
 from isopursuit._core.types import Array
 
-ROWS, WIDTH = 64, 2**11  # columns compared at once (kept: a block fits into the cache of a core)
+ROWS, WIDTH = 64, 2**11  # columns compared at once (derived: a block of 0.5 MB fits into the cache of a core)
 MAX_PAIRS = 8_000_000  # most compatible pairs that are kept (derived: 96 MB)
 SORTED_PAIRS = 3e6  # pairs sorted and pruned per second, a low estimate (measured: 5.4e6 per second of processor time)
 SINGLE = 1e15  # larger squared lengths may overflow single precision when squared (derived)
+PARTNERS = 128  # mean number of compatible columns at a typical cost (chosen: a graph then takes 1.5 kB for a column)
+SAMPLE = 2**21  # inner products computed for that mean (derived: 16 MB; 0.02 s)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,17 @@ class Graph:
         return [(int(p), other[starts[p] : starts[p + 1]]) for p in order[degree[order] > 0]]
 
 
+def typical_cost(X: Array, costs: PairCosts, missing: int) -> float:
+    """The sum of squares below which a column of X (D, N) has PARTNERS compatible ones on average."""
+    own, count = costs.own, len(costs.own)
+    few = np.linspace(0, count - 1, min(2 * PARTNERS, 1 + SAMPLE // count, count)).astype(np.intp)
+    pairs = 2 * (X[:, few].T @ X) ** 2 + own + own[few][:, None]
+    pairs[np.arange(len(few)), few] = np.inf
+    partners = min(PARTNERS, MAX_PAIRS // (2 * count), count // 4) * len(few)
+    rest = costs.base + np.sort(own)[: max(missing - 2, 0)].sum()
+    return float(np.partition(pairs, partners, axis=None)[partners] + rest)
+
+
 def compatible(X: Array, costs: PairCosts, budget: float, missing: int, clock: Clock) -> Graph | None:
     """The pruned graph of the columns X (D, N), or None if it has too many edges or takes too long.
 
@@ -62,7 +75,7 @@ def compatible(X: Array, costs: PairCosts, budget: float, missing: int, clock: C
     `missing` columns must be picked, and their sum of squares must be below `budget`.
     """
     own, base = costs.own, costs.base
-    rest = base + float(np.sort(own)[: missing - 2].sum())
+    rest = base + float(np.sort(own)[: max(missing - 2, 0)].sum())
     longest = float(np.einsum("dp,dp->p", X, X).max())
     if budget - rest > 2 * longest**2 + 2 * float(own.max()) or longest > SINGLE:
         return None  # all pairs

@@ -1,11 +1,17 @@
-"""Prove an incumbent: raise the bound over all columns, exclude most of them, search the others.
+"""Prove an incumbent: raise the bound over all columns, exclude most of them, search the others below rising targets.
 
 **Cuts** (cuts.py) exclude columns that no better subset contains, in memory or in a source. For a source the tangent
 cut comes from the relaxation over the resident columns. Columns of low score are loaded, and the relaxation is solved
 again until the bound over all columns stops rising. In memory the tree's root does the same.
 
-**Targets** (targets.py) are losses below the incumbent's. The proof searches for a subset below a target, and the
-target rises until one is found or the incumbent is proved. The **tree** (tree.py) does each search.
+**Targets.** The number of columns that cuts cannot exclude grows with the incumbent's excess over k. Among millions of
+columns without structure, it is nearly all of them. So the proof first asks for a subset below a target. Columns whose
+bound is not below the target are ignored, and so are pairs whose inner product is too large (pairs.py). The **tree**
+(tree.py) searches each remaining column with its compatible columns, by their pairs first. The best subset found is the
+best of all. If there is none, the target is a lower bound over all columns, and the next target is higher. This finds
+and proves an orthonormal basis among a million columns even if no swap leads to it. If nearly all pairs are compatible,
+targets do not help, and the tree searches all remaining columns if there are not too many. If memory or time runs out,
+the status says so, and the last bound is kept.
 """
 
 from __future__ import annotations
@@ -17,22 +23,29 @@ import numpy as np
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array
+from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import relax
-from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, SMALLEST_EXPONENT, stiffness
+from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, PROVED, SMALLEST_EXPONENT, STATED, stiffness
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
-from isopursuit.search.proof.targets import Targets
-from isopursuit.search.proof.tree import tree_kernel
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
+from isopursuit.search.proof.pairs import MAX_PAIRS, SORTED_PAIRS, Graph, PairCosts, compatible, typical_cost
+from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound, tree_kernel
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, RESIDENT
 
-ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (guess)
+ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (chosen; sources of the ladder need one)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)
-STEPS, STEP_SPEED = 50, 1e9  # Newton steps of a node, and multiplications per second, to estimate its time (guess)
-NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (guess)
-LOADED = 1024  # columns of the lowest scores that are loaded in a round (guess)
+# columns × rows² per second of a whole relaxation (measured: 1e8 for 15 × 569, 5e6 for 60 × 700, 2e6 for 100 × 1,000)
+NODE_SPEED = 2e7
+NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (chosen)
+# So few columns go to the tree without a graph of pairs, and the first target leaves so many (measured by the ladder's
+# "hiddensource6": 100 and 400 take 1.1 and 1.3 times as long)
+FEW_COLUMNS = 200
+# Share of all pairs: a graph with more edges excludes too little (measured by the ladder's "gauss8" and "cancer10": 0.9
+# takes 1.2 and 1.9 times as long, 0.1 the same)
+DENSE = 0.3
+TARGET_GROWTH = 2.0  # factor of the target's excess over k, from one target to the next (derived: the last costs most)
 
 
 def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
@@ -63,8 +76,7 @@ class Prove:
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
-        clock = clock.silent  # a proof reports itself, with its nodes
-        prover = Prover(pool, incumbent, clock, self)
+        prover = Prover(pool, incumbent, clock.silent, self)  # a proof reports itself, with its nodes
         try:
             stop = prover.run()
         finally:
@@ -74,13 +86,17 @@ class Prove:
         return stop if stop is StopReason.INTERRUPTED or not self.short else None
 
 
-def node_seconds(D: int, P: int) -> float:
-    """About how many seconds the relaxation of one node takes with P columns of D rows."""
-    return STEPS * D**2 * (P + D) / STEP_SPEED
-
-
 class Prover:
-    """The state of one proof: the cuts known so far, and the work done."""
+    """The state of one proof: the cuts known so far, the columns they leave, and the work done.
+
+    `positions` and `values` (D, m) are the columns that the cuts leave, and `bounds` a bound for subsets with each.
+    Targets rise up to `top`.
+    """
+
+    positions: Indices
+    values: Array
+    bounds: Array
+    top: float
 
     def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, limits: Prove) -> None:
         self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
@@ -94,11 +110,6 @@ class Prover:
         self.cuts = Cuts.initial(
             included, relax(pool.c, pool.k, loss, np.inf), stiffness(pool.c, max(loss - pool.k, 0.0)), pool.missing
         )
-
-    @property
-    def nodes_left(self) -> int | None:
-        """How many more nodes the tree may take; at least one, so that the tree itself reports why it ends."""
-        return None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
 
     def run(self) -> StopReason | None:
         """Raise the bound, exclude columns, and search the others."""
@@ -114,29 +125,27 @@ class Prover:
                 return stop
         if incumbent.closed or self.limits.root:
             return None
-        if pool.X is not None and node_seconds(pool.rows, pool.count) > self.clock.remaining:
-            return StopReason.TIME
-        found: FilterResult | None = pool.ask(
-            self._filter(self.room), self.incumbent.reporting(self.clock, lambda: self.nodes)
-        )
-        if found is None:
+        if pool.X is not None and self._takes_too_long(pool.count):
             return StopReason.TIME
         before = self.cuts
-        if self._learn(found):
-            return StopReason.INTERRUPTED
+        found = self._screen(self.room)
+        if found is None or isinstance(found, StopReason):
+            return found or StopReason.TIME
         if pool.X is None:
             excluded = pool.count - found.survivors
             note = f"{excluded:,} of {pool.count:,} columns excluded by bounds, {found.survivors:,} left."
             incumbent.notes += (note,)
         kept = found.kept.trimmed()
-        positions, values = pool.columns_of(kept)
-        top = incumbent.limit if found.survivors <= self.room else min(-kept.left, incumbent.limit)
-        return Targets(self, positions, values, before.bounds(values), top).run()
+        self.positions, self.values = pool.columns_of(kept)
+        self.bounds = before.bounds(self.values)
+        self.top = incumbent.limit if found.survivors <= self.room else min(-kept.left, incumbent.limit)
+        return self._raise_target()
 
     def report(self) -> bool:
         """Report progress to the caller; True if the search must stop."""
         return self.incumbent.report(self.nodes, at_once=True)
 
+    # ------------------------------------------------------------------------------------------ bounds of all columns
     def _raise_bound(self) -> StopReason | None:
         """Column generation: solve the relaxation over resident columns, screen all, load those of low score."""
         pool, incumbent = self.pool, self.incumbent
@@ -148,13 +157,9 @@ class Prover:
             here = float(self.cuts.bases[-1] + solved[0] @ self.cuts.scores(solved[1])[-1])
             if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
                 return None
-            found: FilterResult | None = pool.ask(
-                self._filter(0, LOADED), self.incumbent.reporting(self.clock, lambda: self.nodes)
-            )
-            if found is None:
-                return StopReason.TIME
-            if self._learn(found):
-                return StopReason.INTERRUPTED
+            found = self._screen(0, RESIDENT)
+            if found is None or isinstance(found, StopReason):
+                return found or StopReason.TIME
             before = pool.resident_columns.shape[1]
             pool.load(*pool.columns_of(found.lowest.trimmed()))
             done = incumbent.lower_bound >= here - NEARLY * (incumbent.loss - incumbent.lower_bound)
@@ -162,13 +167,18 @@ class Prover:
                 return None
         return None
 
+    def _takes_too_long(self, columns: int) -> bool:
+        """Whether a relaxation of so many columns does not end before the time limit."""
+        rows = self.pool.rows
+        return rows**2 * (columns + rows) > NODE_SPEED * self.clock.remaining
+
     def _relaxed(self) -> tuple[Array, Array] | StopReason | None:
         """Weights near the relaxation's minimum over the resident columns, and those columns.
 
         None if they give no bound; a reason if a callback stops the search.
         """
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
-        if node_seconds(pool.rows, len(pool.resident_positions)) > self.clock.remaining:
+        if self._takes_too_long(len(pool.resident_positions)):
             return None
         columns = np.ascontiguousarray(pool.resident_columns.T)
         # a high incumbent, so that the kernel neither closes the node nor drops columns
@@ -196,15 +206,145 @@ class Prover:
         some = weights > 0
         return weights[some], pool.resident_columns[:, numbers[some]]
 
-    def _filter(self, room: int, lowest: int = 0) -> ColumnFilter:
-        pool = self.pool
-        return ColumnFilter(
-            self.cuts, pool.missing, self.incumbent.limit, pool.columns.transform, pool.excluded, room, lowest
+    def _screen(self, room: int, lowest: int = 0) -> FilterResult | StopReason | None:
+        """One pass with all cuts, from which the cuts and the bound are updated; None if there is no time for it."""
+        pool, incumbent = self.pool, self.incumbent
+        task = ColumnFilter(
+            self.cuts, pool.missing, incumbent.limit, pool.columns.transform, pool.excluded, room, lowest
         )
-
-    def _learn(self, found: FilterResult) -> bool:
-        """Store the sums of the smallest scores over all columns and the bound they give; True to stop."""
+        found: FilterResult | None = pool.ask(task, incumbent.reporting(self.clock, lambda: self.nodes))
+        if found is None:
+            return None
         least = np.sort(found.least, axis=1)
-        self.cuts = replace(self.cuts, least=least[:, : self.pool.missing - 1].sum(axis=1))
-        self.incumbent.raise_bound(float((self.cuts.bases + least.sum(axis=1)).max()))
-        return self.report()
+        self.cuts = replace(self.cuts, least=least[:, : pool.missing - 1].sum(axis=1))
+        incumbent.raise_bound(float((self.cuts.bases + least.sum(axis=1)).max()))
+        return StopReason.INTERRUPTED if self.report() else found
+
+    # ------------------------------------------------------------------------------------------ targets
+    def _raise_target(self) -> StopReason | None:
+        """Raise the target until a subset below it is found or the incumbent is proved."""
+        k, incumbent = self.pool.k, self.incumbent
+        target = self._first_target()
+        while not self.clock.expired:
+            if np.count_nonzero(self.bounds < target) > min(self.most, len(self.bounds) // 4):
+                target = max(target, self._crowded_target())
+            target = min(target, self.top)
+            some = np.flatnonzero(self.bounds < target)
+            graph = self._graph(some, target)
+            if isinstance(graph, StopReason):
+                return graph
+            left = np.flatnonzero(self.bounds < self.top)
+            if graph is None and len(some) > FEW_COLUMNS and self.pool.missing > 2 and len(left) <= self.most:
+                # pairs exclude too little, and the tree can take all columns at once: no lower target helps
+                target, some = self.top, left
+            stop = self._grow(some, graph, target)
+            if stop is not None or incumbent.closed:
+                return stop
+            if incumbent.loss < target and not incumbent.proved:
+                # repeat with the subset that was found: fewer columns and pairs remain
+                target = self.top = incumbent.limit
+                continue
+            incumbent.raise_bound(target * (1 - PROVED))
+            if self.report():
+                return StopReason.INTERRUPTED
+            if incumbent.closed:
+                return None
+            if target < self.top:
+                target = k + TARGET_GROWTH * (target - k)
+            elif self.top < incumbent.limit:
+                return self._out_of_memory(
+                    f"{len(self.positions):,} columns were loaded, and memory has no room for the others: a larger "
+                    "memory= helps"
+                )
+            else:
+                incumbent.raise_bound(incumbent.loss)
+                return None
+        return StopReason.TIME
+
+    def _first_target(self) -> float:
+        """A target that leaves few columns."""
+        if len(self.bounds) <= FEW_COLUMNS:
+            return self.top
+        lower = self.incumbent.lower_bound
+        return max(float(np.partition(self.bounds, FEW_COLUMNS)[FEW_COLUMNS]), lower + 1e-9 * (self.top - lower))
+
+    def _crowded_target(self) -> float:
+        """A target that leaves few pairs; lower ones take about as long."""
+        costs = self._costs(self.values, 0.0)
+        return self.pool.k + costs.stiffness * typical_cost(self.values, costs, self.pool.missing)
+
+    def _costs(self, values: Array, excess: float) -> PairCosts:
+        """What each column adds to ‖G − I‖², alone and with the included ones, and what the included ones add."""
+        own = self.cuts.scores(values)[0] / self.cuts.stiffness
+        base = float((self.cuts.bases[0] - self.pool.k) / self.cuts.stiffness)
+        return PairCosts(own, base, stiffness(self.pool.c, excess))
+
+    def _graph(self, some: Indices, target: float) -> Graph | StopReason | None:
+        """The compatible pairs of some columns below a target; None if pairs exclude too little for the tree."""
+        pool, count = self.pool, len(some)
+        if count <= FEW_COLUMNS or pool.missing <= 2:  # the tree tests all pairs itself
+            return None
+        values, excess = self.values[:, some], target - pool.k
+        costs = self._costs(values, max(excess, 0.0))
+        graph = compatible(values, costs, excess / costs.stiffness, pool.missing, self.clock)
+        if graph is None and count > self.most:
+            if self.clock.remaining < MAX_PAIRS / SORTED_PAIRS:
+                return StopReason.TIME
+            return self._out_of_memory(
+                f"{count:,} columns may be in a subset of loss below {target:.6g}, and too many pairs of them may go "
+                "together"
+            )
+        return None if graph is None or len(graph.one) > DENSE * count**2 else graph
+
+    def _grow(self, some: Indices, graph: Graph | None, target: float) -> StopReason | None:
+        """Search for a subset of some columns below a target: from one root, or from one for each column of a graph."""
+        pool, incumbent = self.pool, self.incumbent
+        if len(some) < pool.missing:
+            return None
+        # the included columns, these columns, and the incumbent's, which may have been excluded
+        fixed, subset, positions = len(pool.include), incumbent.subset, self.positions[some]
+        extra = subset[~np.isin(subset, np.concatenate([pool.include, positions]))]
+        X = np.concatenate([pool.at_hand(pool.include), self.values[:, some], pool.at_hand(extra)], axis=1)
+        positions = np.concatenate([pool.include, positions, extra])
+        start = np.flatnonzero(np.isin(positions, subset))
+        roots = None
+        if graph is not None:
+            least = pool.missing - 1
+            roots = [(p + fixed, q + np.int32(fixed)) for p, q in graph.roots(len(some)) if len(q) >= least]
+
+        def offer(found: Indices, loss: float) -> None:
+            pool.load(positions[found], X[:, found])
+            incumbent.offer(positions[found], float(np.log(loss)), "tree")
+
+        def report(at: Snapshot) -> bool:
+            if at.loss < min(target, incumbent.loss):
+                offer(at.subset, at.loss)
+            if roots is None:
+                incumbent.raise_bound(min(target, at.lower_bound))
+            return incumbent.report(self.nodes + at.nodes, at.open_nodes)
+
+        # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
+        gap = max(incumbent.gap - 2 * PROVED, 0.0) if roots is None and target >= incumbent.limit else 0.0
+        # at least one node, so that the tree itself reports why it ends
+        nodes = None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
+        limits = Limits(gap, nodes, self.limits.workers, self.clock, report)
+        X = np.ascontiguousarray(X)
+        proof = branch_and_bound(X, pool.c, start, limits, include=range(fixed), roots=roots, below=target)
+        self.nodes += proof.nodes
+        self.evaluations += proof.evaluations
+        incumbent.least = min(incumbent.least, proof.least)
+        found = proof.loss < target
+        if found:
+            target = proof.loss
+            offer(proof.subset, proof.loss)
+        if roots is None:
+            incumbent.raise_bound(min(target, proof.lower_bound))
+        # otherwise it ended within the requested gap, which closes the search
+        whole = proof.stop is None and proof.lower_bound >= proof.loss * (1 - STATED)
+        if whole and (found or target >= incumbent.limit):
+            incumbent.raise_bound(incumbent.loss)
+        return proof.stop
+
+    def _out_of_memory(self, why: str) -> StopReason:
+        self.incumbent.notes += (f"not proved: {why}. Fewer columns, or lengths nearer 1, would help.",)
+        return StopReason.MEMORY

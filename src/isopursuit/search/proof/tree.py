@@ -31,7 +31,7 @@ from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
-from isopursuit.search.proof._tree import MOST_MISSING, WORK_OF_TEST, Explored, OpenNode, TreeKernel
+from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, Explored, OpenNode, TreeKernel
 from isopursuit.search.swaps import include_first
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
@@ -43,7 +43,6 @@ CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
 TRIAL_SHARE = 0.1  # share of all work for doubted enumerations (measured: 0.05 and 0.2 are 9 and 4 % slower)
 MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
-BOUND_TESTS = 60_000  # tests that take as long as a bound, before one is known (measured: 0.2 ms at 10 × 200)
 NO_LIMIT = 2**62
 
 
@@ -176,7 +175,7 @@ class Budgets:
         budgets, doubted, below = [NO_LIMIT], [False], 0.0
         for m, (nodes, left_open, work, tried, finished, tests) in enumerate(self.counts[1:].tolist(), start=1):
             share = min((left_open + 0.5) / (nodes + 1), 0.99)
-            bound = work / WORK_OF_TEST / nodes if nodes else BOUND_TESTS
+            bound = work / WORK_OF_TEST / nodes if nodes else TESTS_OF_BOUND
             branched, enumerated = (bound + share * below) / (1 - share), tests / (finished + 1)
             doubted.append(m > 2 and (finished + 1 < (tried + 1) / 2 or enumerated > branched))
             below = branched if doubted[m] else min(branched, bound + share * enumerated)

@@ -1,0 +1,146 @@
+"""The certificate of an answer, computed once, from its coefficients and dual point on the caller's columns.
+
+Any coefficients B and any ν with ‖νᵀx_p‖ ≤ 1 for every column bound the optimum from above and below. The solvers
+return weights; here these become B and ν in the caller's coordinates, with bounds on every rounding error:
+
+- ν is divided by ρ, an upper bound on the largest ‖νᵀx_p‖ (`_program.largest_slope`).
+- Y − X B = R is computed with the bound (|S|/2 + 2) eps Σ ‖x_p‖ ‖B_p‖, because the relative error of a sum of |S|
+  products is |S| eps/2 of the sum of their sizes, and that of a coefficient is eps.
+- The objective of coefficients that remove R is added to the primal value. If Y = I these are B (R + R² + …), which
+  cost Σ‖B_p‖ ‖R‖/(1 − ‖R‖).
+
+rectangular.py says what X B misses and what ν proves if fewer columns than rows are picked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopursuit._core.linalg import EPS
+from isopursuit._core.types import Array, Indices
+from isopursuit.pursuit import _program
+from isopursuit.pursuit.design import Design, Evaluation
+from isopursuit.pursuit.rectangular import RectangularDesign, misfit_of_projection, sum_of_smallest
+from isopursuit.results import Certificate
+
+REFINED_RESIDUAL = 1e-11  # relative residuals above this are removed by least squares (derived: a tenth of a usual tol)
+NEAR_TIGHT = 1e-6  # 1 − q relative to the largest q, below which a column may help to meet the constraint
+CORRECTIONS = 3  # most least-squares corrections: on the support, then twice with the columns near √q = 1
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Coefficients on the support (n, |S|, r) and their norms, a dual point (n, D, r), and what they prove."""
+
+    support: Indices
+    B: Array
+    norms: Array
+    nu: Array
+    certificate: Certificate
+
+    @property
+    def error(self) -> float:
+        """The relative difference of both bounds, even if the dual value is above the primal one by rounding."""
+        primal, dual = self.certificate.primal, self.certificate.dual
+        return max(self.certificate.gap, (dual - primal) / primal if primal > 0 else 0.0)
+
+
+def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
+    """The proof that the weights on the support give, with bounds on its rounding errors."""
+    nu = np.ascontiguousarray(design.dual_point(evaluation))
+    rho = _program.largest_slope(design.columns, nu)
+    scale = 1 / rho if rho > 0 else 0.0
+    if isinstance(design, RectangularDesign):
+        B = design.coefficients(evaluation, support)
+        norms = norms_of(B)
+        residual = misfit_of_projection(design.x[:, support], B, design.k)
+        primal = float(norms.sum()) / (1 - residual) if residual < 1 else np.inf
+        return Proof(
+            support, B, norms, scale * nu, Certificate(primal, scale * sum_of_smallest(nu, design.k), residual)
+        )
+    support, B, R, rounding = _feasible(design, evaluation, support)
+    norms = norms_of(B)
+    total, missed = float(norms.sum()), _size(R)
+    terms = (nu.diagonal(axis1=1, axis2=2) if design.given is None else design.given * nu).ravel()
+    inner = math.fsum(terms.tolist()) - EPS * float(np.abs(terms).sum())  # ⟨Y, ν⟩
+    if design.penalty == 0:
+        residual = (missed + rounding) / _asked(design)
+        primal, dual = total + _cost(design, evaluation, support, R, total), scale * inner
+    else:
+        # λ⟨Y, tν⟩ − λ²‖tν‖²/2 is largest at t = ⟨Y, ν⟩ / λ‖ν‖²
+        square = float(np.vdot(nu, nu))
+        scale = max(min(scale, inner / (design.penalty * square)), 0.0) if square > 0 else 0.0
+        residual, primal = 0.0, 0.5 * (missed + rounding) ** 2 + design.penalty * total
+        dual = design.penalty * scale * (inner - 0.5 * design.penalty * scale * square)
+    return Proof(support, B, norms, scale * nu, Certificate(primal, dual, residual))
+
+
+def norms_of(B: Array) -> Array:
+    """‖B_p‖ over all points."""
+    return np.sqrt(np.einsum("ipr,ipr->p", B, B))
+
+
+def _size(values: Array) -> float:
+    return math.sqrt(float(np.vdot(values, values)))
+
+
+def _feasible(design: Design, evaluation: Evaluation, support: Indices) -> tuple[Indices, Array, Array, float]:
+    """Coefficients on the support, corrected if they miss the constraint by more than rounding; R = Y − X B; and the
+    bound on its rounding error.
+
+    If the columns with weight are not enough for the correction, those with ‖νᵀx_p‖ near 1 are added.
+    """
+    B = design.coefficients(evaluation, support)
+    R, rounding = _misfit(design, B, support)
+    for turn in range(0 if design.penalty > 0 or len(support) == 0 else CORRECTIONS):
+        own = _size(R)
+        # a residual that is only the bound on rounding needs no correction: least squares cannot lower it
+        if own <= (10 * EPS if design.thin else REFINED_RESIDUAL) * _asked(design):
+            break
+        columns, full = support, B
+        if turn > 0:
+            near = np.flatnonzero(evaluation.q >= (1 - NEAR_TIGHT) * evaluation.q.max())
+            columns = np.union1d(support, near)
+            full = np.zeros((len(B), len(columns), B.shape[2]))
+            full[:, np.searchsorted(columns, support)] = B
+        x, right = np.swapaxes(design.x[:, columns], 1, 2), design.whitened(R)
+        full = full + np.stack([np.linalg.lstsq(x[i], one)[0] for i, one in enumerate(right)])
+        left, bound = _misfit(design, full, columns)
+        if _size(left) + bound < (0.5 if turn == 0 else 0.1) * (own + rounding):
+            support, B, R, rounding = columns, full, left, bound
+    return support, B, R, rounding
+
+
+def _asked(design: Design) -> float:
+    """‖Y‖."""
+    n, _, D = design.shape
+    return math.sqrt(n * D) if design.given is None else _size(design.given)
+
+
+def _misfit(design: Design, B: Array, support: Indices) -> tuple[Array, float]:
+    """Y − X B and the bound on its rounding error."""
+    x = design.columns.take(support, axis=1)
+    product = np.matmul(np.swapaxes(x, 1, 2), B)
+    sizes = float(np.sqrt(np.einsum("ipd,ipd->ip", x, x) * np.einsum("ipr,ipr->ip", B, B)).sum())
+    R = -product
+    if design.given is None:
+        R.reshape(len(R), -1)[:, :: R.shape[2] + 1] += 1.0
+    else:
+        R += design.given
+    return R, (0.5 * len(support) + 2) * EPS * sizes
+
+
+def _cost(design: Design, evaluation: Evaluation, support: Indices, R: Array, total: float) -> float:
+    """An upper bound on the objective of coefficients that remove R."""
+    missed = _size(R)
+    if design.aim is None:  # without whitening; in other coordinates R can be large where B is small
+        return total * missed / (1 - missed) if missed < 1 else np.inf
+    right = design.whitened(R)
+    if design.prox == 0:  # W Xᵀ M⁻¹ R
+        part = design.x[:, support] @ (evaluation.inverse @ right) * evaluation.weights[support, None]
+    else:
+        part = np.stack([np.linalg.lstsq(x.T, one)[0] for x, one in zip(design.x, right, strict=True)])
+    return float(norms_of(part).sum())
