@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dtrmm, strmm
+from scipy.linalg.blas import dsyrk, dtrmm, ssyrk, strmm
 
 from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
@@ -41,6 +41,56 @@ class ColumnProducts(Protocol):
     def take(self, columns: Indices) -> ColumnProducts:
         """Some of the columns."""
         ...
+
+
+class HostProducts:
+    """Columns (m, D) in memory, multiplied on as many threads as there are processors.
+
+    The division of columns among threads depends only on their number, so sums are reproducible.
+    """
+
+    def __init__(self, x: Array, single: Single | None = None) -> None:
+        self.x, self.single = x, single
+
+    def values(self, rough: bool) -> NDArray[Any]:
+        """The columns in the requested precision."""
+        if not rough:
+            return self.x
+        if self.single is None:
+            self.single = self.x.astype(np.float32)
+        return self.single
+
+    def moments(self, u: Array, rough: bool = False) -> Array:
+        """Σ u_p x_p x_pᵀ: that of the columns with u > 0, minus that of the others, of columns times √|u|."""
+        x = self.values(rough)
+
+        D = x.shape[1]
+        add_squares = ssyrk if rough else dsyrk
+        roots = np.sqrt(np.abs(u)).astype(x.dtype)[:, None]
+
+        def some(part: slice) -> NDArray[Any]:
+            total = np.zeros((D, D), dtype=x.dtype, order="F")
+            scaled = np.empty((MULTIPLIED_AT_ONCE, D), dtype=x.dtype)
+            for sign in (1, -1):
+                columns = part.start + np.flatnonzero(sign * u[part] > 0)
+                for first in range(0, len(columns), MULTIPLIED_AT_ONCE):
+                    these = columns[first : first + MULTIPLIED_AT_ONCE]
+                    y = np.take(x, these, axis=0, out=scaled[: len(these)], mode="clip")
+                    y *= roots[these]
+                    total = add_squares(sign, y.T, 1, total, lower=1, overwrite_c=1)
+            return total
+
+        total = np.tril(np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64))
+        return total + np.tril(total, -1).T
+
+    def forms(self, S: Any, rough: bool = False) -> Any:
+        """x_pᵀ S x_p of every column."""
+
+    def place(self, values: Array) -> Any:
+        """The values on the device of the columns."""
+
+    def take(self, columns: Indices) -> ColumnProducts:
+        """Some of the columns."""
 
 
 class HostProducts:
