@@ -16,13 +16,15 @@ from benchmarks.pages import save_table
 from docs.pictures.style import BLUE, FOLDER, GREY, ORANGE, picture
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.dictionary import differentials, of_unit_size
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import all_angles, angle_values, bond_torsions, rotatable_bonds
-from isopursuit.manifold.shapes import shape_gradients
-from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import clifford_torus, differentials, swiss_roll, tangent_spaces, torsion_differentials
+from isopursuit.molecules import (
+    ETHANOL_BONDS,
+    bond_torsions,
+    load_alanine_dipeptide,
+    load_ethanol,
+    rotatable_bonds,
+    shape_values,
+)
 
 AGGREGATES = {"sum": "sum", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated
@@ -111,17 +113,16 @@ def draw(counts):
 
 
 def draw_matrices(trajectory, rows, D, neighbours):
-    """For each kind and draw the matrices that `torsion_matrices` makes by default, of dimension D."""
-    positions = trajectory.positions
+    """For each kind and draw the matrices that `find_coordinates` makes, of dimension D."""
+    values = shape_values(trajectory.positions)
     rng = np.random.default_rng(0)
-    draws = [rng.choice(len(positions), POINTS, replace=False) for _ in range(MOLECULE_DRAWS)]
-    shapes = angle_values(positions, all_angles(positions.shape[1]))
-    spaces = tangent_spaces(shapes, np.concatenate(draws), D=D, neighbours=neighbours)
-    estimated = np.split(spaces.bases, MOLECULE_DRAWS)
-    for at, bases in zip(draws, estimated, strict=True):
+    draws = [rng.choice(len(values), POINTS, replace=False) for _ in range(MOLECULE_DRAWS)]
+    spaces = tangent_spaces(values, np.concatenate(draws), D=D, neighbours=neighbours)
+    for at in np.split(np.arange(len(spaces.bases)), MOLECULE_DRAWS):
         for kind in KINDS:
-            used = spoil(bases, rng) if kind else bases
-            yield kind, of_unit_size(shape_gradients(positions[at], used, rows, frames=at).projected)
+            here = spaces.take(at)
+            used = dataclasses.replace(here, bases=spoil(here.bases, rng)) if kind else here
+            yield kind, torsion_differentials(trajectory, used, rows).matrices
 
 
 def molecule_rows(name, trajectory, bonds, axes):

@@ -8,16 +8,14 @@ Writes docs/pictures/dimension.svg. It needs matplotlib and takes about ten seco
 import numpy as np
 
 from docs.pictures.style import FOLDER, picture
-from isopursuit.manifold.dimension import dimension_evidence
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.shapes import shapes
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import dimension_evidence, tangent_spaces
+from isopursuit.molecules import load_ethanol, shape_values
 from isopursuit.show import plot_dimension, plot_spectra
 
 
 def main():
     positions = load_ethanol().positions
-    points, _ = shapes(positions)
+    points = shape_values(positions)
     frames = np.random.default_rng(0).choice(len(positions), 100, replace=False)
     with picture(FOLDER / "dimension.svg", 6, 6, rows=2) as (shares, spectra):
         plot_dimension(dimension_evidence(points, frames), shares)

@@ -19,9 +19,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.trajectory import find_bonds
-from isopursuit.show import plot_frequencies, plot_manifold, plot_point_losses, plot_ramachandran, plot_torsions
+from isopursuit.molecules import find_bonds, load_alanine_dipeptide, shape_values
+from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_point_losses, plot_torsions
 
 output = Path("output")
 output.mkdir(exist_ok=True)
@@ -48,7 +47,7 @@ print(found)
 
 losses = found.point_losses
 print("loss at a frame:", *(f"{share:.0%} below {np.quantile(losses, share):.2f}" for share in (0.5, 0.9)), sep="  ")
-print("worst frames:", *found.worst(3), sep="  ")
+print("worst frames:", *(f"{found.points[i]} ({losses[i]:.4g})" for i in found.worst(3)), sep="  ")
 
 # %%
 # Four coordinates add the two peptide bonds, which turn by about 13°, so that each bond of the backbone has a torsion.
@@ -71,11 +70,11 @@ trajectory = found.trajectory
 values = found.values()
 names = [str(label).split(" ")[0] for label in found.labels]  # "φ" of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"
 some = np.random.default_rng(0).choice(len(values), min(3000, len(values)), replace=False)
-shapes = found.manifold_points()[some]
+shapes = shape_values(trajectory.positions[some])
 figure, axes = plt.subplots(3, 2, figsize=(11, 13.5), layout="constrained")
 for ax, name, one in zip(axes[0], names, values[some].T, strict=True):
     plot_manifold(shapes, one, ax=ax, label=name, cyclic=True)
-plot_ramachandran(*values.T, axes[1, 0], labels=names)
+plot_coordinates(*values.T, axes[1, 0], labels=names, cyclic=True)
 plot_point_losses(losses, axes[1, 1], points=found.points, ideal=2, noun="frame")
 plot_frequencies(found.pointwise, ax=axes[2, 0])
 atoms = trajectory.names or trajectory.symbols

@@ -18,9 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.manifold.dictionary import Differentials, differentials
-from isopursuit.manifold.synthetic import Synthetic, swiss_roll
-from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
+from isopursuit.manifold import Differentials, Synthetic, TangentSpaces, differentials, swiss_roll, tangent_spaces
 from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_spectra
 
 POINTS, PLACES, NEIGHBOURS = 3000, 100, 60
@@ -29,7 +27,7 @@ POINTS, PLACES, NEIGHBOURS = 3000, 100, 60
 # Each of 100 places has a small matrix. Its columns are the gradients of the functions along the sheet.
 
 
-def prepare(manifold: Synthetic, seed: int, D: int | None = None) -> tuple[TangentSpaces, Differentials]:
+def prepare(manifold: Synthetic, seed: int, D: int = 2) -> tuple[TangentSpaces, Differentials]:
     """Tangent spaces at 100 of the points, and all functions' differentials there."""
     places = np.random.default_rng(seed).choice(POINTS, PLACES, replace=False)
     spaces = tangent_spaces(manifold.points, places, D=D, neighbours=NEIGHBOURS)

@@ -14,9 +14,9 @@ import numpy as np
 
 from isopursuit.data import DATASETS, Dataset, read_table
 from isopursuit.errors import ParameterError
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.molecules import rotatable_bonds, torsion_matrices, turning_rates
+from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, rotatable_bonds, torsion_labels
 from paper import printed
+from paper.ethanol import NEIGHBOURS, torsion_matrices, turning_rates
 
 DATA = ("iris", "wine", "ethanol", "words", "breast cancer", "digits")
 PARTS = ("table", "deep-dive", "sweep", "manifold", "ladder")
@@ -28,7 +28,6 @@ FEW = 3
 # nodes after which an exact search stops: unlike a time limit, this gives the same result on every machine
 SWEEP_NODES, LADDER_NODES = 4_000, 10_000
 DRAWS = 20  # random first stages per replicate
-NEIGHBOURS = 1_000  # frames per tangent space of ethanol
 LADDERS = {  # (D, P): all samples of the data, or the first P
     "iris": [(4, 150)],
     "wine": [(6, 178), (8, 178), (10, 178), (13, 178)],
@@ -165,12 +164,10 @@ def molecule(data: str) -> Molecule:
     """Return the paper's matrices for as many frames as it has, drawn at random from the trajectory."""
     ethanol = load_ethanol(FILES.get(data))
     frames = np.random.default_rng(0).choice(len(ethanol.positions), printed.TABLE_1["ethanol"].R, replace=False)
-    found = torsion_matrices(
-        ethanol, frames, neighbours=NEIGHBOURS, torsions="all", normalization="symmetric", unit=None
-    )
-    rates = turning_rates(ethanol.positions[frames], found.torsions, ETHANOL_BONDS)
+    rows, matrices = torsion_matrices(ethanol, frames)
+    rates = turning_rates(ethanol.positions[frames], rows, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
-    return Molecule(found.matrices, found.labels, np.abs(rates).argmax(axis=1), bonds)
+    return Molecule(matrices, torsion_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
 
 
 @cache

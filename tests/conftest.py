@@ -17,17 +17,6 @@ settings.register_profile("steady", deadline=None, derandomize="CI" in os.enviro
 settings.load_profile("steady")
 
 
-DOCTESTS = {"isopursuit.show._molecule_plots.molecule_svg": "rdkit"}  # examples in the package that need a marker, too
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark examples in the package, which cannot have markers of their own."""
-    for item in items:
-        if item.name in DOCTESTS:
-            item.add_marker(pytest.mark.needs(DOCTESTS[item.name]))
-
-
 def pytest_runtest_setup(item):
     """Skip a test whose optional packages are missing."""
     for marker in item.iter_markers("needs"):

@@ -18,9 +18,7 @@ from typer.testing import CliRunner
 
 import isopursuit as ip
 from isopursuit.cli.app import app
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.trajectory import load_trajectory
+from isopursuit.molecules import as_trajectory, load_alanine_dipeptide, load_ethanol
 
 COMMAND = Path(sysconfig.get_path("scripts"), "isopursuit")
 OPTIONS = ("--dimension", "2", "--select", "all", "--frames", "30")
@@ -40,7 +38,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(file):
-    return ip.find_coordinates(load_trajectory(file), 2, atoms="all", frames=30)
+    return ip.find_coordinates(as_trajectory(file), 2, atoms="all", frames=30)
 
 
 def test_from_a_file_to_torsions_and_files(file, expected, tmp_path):
@@ -64,7 +62,7 @@ def test_json_on_stdout_is_all_there_is(file, expected):
     result = run(file, *OPTIONS, "--json", "--aggregate", "0.8", "--leave-out", "--unit", "each", "--seed", "3")
     answer = json.loads(result.stdout)
     same = ip.find_coordinates(
-        load_trajectory(file), 2, atoms="all", frames=30, aggregate=0.8, leave_out=True, unit="each", seed=3
+        as_trajectory(file), 2, atoms="all", frames=30, aggregate=0.8, leave_out=True, unit="each", seed=3
     )
     assert answer["labels"] == list(same.labels)
     assert answer["points"] == same.points.tolist()
@@ -152,7 +150,7 @@ def test_ctrl_c_ends_within_seconds_and_leaves_whole_files_or_none(file, tmp_pat
     assert "Traceback" not in err
     assert set(tmp_path.iterdir()) <= {page}
     if page.exists():  # the search had begun: its best torsions so far, whole
-        assert len(page.read_text(encoding="utf-8").splitlines()) == 1 + len(load_trajectory(file).positions)
+        assert len(page.read_text(encoding="utf-8").splitlines()) == 1 + len(as_trajectory(file).positions)
 
 
 @pytest.mark.long

@@ -13,11 +13,9 @@ from pages import Reader
 
 import isopursuit as ip
 from isopursuit.errors import PackageError
-from isopursuit.manifold.dimension import dimension_evidence
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.synthetic import clifford_torus
-from isopursuit.manifold.trajectory import Trajectory
-from isopursuit.show._coordinates_report import coordinates_report_html, write_coordinates_report
+from isopursuit.manifold import clifford_torus, dimension_evidence
+from isopursuit.molecules import Trajectory, load_ethanol
+from isopursuit.show._coordinates import coordinates_page
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 
@@ -44,7 +42,7 @@ def ethanol():
 
 @pytest.fixture(scope="module")
 def ethanol_page(ethanol):
-    return coordinates_report_html(ethanol, command="isopursuit coordinates ethanol.npz")
+    return coordinates_page(ethanol, command="isopursuit coordinates ethanol.npz")
 
 
 def find_torus():
@@ -75,9 +73,9 @@ def test_it_says_what_was_asked_and_what_was_picked(ethanol, ethanol_page):
         "4,000 frames of 9 atoms (CCOHHHHHH)",
         "100 for each tangent space",
         "trimmed 0.9: mean over the best 18 of 20 frames",
-        ethanol.selection.unit,
+        ethanol.unit,
         f"loss per frame {ethanol.selection.loss:.4g}",
-        "Proved optimal",
+        f"Good coordinates: loss per direction {ethanol.selection.loss / 2:.4g} (ideal 1); this is proved to be",
         "need not be the slowest",
     ):
         assert said in text
@@ -102,14 +100,13 @@ def test_the_worst_frames_are_named_with_their_losses(ethanol, ethanol_page):
 
 
 def test_undetermined_frames_are_listed_with_the_reason(ethanol, ethanol_page):
-    table = words(ethanol_page[ethanol_page.index("<h3>Undetermined frames") :].split("</section>")[0] + "")
+    table = words(ethanol_page[ethanol_page.index("<details>") :].split("</details>")[0] + "</details>")
     assert "2 of 20, included in the loss" in words(ethanol_page)
     for number in (600, 1400):
         assert re.search(rf"\b{number}\b.*its spectrum has no gap", table)
-    used = ~ethanol.checks.undetermined
-    rest = ip.select(replace(ethanol.matrices, matrices=ethanol.matrices.matrices[used]), method="exact")
-    text = words(coordinates_report_html(replace(ethanol, selection=rest, used=used)))
-    assert "20; 2 undetermined ones were left out" in text
+    rest = replace(ethanol, matrices=ethanol.matrices.take(~ethanol.checks.undetermined))
+    text = words(coordinates_page(rest))
+    assert "18; 2 others were left out" in text
     assert "2 of 20, left out" in text
 
 
@@ -121,7 +118,7 @@ def test_every_picture_is_in_the_page_and_has_words(ethanol, ethanol_page):
         assert f'aria-label="{caption}"' in ethanol_page
     for said in (
         f"The molecule with the picked torsions: {first}, {second}.",
-        "The loss of the picked functions at each frame, along the trajectory",
+        "The loss of the picked functions at each frame, from the lowest to the highest",
         f"coloured by {first}.",
         f"coloured by {second}.",
         f"All 4,000 frames in the plane of {first} and {second}.",
@@ -136,11 +133,11 @@ def test_every_picture_is_in_the_page_and_has_words(ethanol, ethanol_page):
 
 def test_losses_are_those_of_one_frame_also_where_their_sum_was_minimized():
     found = find_ethanol(3, "sum")
-    page = coordinates_report_html(found)
+    page = coordinates_page(found)
     text = words(page)
     mean = found.selection.loss / 20
     shown = f"{mean:.4g}" if mean < 1e6 else f"e^{np.log(mean):.2f}"
-    assert f"loss per frame {shown} ideal (orthonormal) 3" in text.replace("\n", " ")
+    assert f"loss per frame {shown} ideal 3" in text.replace("\n", " ")
     assert "sum: mean over 20 frames" in text
     assert not re.search(r"\d{8}", words(re.sub(r"(?s)<(style|script|svg)\b.*?</\1>", "", page)))
     planes = [caption for caption in captions(page) if "in the plane of" in caption]
@@ -151,12 +148,12 @@ def test_without_rdkit_and_without_bonds_there_is_still_a_molecule(ethanol, monk
     monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
     apart = replace(ethanol.trajectory, positions=10 * ethanol.trajectory.positions)  # too far for any bond
     for found in (ethanol, replace(ethanol, trajectory=apart)):
-        assert any(caption.startswith("The molecule") for caption in captions(coordinates_report_html(found)))
+        assert any(caption.startswith("The molecule") for caption in captions(coordinates_page(found)))
 
 
 def test_without_matplotlib_it_works_and_says_so(ethanol, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    page = coordinates_report_html(ethanol)
+    page = coordinates_page(ethanol)
     assert "<svg" not in page
     assert "There are no pictures. Drawing needs matplotlib. Install isopursuit[plot]" in page
     assert ethanol.labels[0] in page
@@ -166,14 +163,14 @@ def test_without_jinja_nothing_is_computed(ethanol, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     fresh = replace(ethanol)
     with pytest.raises(PackageError, match=r"Install isopursuit\[report\]"):
-        coordinates_report_html(fresh)
+        coordinates_page(fresh)
     assert "pointwise" not in vars(fresh)
 
 
 def test_functions_of_points_have_a_page_without_molecule_or_angles(torus):
-    page = coordinates_report_html(torus, title="A torus", source="points.npy")
+    page = coordinates_page(torus, title="A torus")
     text = words(page)
-    for said in ("A torus", "points.npy", "1,500 points in 4 dimensions", "mean over 30 points"):
+    for said in ("A torus", "1,500 points in 4 dimensions", "mean over 30 points"):
         assert said in text
     named = captions(page)
     assert not any("molecule" in caption or "frame" in caption for caption in named)
@@ -184,20 +181,20 @@ def test_functions_of_points_have_a_page_without_molecule_or_angles(torus):
 
 def test_functions_whose_values_are_known_at_some_points_or_nowhere(torus):
     some = replace(torus, dictionary=torus.dictionary.take(torus.points))
-    assert any("All 30 points in the plane" in caption for caption in captions(coordinates_report_html(some)))
+    assert any("All 30 points in the plane" in caption for caption in captions(coordinates_page(some)))
     gradients = replace(torus, dictionary=replace(torus.dictionary, values=None))
-    page = coordinates_report_html(gradients)
+    page = coordinates_page(gradients)
     assert "only their gradients" in page
     assert any("loss of the picked functions" in caption for caption in captions(page))
 
 
 def test_the_evidence_for_the_dimension_is_shown_where_there_is_some(torus):
     evidence = dimension_evidence(torus.data, torus.points, neighbours=(20, 40, 80))
-    page = coordinates_report_html(replace(torus, dimension=evidence))
+    page = coordinates_page(replace(torus, dimension=evidence))
     for line in str(evidence).splitlines():
         assert line in html.unescape(page)
     assert any("evidence for the dimension" in caption for caption in captions(page))
-    assert "D = 2 was given" in coordinates_report_html(torus)
+    assert "D = 2 was given" in coordinates_page(torus)
 
 
 def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):
@@ -205,7 +202,7 @@ def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):
     assert "isopursuit coordinates ethanol.npz" in text
     for name in ("isopursuit", "numpy", "scipy", "matplotlib", "python", "platform", np.__version__):
         assert name in text
-    assert "find_coordinates(data, D=2, dictionary=dictionary," in words(coordinates_report_html(torus))
+    assert "find_coordinates(data, D=2, dictionary=dictionary," in words(coordinates_page(torus))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +220,7 @@ def test_the_printed_call_gives_the_same_coordinates(options, tmp_path):
     file = tmp_path / "my ethanol.npz"
     np.savez(file, R=whole().positions, z=whole().numbers)
     found = ip.find_coordinates(file, **options)
-    call = html.unescape(re.findall(r"<code>(.*?)</code>", coordinates_report_html(found), re.DOTALL)[-1])
+    call = html.unescape(re.findall(r"<code>(.*?)</code>", coordinates_page(found), re.DOTALL)[-1])
     again = eval(call, {"isopursuit": ip})
     assert again.labels == found.labels
     assert again.loss_per_point == found.loss_per_point
@@ -232,7 +229,7 @@ def test_the_printed_call_gives_the_same_coordinates(options, tmp_path):
 
 def test_the_report_searches_single_points_only_within_its_time(ethanol):
     began = time.perf_counter()
-    page = coordinates_report_html(replace(ethanol), time_limit=0.5)
+    page = coordinates_page(replace(ethanol), time_limit=0.5)
     took = time.perf_counter() - began
     reached = re.search(r"proved optimal at (\d+) of (\d+) frames; (\d+) more were not reached", page)
     assert reached, "the pictures take longer than that, so only the first frame is searched"
@@ -254,7 +251,7 @@ def test_labels_are_only_text_everywhere(torus):
     matrices = replace(torus.matrices, labels=labels)
     picked = ip.select(matrices, method="exact")
     hostile = replace(torus, matrices=matrices, selection=picked, notes=(HOSTILE,))
-    page = Reader(coordinates_report_html(hostile, title=HOSTILE, source=HOSTILE, command=HOSTILE))
+    page = Reader(coordinates_page(hostile, title=HOSTILE, command=HOSTILE))
     assert page.tags.count("script") == 1
     assert page.tags.count("title") == 1
     assert not [name for name in page.attributes if name.startswith("on")]
@@ -262,5 +259,19 @@ def test_labels_are_only_text_everywhere(torus):
 
 
 def test_the_page_is_written_to_a_file(torus, tmp_path):
-    path = write_coordinates_report(torus, tmp_path / "torus.html", title="A torus")
-    assert "<h1>A torus</h1>" in path.read_text(encoding="utf-8")
+    page = torus.to_html(tmp_path / "torus.html", title="A torus")
+    assert "<h1>A torus</h1>" in page
+    assert (tmp_path / "torus.html").read_text(encoding="utf-8") == page
+
+
+def test_a_proof_is_no_praise(ethanol):
+    """Two torsions about one bond: proved to be the best of one pair, and no coordinates."""
+    rows = [[5, 1, 0, 2], [6, 1, 0, 2]]
+    found = ip.find_coordinates(whole(), 2, atoms="all", frames=ethanol.points, neighbours=100, dictionary=rows)
+    page = coordinates_page(found)
+    verdict = re.search(r'<p class="(verdict[^"]*)">(.*?)</p>', page)
+    assert verdict[1] == "verdict"  # not green
+    assert verdict[2].startswith("Not coordinates: loss per direction ")
+    assert verdict[2].endswith("this is proved to be the best subset.")
+    good = re.search(r'<p class="(verdict[^"]*)">', coordinates_page(ethanol))
+    assert good[1] == "verdict proved"

@@ -122,7 +122,7 @@ def test_greedy_search_over_a_source_shows_how_many_columns_are_picked(monkeypat
 
 
 def test_coordinates_show_their_stages(monkeypatch):
-    from isopursuit.manifold.synthetic import swiss_roll
+    from isopursuit.manifold import swiss_roll
 
     lines = []
     monkeypatch.setattr(progress.LiveLine, "show", lambda self, line: lines.append(line))

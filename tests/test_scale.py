@@ -8,10 +8,8 @@ import isopursuit as ip
 from isopursuit._core.linalg import row_space
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import NonFiniteError, ParameterError, RangeError
-from isopursuit.manifold.dictionary import differentials
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.molecules import torsion_matrices
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import differentials, tangent_spaces, torsion_differentials
+from isopursuit.molecules import load_ethanol, shape_values
 
 SEARCHES = {
     "greedy": ip.greedy_search,
@@ -140,9 +138,11 @@ def test_differentials_and_torsions_in_a_unit_say_so_and_select_takes_them_as_th
     rng = np.random.default_rng(8)
     spaces = tangent_spaces(rng.normal(size=(60, 3)), range(6), D=2, neighbours=20)
     gradients = rng.normal(size=(6, 3, 5)) * 4
+    ethanol = load_ethanol()
+    frames = tangent_spaces(shape_values(ethanol.positions), [0, 9], D=2, neighbours=50)
     for make in (
         lambda **unit: differentials(gradients, spaces, **unit),
-        lambda **unit: torsion_matrices(load_ethanol(), [0, 9], neighbours=50, torsions="all", **unit),
+        lambda **unit: torsion_differentials(ethanol, frames, "all", **unit),
     ):
         plain, found = make(unit=None), make(unit=unit)
         np.testing.assert_allclose(found.matrices, by_hand(plain.matrices, unit))

@@ -8,8 +8,8 @@ import numpy as np
 
 from isopursuit._core.linalg import unit_columns
 from isopursuit.data import load_iris, load_wine, load_words
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.molecules import load_ethanol
+from paper.ethanol import torsion_matrices
 
 SCALINGS = ("raw", "unit")
 SIZES = {  # data: k, the last of them (but for tokens, 384) the number of rows
@@ -60,9 +60,7 @@ def write_problems(folder: Path, only: set[str] | None = None) -> list[Problem]:
 def load(data: str) -> np.ndarray:
     """X (D, P): standardized features of samples, a frame's torsions, or a dictionary of tokens."""
     if data == "ethanol":
-        return torsion_matrices(
-            load_ethanol(), np.array([0]), torsions="all", normalization="symmetric", unit=None
-        ).matrices[0]
+        return torsion_matrices(load_ethanol(), np.array([0]))[1][0]
     if data == "tokens":
         from tools.make_words import token_matrix
 

@@ -3,9 +3,8 @@
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.trajectory import find_bonds
-from isopursuit.show import plot_ramachandran, plot_torsions
+from isopursuit.molecules import find_bonds, load_alanine_dipeptide
+from isopursuit.show import plot_coordinates, plot_torsions
 
 
 def draw():
@@ -14,7 +13,7 @@ def draw():
     trajectory = found.trajectory
     torsions = found.matrices.torsions[found.selection.indices]
     with picture(FOLDER / "alanine.svg", 5.5, 7.6, rows=2, height_ratios=(1.5, 1)) as (plane, molecule):
-        plot_ramachandran(*found.values().T, plane, labels=found.labels)
+        plot_coordinates(*found.values().T, plane, labels=found.labels, cyclic=True)
         plane.collections[0].set_rasterized(True)
         plot_torsions(
             trajectory.names,

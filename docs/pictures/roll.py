@@ -3,7 +3,7 @@
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.manifold.synthetic import swiss_roll
+from isopursuit.manifold import swiss_roll
 from isopursuit.show import plot_coordinates, plot_manifold
 
 

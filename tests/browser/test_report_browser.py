@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 from chromium import needs_browser, open_browser, save, show, widths
+from isopursuit.show._coordinates_report import write_coordinates_report
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import isopursuit as ip
 from isopursuit.data import load_wine
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.show._coordinates_report import write_coordinates_report
+from isopursuit.molecules import load_ethanol
 from isopursuit.show._report import selection_page
 
 pytestmark = [pytest.mark.needs("selenium"), needs_browser]

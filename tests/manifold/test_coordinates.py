@@ -8,16 +8,20 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
+from steps import torsion_matrices
 
 import isopursuit as ip
 from isopursuit.errors import FileError, ParameterError, ShapeError, StoppedError
-from isopursuit.manifold.coordinates_options import default_neighbours
-from isopursuit.manifold.dictionary import Dictionary, as_dictionary, differentials
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, load_ethanol
-from isopursuit.manifold.internal import torsion_values
-from isopursuit.manifold.molecules import torsion_matrices
-from isopursuit.manifold.synthetic import clifford_torus, swiss_roll
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import (
+    Dictionary,
+    as_dictionary,
+    clifford_torus,
+    default_neighbours,
+    differentials,
+    swiss_roll,
+    tangent_spaces,
+)
+from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, torsion_values
 
 AXES = {(0, 1), (0, 2)}  # the bonds about which ethanol turns
 
@@ -67,22 +71,41 @@ def test_the_losses_at_the_points_add_up_to_the_loss_per_point(ethanol):
 
 def test_the_worst_points_are_named_by_their_number_in_the_trajectory(found):
     worst = found.worst(3)
-    order = np.argsort(-found.point_losses)
-    assert [one.number for one in worst] == found.points[order[:3]].tolist()
-    assert worst[0].loss == pytest.approx(found.point_losses.max())
-    assert str(worst[0].number) in str(found)
+    assert worst.tolist() == np.argsort(-found.point_losses)[:3].tolist()
+    for i in worst:
+        assert f"{found.points[i]} ({found.point_losses[i]:.4g})" in str(found)
 
 
 def test_frames_that_are_left_out_have_no_part_in_the_unit(ethanol):
     """Losses at the frames that count are those of the selection, also in units that are means over these frames."""
     found = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, neighbours=60, leave_out=True)
-    assert 0 < found.used.sum() < 15
+    assert 0 < len(found.points) < 15
+    assert found.points.tolist() == found.checks.at[~found.checks.undetermined].tolist()
+    assert not found.undetermined.any()
     assert "most points are undetermined: try more neighbours, or another D." in found.notes
-    assert {one.number for one in found.worst(30)} == set(found.points[found.used].tolist())
     assert "mean square length 1" in found.unit
-    lengths = (found.matrices.matrices[found.used] ** 2).sum(axis=1).mean(axis=0)
-    np.testing.assert_allclose(lengths, 1.0)
-    np.testing.assert_allclose(found.point_log_losses[found.used], found.selection.point_log_losses, rtol=1e-6)
+    np.testing.assert_allclose((found.matrices.matrices**2).sum(axis=1).mean(axis=0), 1.0)
+    np.testing.assert_allclose(found.point_log_losses, found.selection.point_log_losses, rtol=1e-6)
+
+
+def test_frames_are_left_out_by_their_tangent_spaces_and_never_by_the_functions(ethanol):
+    options = {"D": 2, "atoms": "all", "frames": 40, "neighbours": 150, "leave_out": True}
+    good = ip.find_coordinates(ethanol, **options)
+    bad = ip.find_coordinates(ethanol, **options, dictionary=[[5, 1, 0, 2], [6, 1, 0, 2]])  # both about one bond
+    assert (good.quality, bad.quality) == ("good coordinates", "not coordinates")
+    assert len(good.points) < 40
+    assert good.points.tolist() == bad.points.tolist()
+
+
+def test_quality_comes_before_proof(ethanol, found):
+    assert found.quality == "good coordinates"
+    assert found.verdict.startswith("good coordinates: loss per direction 1.0")
+    assert found.verdict.endswith("(ideal 1); this is proved to be the best subset")
+    assert found.summary[0] == found.verdict
+    far = ip.find_coordinates(ethanol, 2, atoms="all", frames=20, unit=0.1)
+    assert far.quality == "not coordinates"
+    assert "try another D" in far.notes[0]
+    assert far.verdict.startswith("not coordinates: loss per direction ")
 
 
 def test_frames_are_drawn_by_the_seed_and_without_repeats(ethanol):
@@ -140,7 +163,14 @@ def test_a_table_of_another_kind_or_in_no_folder_is_refused(found, tmp_path):
 def test_the_text_fits_one_screen_and_has_no_long_number(ethanol, found):
     text = str(found)
     assert len(text.splitlines()) < 24
-    for word in (*found.labels, "ideal 2", "proved optimal", "worst frames", "undetermined frames", "D = 2 was given"):
+    for word in (
+        *found.labels,
+        "ideal 2",
+        "this is proved to be the best subset",
+        "worst frames",
+        "undetermined frames",
+        "D = 2 was given",
+    ):
         assert word in text
     far = ip.find_coordinates(ethanol, 2, atoms="all", frames=20, unit=0.01)  # every length is far from 1
     assert "loss per frame e^" in str(far)
@@ -202,7 +232,7 @@ def test_neighbourhoods_of_more_than_half_of_the_data_are_refused(N, options, sa
 def test_neighbourhoods_of_half_of_the_data_are_accepted(N, options):
     roll = swiss_roll(N)
     found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, **options)
-    assert found.tangents.counts.max() <= N / 2
+    assert found.tangents.neighbours <= N / 2
 
 
 def test_points_and_functions_of_any_kind(roll):
@@ -211,14 +241,13 @@ def test_points_and_functions_of_any_kind(roll):
     assert found.torsions is None
     np.testing.assert_array_equal(found.values()[:, 0], roll.dictionary.value(found.labels[0]))
     assert "points in 3 dimensions" in str(found)
-    assert found.manifold_points() is found.data
     with pytest.raises(ParameterError, match="PLUMED"):
         found.plumed_content()
 
 
 def test_a_torus_is_found_too():
     torus = clifford_torus(2000, noise=0.05)
-    assert set(ip.find_coordinates(torus.points, 2, dictionary=torus.dictionary).labels) == set(torus.truth)
+    assert set(ip.find_coordinates(torus.points, 2, dictionary=torus.dictionary, unit=None).labels) == set(torus.truth)
 
 
 def test_gradients_at_the_chosen_points_are_enough(roll):
@@ -245,10 +274,8 @@ def test_points_that_are_noise_are_found_and_left_out(roll):
     kept = ip.find_coordinates(points, 2, dictionary=dictionary, frames=at)
     left = ip.find_coordinates(points, 2, dictionary=dictionary, frames=at, leave_out=True)
     assert kept.checks.undetermined[50:].mean() > 0.5
-    assert kept.used.all()
-    np.testing.assert_array_equal(left.used, ~left.checks.undetermined)
-    assert left.selection.points == left.used.sum() < len(at)
-    assert len(left.point_losses) == len(at)
+    assert kept.selection.points == len(at)
+    assert left.selection.points == len(left.point_losses) == (~left.checks.undetermined).sum() < len(at)
     assert "left out" in str(left)
     assert "leave_out=True" in str(kept)
     assert set(left.labels) == set(roll.truth)
@@ -264,9 +291,15 @@ def test_stages_come_in_order_and_a_callback_stops_them(ethanol):
     seen = []
     ip.find_coordinates(ethanol, atoms="all", frames=20, callback=lambda stage, *_: seen.append(stage.split(",")[0]))
     stages = list(dict.fromkeys(seen))
-    expected = ["reading", "estimating the dimension", "estimating tangent spaces", "checking points"]
-    assert stages[:4] == expected
-    assert set(stages[4:]) <= {"searching"}
+    expected = [
+        "reading",
+        "measuring shapes",
+        "estimating the dimension",
+        "estimating tangent spaces",
+        "projecting gradients",
+    ]
+    assert stages[:5] == expected
+    assert set(stages[5:]) <= {"searching"}
     with pytest.raises(StoppedError, match="while estimating tangent spaces"):
         ip.find_coordinates(ethanol, 2, atoms="all", callback=lambda stage, *_: stage == "estimating tangent spaces")
 
@@ -324,10 +357,10 @@ def test_neighbours_grow_more_slowly_than_the_number_of_points():
 def test_the_unit_of_a_dictionary_is_that_of_differentials(roll):
     found = ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, frames=20)
     at = found.points
-    spaces = tangent_spaces(roll.points, at, D=2, neighbours=int(found.tangents.counts[0]))
+    spaces = tangent_spaces(roll.points, at, D=2, neighbours=found.tangents.neighbours)
     expected = differentials(roll.dictionary.take(at), spaces)
     np.testing.assert_array_equal(found.matrices.matrices, expected.matrices)
-    assert found.selection.unit == str(expected.unit_length)
+    assert found.unit == expected.unit == "each function has mean square length 1"
 
 
 def test_a_point_where_all_functions_stand_still_is_left_out_and_named():
@@ -337,7 +370,7 @@ def test_a_point_where_all_functions_stand_still_is_left_out_and_named():
     dictionary = as_dictionary(gradients, roll.dictionary.labels, roll.dictionary.values)
     found = ip.find_coordinates(roll.points, 2, dictionary=dictionary, frames=range(40))
     assert sorted(found.labels) == ["arc length", "height"]
-    assert not found.used[7]
-    assert found.used.sum() == 39
-    assert any("left out" in note and "(7)" in note for note in found.notes)
+    assert 7 not in found.points
+    assert len(found.points) == 39
+    assert any("left out" in note and ": 7." in note for note in found.notes)
     assert found.values().shape == (1000, 2)

@@ -8,8 +8,7 @@ from backends import marked
 
 import isopursuit as ip
 from isopursuit.errors import IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
-from isopursuit.manifold.dictionary import as_dictionary, differentials, evaluate_dictionary
-from isopursuit.manifold.tangent import tangent_spaces
+from isopursuit.manifold import as_dictionary, differentials, evaluate_dictionary, tangent_spaces
 
 
 def central_differences(function, points, h=1e-6):
@@ -97,16 +96,7 @@ def test_differentials_are_projected_gradients():
     assert plain.labels == tuple(labels)
     for i in range(20):
         np.testing.assert_allclose(plain.matrices[i], spaces.bases[i].T @ gradients[i], atol=1e-14)
-    before = differentials(gradients, spaces, normalize="unit", unit=None).matrices
-    unit = gradients / np.linalg.norm(gradients, axis=1, keepdims=True)
-    np.testing.assert_allclose(before, differentials(unit, spaces, unit=None).matrices, atol=1e-14)
-    assert np.linalg.norm(before, axis=1).max() <= 1 + 1e-12
-    paper = differentials(gradients, spaces, normalize="symmetric", unit=None, c=2.0).matrices
-    for i in range(20):
-        np.testing.assert_allclose(
-            paper[i], spaces.bases[i].T @ ip.symmetric_normalize(gradients[i], c=2.0), atol=1e-14
-        )
-    overall = differentials(gradients, spaces, normalize="overall", unit=None).matrices
+    overall = differentials(gradients, spaces).matrices
     np.testing.assert_allclose((np.linalg.norm(overall, axis=1) ** 2).mean(axis=0), 1.0)
     ratio = overall / plain.matrices
     np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:1, :1], ratio.shape))
@@ -115,8 +105,8 @@ def test_differentials_are_projected_gradients():
 def test_a_gradient_that_vanishes_stays_zero():
     spaces, gradients = sheet()
     gradients[:, :, 4] = 0.0
-    for normalize in ("none", "unit", "symmetric", "overall"):
-        found = differentials(gradients, spaces, normalize=normalize)
+    for unit in ("overall", None, "median", "each"):
+        found = differentials(gradients, spaces, unit=unit)
         assert not found.matrices[:, :, 4].any()
         assert 4 not in ip.select(found, method="exchange").indices
 
@@ -139,7 +129,7 @@ def test_what_does_not_fit_is_refused(points):
     with pytest.raises(ShapeError, match=r"\(n, B, P\)"):
         differentials(gradients[0], spaces)
     with pytest.raises(ParameterError, match="overall"):
-        differentials(gradients, spaces, normalize="after")
+        differentials(gradients, spaces, unit="after")
     with pytest.raises(LabelError, match="2 labels"):
         differentials(gradients, spaces, labels=["a", "b"])
     gradients[7, 1, 3] = np.nan
@@ -161,13 +151,11 @@ def test_what_does_not_fit_is_refused(points):
         evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS).value("width")
 
 
-def test_the_default_unit_is_the_functions_own_where_it_fits_the_points_and_the_median_where_not():
+def test_the_choice_does_not_depend_on_the_units_of_the_functions():
     spaces, gradients = sheet()
-    gradients /= np.median(np.linalg.norm(spaces.project(gradients), axis=1))
-    for factor, how in ((0.6, "given"), (1.8, "given"), (0.05, "median"), (1e4, "median")):
-        found = differentials(factor * gradients, spaces)
-        assert found.unit_length.how == how
-        if how == "median":
-            assert found.unit_length.length == pytest.approx(factor)
-            np.testing.assert_allclose(found.matrices, spaces.project(gradients), atol=1e-12)
-    assert found.tangents is spaces
+    plain, other = (ip.select(differentials(gradients * unit, spaces)) for unit in (1.0, np.geomspace(0.01, 100, 9)))
+    assert plain.labels == other.labels
+    assert plain.loss == pytest.approx(other.loss)
+    median = differentials(gradients, spaces, unit="median")
+    assert np.median(np.linalg.norm(median.matrices, axis=1)) == pytest.approx(1.0)
+    assert median.tangents is spaces

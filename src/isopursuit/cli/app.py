@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from isopursuit.cli import coordinates as trajectories
 from isopursuit.cli.arguments import (
     Exponent,
     JudgedTable,
     Limits,
-    MethodName,
     Outputs,
     ReportFile,
     Samples,
@@ -20,11 +20,9 @@ from isopursuit.cli.arguments import (
     Table,
     app,
     command,
-    one_of,
 )
 from isopursuit.cli.output import say
 
-Dictionary = Literal["bonds", "rotatable", "all"]
 DEFAULT: Any = None  # `command` makes these arguments from the options
 
 
@@ -86,78 +84,9 @@ def audit(
 
 
 @command
-def coordinates(
-    file: Annotated[
-        Path,
-        typer.Argument(help="A trajectory: .xyz, .extxyz, .npz, .pdb, .dcd, .xtc.", show_default=False),
-    ],
-    dimension: Annotated[
-        int | None, typer.Option("-D", "--dimension", help="How many torsions to pick. Default: estimate it.")
-    ] = None,
-    topology: Annotated[
-        Path | None, typer.Option(help="File that lists the atoms, if the trajectory has positions only.")
-    ] = None,
-    atoms: Annotated[
-        str,
-        typer.Option(
-            "--select",
-            metavar="ATOMS",
-            help="heavy, all, numbers from 0 such as 0,4:9, or an MDAnalysis selection such as 'protein'.",
-        ),
-    ] = "heavy",
-    dictionary: Annotated[
-        Dictionary,
-        typer.Option(
-            metavar="NAME",
-            help="Candidate torsions: bonds (along three bonds), rotatable (one for each rotatable bond) or all (of "
-            "every four atoms).",
-            **one_of(Dictionary),
-        ),
-    ] = "bonds",
-    frames: Annotated[
-        str, typer.Option(metavar="FRAMES", help="How many frames to draw, or which ones, such as 0:5000:50.")
-    ] = "100",
-    neighbours: Annotated[
-        int | None, typer.Option(help="How many frames make a tangent space. Default: depends on their number.")
-    ] = None,
-    aggregate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How losses at many frames become one number: sum, trimmed (the default), or the share of "
-            "the frames that a trimmed mean keeps.",
-            show_default=False,
-        ),
-    ] = None,
-    leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Ignore frames whose tangent space is not determined.")
-    ] = False,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LENGTH",
-            help="The length of a gradient that counts as 1: a number, median, each or none. Default: a separate unit "
-            "for each torsion.",
-            show_default=False,
-        ),
-    ] = None,
-    c: Exponent = 1.0,
-    method: MethodName = "auto",
-    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for the whole command.")] = 60.0,
-    seed: Annotated[int, typer.Option(help="Seed of the random draw of frames.", min=0)] = 0,
-    plumed: Annotated[Path | None, typer.Option(help="Write a PLUMED input file with the torsions.")] = None,
-    table: Annotated[
-        Path | None, typer.Option(help="Write the torsions at all frames (.csv, .parquet), in radians.")
-    ] = None,
-    report: ReportFile = None,
-    outputs: Outputs = DEFAULT,
-) -> None:
+def coordinates(options: trajectories.Options, files: trajectories.Files = DEFAULT, outputs: Outputs = DEFAULT) -> None:
     """Pick torsions that are coordinates of a molecule's motion, from a trajectory."""
-    from isopursuit.cli import coordinates as work
-
-    wanted = work.Wanted(file, topology, dimension, atoms, dictionary, frames, neighbours, aggregate, leave_out, unit)
-    search = work.SearchOptions(c, method, time_limit, seed)
-    work.coordinates(wanted, search, work.Outputs(outputs.as_json, outputs.output, report, plumed, table))
+    trajectories.coordinates(options, files, outputs)
 
 
 @command

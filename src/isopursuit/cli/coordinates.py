@@ -6,98 +6,118 @@ import shlex
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+import typer
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.types import AggregateName, AggregateOption, Method, Unit
-from isopursuit.cli.arguments import as_unit_option
+from isopursuit._core.types import AggregateName
+from isopursuit.cli.arguments import Exponent, MethodName, Outputs, ReportFile, as_unit_option, one_of
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
-from isopursuit.cli.watch import StageWatch
 from isopursuit.cli.words import of_coordinates
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
-from isopursuit.manifold.coordinates import find_coordinates
-from isopursuit.manifold.coordinates_options import AGGREGATE
-from isopursuit.manifold.coordinates_result import Coordinates
-from isopursuit.manifold.tables import as_table_path
+
+if TYPE_CHECKING:
+    from isopursuit import Coordinates
 
 REPORT_SECONDS, REPORT_SHARE = 10.0, 0.4  # reserved for a report, at most this share of the time (measured: 3 to 6 s)
+Dictionary = Literal["bonds", "rotatable", "all"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The trajectory and the options of the same names."""
+class Options:
+    """The trajectory, and the options of `find_coordinates` by its own names."""
 
-    file: Path
-    topology: Path | None
-    dimension: int | None
-    select: str
-    dictionary: Literal["bonds", "rotatable", "all"]
-    frames: str
-    neighbours: int | None
-    aggregate_text: str | None
-    leave_out: bool
-    unit_text: str | None
+    data: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A trajectory: .npz, .xyz, .pdb, .dcd, .xtc.", show_default=False)
+    ]
+    D: Annotated[
+        int | None, typer.Option("-D", "--dimension", help="How many torsions to pick. Default: estimate it.")
+    ] = None
+    topology: Annotated[
+        Path | None, typer.Option(help="File that lists the atoms, if the trajectory has positions only.")
+    ] = None
+    atoms: Annotated[
+        str,
+        typer.Option(
+            "--select",
+            metavar="ATOMS",
+            help="heavy, all, numbers from 0 such as 0,4:9, or an MDAnalysis selection such as 'protein'.",
+        ),
+    ] = "heavy"
+    dictionary: Annotated[
+        Dictionary,
+        typer.Option(
+            metavar="NAME",
+            help="Candidate torsions: bonds (along three bonds), rotatable (one for each rotatable bond) or all (of "
+            "every four atoms).",
+            **one_of(Dictionary),
+        ),
+    ] = "bonds"
+    frames: Annotated[
+        str, typer.Option(metavar="FRAMES", help="How many frames to draw, or which ones, such as 0:5000:50.")
+    ] = "100"
+    neighbours: Annotated[
+        int | None, typer.Option(help="How many frames make a tangent space. Default: depends on their number.")
+    ] = None
+    aggregate: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How losses at many frames become one number: trimmed, sum, or the share of the frames that a trimmed "
+            "mean keeps.",
+        ),
+    ] = "trimmed"
+    leave_out: Annotated[
+        bool, typer.Option("--leave-out", help="Ignore frames whose tangent space is not determined by the data.")
+    ] = False
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="LENGTH",
+            help="The length of a gradient that counts as 1: overall (a separate unit for each torsion), a number, "
+            "median, each or none.",
+        ),
+    ] = "overall"
+    c: Exponent = 1.0
+    method: MethodName = "auto"
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for the whole command.")] = 60.0
+    seed: Annotated[int, typer.Option(help="Seed of the random draw of frames.", min=0)] = 0
 
-    @property
-    def unit(self) -> Unit | Literal["auto"]:
-        """The length that counts as 1."""
-        return "auto" if self.unit_text is None else as_unit_option(self.unit_text)
-
-    @property
-    def aggregate(self) -> AggregateOption:
-        """How losses are combined: a name, or a share of the frames."""
-        text = self.aggregate_text
-        if text is None:
-            return AGGREGATE
-        if text in ("sum", "trimmed"):
-            return text
-        try:
-            share = float(text)
-        except ValueError:
-            share = 0.0
-        if not 0 < share <= 1:
-            kept = "the share of the frames that a trimmed mean keeps, such as 0.8"
-            raise unknown_option("--aggregate", text, get_args(AggregateName), kept)
-        return share
-
-    @property
-    def atoms(self) -> Any:
-        """Which atoms: numbers, or words such as heavy, all or an MDAnalysis selection."""
-        if any(character not in "0123456789,: " for character in self.select):
-            return self.select
-        return numbers(self.select, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
-
-    @property
-    def chosen_frames(self) -> Any:
-        """How many frames, or which ones."""
-        text = self.frames.strip()
-        if text.isdecimal():
-            return int(text)
-        return numbers(text, "--frames", "a number such as 100, or numbers from 0 such as 0:5000:50")
+    def for_library(self) -> dict[str, Any]:
+        """The arguments of `find_coordinates`."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        if not any(character not in "0123456789,: " for character in self.atoms):
+            given["atoms"] = numbers(self.atoms, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
+        many = "a number such as 100, or numbers from 0 such as 0:5000:50"
+        frames = self.frames.strip()
+        given["frames"] = int(frames) if frames.isdecimal() else numbers(frames, "--frames", many)
+        if self.aggregate not in get_args(AggregateName):
+            try:
+                share = float(self.aggregate)
+            except ValueError:
+                share = 0.0
+            if not 0 < share <= 1:
+                kept = "the share of the frames that a trimmed mean keeps, such as 0.8"
+                raise unknown_option("--aggregate", self.aggregate, get_args(AggregateName), kept)
+            given["aggregate"] = share
+        if self.unit != "overall":
+            given["unit"] = as_unit_option(self.unit)
+        return given
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """How to search; the fields are the options of the same names."""
+class Files:
+    """Files that only this command writes."""
 
-    c: float
-    method: Method
-    time_limit: float
-    seed: int
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Where the answer goes: to the terminal (as text or as JSON) and to files."""
-
-    as_json: bool = False
-    output: Path | None = None
-    report: Path | None = None
-    plumed: Path | None = None
-    table: Path | None = None
+    plumed: Annotated[Path | None, typer.Option(help="Write a PLUMED input file with the torsions.")] = None
+    table: Annotated[
+        Path | None, typer.Option(help="Write the torsions at all frames (.csv, .parquet), in radians.")
+    ] = None
+    report: ReportFile = None
 
 
 def numbers(text: str, option: str, expected: str) -> list[int]:
@@ -120,39 +140,33 @@ def numbers(text: str, option: str, expected: str) -> list[int]:
     return found
 
 
-def coordinates(wanted: Wanted, search: SearchOptions, outputs: Outputs) -> None:
+def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
     """Read the trajectory, find coordinates, print them and write the files."""
-    clock = Clock.of(search.time_limit)
-    unit, aggregate, atoms, frames = wanted.unit, wanted.aggregate, wanted.atoms, wanted.chosen_frames
-    if outputs.table is not None:
-        as_table_path(outputs.table, "--table")
-    check_outputs(wanted.file, output=outputs.output, report=outputs.report, plumed=outputs.plumed, table=outputs.table)
+    from isopursuit.cli.watch import StageWatch
+    from isopursuit.manifold.coordinates import find_coordinates
+    from isopursuit.manifold.result import as_table_path
+
+    clock, given = Clock.of(options.time_limit), options.for_library()
+    if files.table is not None:
+        as_table_path(files.table, "--table")
+    check_outputs(options.data, output=outputs.output, report=files.report, plumed=files.plumed, table=files.table)
+    if files.report is not None:
+        clock_before = clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
+        given["time_limit"] = clock_before.remaining_limit
     with _options_in_errors(), StageWatch() as watch:
-        found = find_coordinates(
-            wanted.file,
-            wanted.dimension,
-            topology=wanted.topology,
-            atoms=atoms,
-            dictionary=wanted.dictionary,
-            frames=frames,
-            neighbours=wanted.neighbours,
-            aggregate=aggregate,
-            leave_out=wanted.leave_out,
-            unit=unit,
-            c=search.c,
-            method=search.method,
-            time_limit=_before_report(clock, outputs.report).remaining_limit,
-            seed=search.seed,
-            callback=watch,
-        )
+        found = find_coordinates(**given, callback=watch)
     notes = [of_coordinates(note) for note in found.notes]
-    answer = {"file": str(wanted.file), **found.as_dict(), "notes": notes}
-    give(answer, partial(_show, found, notes), _files(found, answer, outputs, clock), as_json=outputs.as_json)
-
-
-def _before_report(clock: Clock, report: Path | None) -> Clock:
-    """The clock for everything before the report."""
-    return clock if report is None else clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
+    answer = {"file": str(options.data), **found.as_dict(), "notes": notes}
+    contents: dict[Path, Callable[[], str | bytes]] = {}
+    if outputs.output is not None:
+        contents[outputs.output] = partial(json_text, answer)
+    if files.plumed is not None:
+        contents[files.plumed] = found.plumed_content
+    if files.table is not None:
+        contents[files.table] = partial(found.table_content, files.table.suffix.lower())
+    if files.report is not None:
+        contents[files.report] = partial(_page, found, clock)
+    give(answer, partial(_show, found, notes), contents, as_json=outputs.as_json)
 
 
 @contextmanager
@@ -166,25 +180,15 @@ def _options_in_errors() -> Generator[None]:
         raise type(error)(of_coordinates(str(error))) from None
 
 
-def _files(
-    found: Coordinates, answer: dict[str, Any], outputs: Outputs, clock: Clock
-) -> dict[Path, Callable[[], str | bytes]]:
-    """A function for the content of each requested file."""
-    files: dict[Path, Callable[[], str | bytes]] = {}
-    if outputs.output is not None:
-        files[outputs.output] = partial(json_text, answer)
-    if outputs.plumed is not None:
-        files[outputs.plumed] = found.plumed_content
-    if outputs.table is not None:
-        files[outputs.table] = partial(found.table_content, outputs.table.suffix.lower())
-    if outputs.report is not None:
-        command = shlex.join(["isopursuit", *sys.argv[1:]])
-        files[outputs.report] = lambda: found.report_content(command=command, time_limit=clock.remaining_limit)
-    return files
+def _page(found: Coordinates, clock: Clock) -> str:
+    from isopursuit.show._coordinates import coordinates_page
+
+    command = shlex.join(["isopursuit", *sys.argv[1:]])
+    return coordinates_page(found, command=command, time_limit=clock.remaining_limit)
 
 
 def _show(found: Coordinates, notes: list[str]) -> None:
-    """Print the picked torsions, then one line each about the loss, the worst frames, the dimension and the unit."""
+    """Print the picked torsions, then one line each about the quality, the loss, the dimension and the unit."""
     show_table(["picked", "best replacement (loss with it)"], found.rows, found.title)
     for line in found.summary:
         say(of_coordinates(line))

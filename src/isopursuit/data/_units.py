@@ -25,13 +25,13 @@ CONSTANT = 10 * EPS
 LARGEST_UNIT = 1e140
 
 # What is compared, and the unit if the caller passes none. docs/explanation/scale.md says why, and benchmarks/units.py
-# measures it. Matrices keep their lengths, as in the paper. Gradients
-# have units of their own: see `find_coordinates`.
+# measures it. Matrices keep their lengths, as in the paper; functions on a manifold get a unit each.
 DEFAULT_UNITS: dict[Literal["rows", "features", "matrices"], Unit] = {
     "rows": "median",
     "features": "each",
     "matrices": None,
 }
+DEFAULT_GRADIENT_UNIT: Literal["overall"] = "overall"  # each function has mean square length 1
 
 
 @dataclass(frozen=True)

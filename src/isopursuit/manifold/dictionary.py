@@ -13,23 +13,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core.options import as_exponent, as_numbers
+from isopursuit._core.options import as_numbers
 from isopursuit._core.text import name_columns
-from isopursuit._core.types import Array, Label, Labels, Unit
+from isopursuit._core.types import Array, Indices, Label, Labels, Unit
 from isopursuit.data._matrix import as_matrix, in_unit_stack
-from isopursuit.data._units import AS_GIVEN, UnitLength
+from isopursuit.data._units import AS_GIVEN, DEFAULT_GRADIENT_UNIT, UnitLength
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.pursuit.normalize import log_lengths
+from isopursuit.molecules.shapes import shape_gradients
+from isopursuit.molecules.torsions import TorsionKind, torsion_labels, torsion_rows
+from isopursuit.molecules.trajectory import Trajectory
 
 Function = Callable[[Any], Any]
 Functions = Function | Sequence[Function] | Mapping[Label, Function]
-Framework = Literal["numpy", "torch", "jax"]
-Normalize = Literal["none", "unit", "symmetric", "overall"]
-
-# lengths are kept as given if their median is within this factor of 1. If all lengths are off by a factor of 2, the
-# loss rises by 0.66 per direction at c = 1, so it remains easy to interpret (chosen)
-NEAR = 2.0
+Framework = Literal["torch", "jax"]
+GradientUnit = Unit | Literal["overall"]
 
 
 @dataclass(frozen=True)
@@ -58,15 +56,17 @@ class Dictionary:
 class Differentials:
     """Input for `select`, `isometry_pursuit` and `select_pointwise`: `matrices` (n, D, P) and the functions' labels.
 
-    `unit_length` is the divisor of the lengths. `tangents` are the tangent spaces that the gradients were projected
-    onto. `overall` says whether the differentials of each function have mean square length 1.
+    `tangents` are the tangent spaces that the gradients were projected onto. `unit_length` is the divisor of the
+    lengths; `overall` says that instead the differentials of each function have mean square length 1. `torsions` (P, 4)
+    are the atoms, if the functions are torsions.
     """
 
     matrices: Array
     labels: Labels
+    tangents: TangentSpaces
     unit_length: UnitLength = AS_GIVEN
-    tangents: TangentSpaces | None = None
     overall: bool = False
+    torsions: Indices | None = None
 
     def take(self, points: ArrayLike) -> Differentials:
         """The same functions at some of the points, given by their numbers or a mask.
@@ -74,8 +74,23 @@ class Differentials:
         If each function has mean square length 1, it is rescaled to mean square length 1 at these points.
         """
         some = as_numbers(points, len(self.matrices), "points")
-        matrices = of_unit_size(self.matrices[some]) if self.overall else self.matrices[some]
-        return replace(self, matrices=matrices, tangents=None if self.tangents is None else self.tangents.take(some))
+        matrices = _of_unit_size(self.matrices[some]) if self.overall else self.matrices[some]
+        return replace(self, matrices=matrices, tangents=self.tangents.take(some))
+
+    def of_dimension(self, D: int) -> Differentials:
+        """The same functions in the leading D directions of the tangent spaces, with the same kind of unit."""
+        matrices, unit = np.ascontiguousarray(self.matrices[:, :D]), self.unit_length
+        if self.overall:
+            matrices = _of_unit_size(matrices)
+        elif unit.how in ("median", "each"):
+            matrices, again = in_unit_stack(matrices, unit.how)
+            unit = replace(again, length=unit.length * again.length)
+        return replace(self, matrices=matrices, unit_length=unit, tangents=self.tangents.of_dimension(D))
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return "each function has mean square length 1" if self.overall else str(self.unit_length)
 
 
 def evaluate_dictionary(
@@ -120,11 +135,11 @@ def evaluate_dictionary(
     ([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]])
     """
     places = as_matrix(points, wide=False).values
-    if (gradients is None) == (framework in (None, "numpy")):
+    if (gradients is None) == (framework is None):
         raise ParameterError(
             "Pass either gradients= of the functions, or framework='torch' or 'jax' to differentiate them."
         )
-    if framework not in (None, "numpy", "torch", "jax"):
+    if framework not in (None, "torch", "jax"):
         raise unknown_option("framework", framework, ("torch", "jax"), "pass gradients=")
     named, alone = _as_functions(functions)
     if gradients is not None:
@@ -183,9 +198,7 @@ def differentials(
     gradients: Dictionary | ArrayLike,
     tangents: TangentSpaces,
     *,
-    normalize: Normalize = "none",
-    unit: Unit | Literal["auto"] = "auto",
-    c: float = 1.0,
+    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
     labels: Sequence[Label] | None = None,
 ) -> Differentials:
     """Project the gradients of functions onto tangent spaces.
@@ -196,27 +209,13 @@ def differentials(
         Gradients at the points of the tangent spaces, in the same order.
     tangents : TangentSpaces
         The n tangent spaces.
-    normalize : {"none", "unit", "symmetric", "overall"}
-        "none": gradients as they are. A good coordinate changes by one unit per unit of distance, so units matter: an
-        angle in degrees is a different function from the same angle in radians.
-        "unit": each gradient is scaled to unit length in all B dimensions before it is projected, at every point. The
-        projected length is then the share of the gradient in the tangent space, independent of the unit: 1 for a
-        function that changes only along the manifold, near 0 for one that changes across it. This ignores how the rate
-        of change varies from point to point. The picked coordinates are orthogonal and run along the manifold, but are
-        isometric only after each is reparametrized.
-        "symmetric": a gradient of length t gets length 1/g(t) before projection, as in the paper for Ethanol. A
-        function that does not change at a rate of 1 is shortened even if it runs along the manifold, so units matter
-        here too.
-        "overall": each function is multiplied by one factor, so that its projected gradients have mean square length 1.
-        This changes the unit of the function, not its shape.
-    unit : "auto", number, "median", "each" or None
-        The length after projection that counts as 1, as in `select`. "median" is one number for all points and
-        functions: differences between points remain, and the answer does not depend on a unit that all functions
-        share. None keeps gradients as they are: an isometric function changes by one unit per unit of distance. "auto"
-        (the default) is None if the median length is within a factor of two of 1, as for functions in the unit of the
-        points, and "median" otherwise. "each" scales every differential to length 1 at every point.
-    c : float
-        The exponent of g for "symmetric".
+    unit : "overall", number, "median", "each" or None
+        The length after projection that counts as 1. "overall" (the default) multiplies each function by one factor, so
+        that its projected gradients have mean square length 1. This changes the unit of a function, not its shape, so
+        the answer does not depend on the units in which functions are given. A number, "median" (of all points and
+        functions) and "each" are as in `select`, and None keeps gradients as they are: then a good coordinate changes
+        by one unit per unit of distance, and an angle in degrees is a different function from the same angle in
+        radians.
     labels : sequence, optional
         The names of the functions, if `gradients` is an array.
 
@@ -229,11 +228,11 @@ def differentials(
     --------
     >>> import numpy as np
     >>> from isopursuit import select
-    >>> from isopursuit.manifold.tangent import tangent_spaces
+    >>> from isopursuit.manifold import tangent_spaces
     >>> plane = np.random.default_rng(0).uniform(size=(200, 2)) @ [[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]
-    >>> spaces = tangent_spaces(plane, range(10), neighbours=20)
+    >>> spaces = tangent_spaces(plane, range(10), D=2, neighbours=20)
     >>> gradients = np.tile(np.eye(3), (10, 1, 1))  # of the functions x, y and z
-    >>> found = differentials(gradients, spaces, labels=["x", "y", "z"])
+    >>> found = differentials(gradients, spaces, unit=None, labels=["x", "y", "z"])
     >>> select(found).labels
     ('x', 'z')
     """
@@ -244,36 +243,62 @@ def differentials(
             f"There are gradients at {dictionary.gradients.shape[0]} points in {dictionary.gradients.shape[1]} "
             f"dimensions, but {n} tangent spaces in {B}. Take the gradients at the points of the tangent spaces."
         )
-    if normalize not in ("none", "unit", "symmetric", "overall"):
-        raise unknown_option("normalize", normalize, ("none", "unit", "symmetric", "overall"))
-    projected = tangents.project(dictionary.gradients)
-    if normalize in ("unit", "symmetric"):
-        projected *= _scales(np.linalg.norm(dictionary.gradients, axis=1), normalize, c)[:, None]
-    elif normalize == "overall":
-        projected = of_unit_size(projected)
-    matrices, unit_length = in_manifold_unit(projected, unit)
-    overall = normalize == "overall" and unit_length == AS_GIVEN
-    return Differentials(matrices, dictionary.labels, unit_length, tangents, overall)
+    return _in_unit(Differentials(tangents.project(dictionary.gradients), dictionary.labels, tangents), unit)
 
 
-def in_manifold_unit(stack: Array, unit: Unit | Literal["auto"]) -> tuple[Array, UnitLength]:
-    """Matrices (n, D, P) in a unit, and the divisor of their lengths; see `differentials`."""
-    if not isinstance(unit, str) or unit != "auto":
-        return in_unit_stack(stack, unit)
-    matrices, median = in_unit_stack(stack, "median")
-    return (stack, AS_GIVEN) if 1 / NEAR <= median.length <= NEAR else (matrices, median)
+def torsion_differentials(
+    trajectory: Trajectory,
+    tangents: TangentSpaces,
+    torsions: TorsionKind | ArrayLike = "bonds",
+    *,
+    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    callback: Callable[[int, int], object] | None = None,
+) -> Differentials:
+    """Gradients of a molecule's torsions along the tangent spaces of the manifold of its shapes.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The molecule.
+    tangents : TangentSpaces
+        Tangent spaces at some frames, among the `isopursuit.molecules.shape_values` of all frames.
+    torsions : {"bonds", "rotatable", "all"} or array_like (P, 4)
+        The dictionary; see `isopursuit.molecules.torsion_rows`.
+    unit : "overall", number, "median", "each" or None
+        As for `differentials`. Gradients that are not rescaled compare a radian of the torsion with a radian of
+        distance in the space of all planar angles, which grows with the number of atoms.
+    callback : callable, optional
+        Called with the number of finished frames and the number of all frames.
+
+    Examples
+    --------
+    >>> from isopursuit.manifold import tangent_spaces
+    >>> from isopursuit.molecules import load_ethanol, shape_values
+    >>> ethanol = load_ethanol()
+    >>> spaces = tangent_spaces(shape_values(ethanol.positions), [0, 5000], D=2, neighbours=1000)
+    >>> found = torsion_differentials(ethanol, spaces)
+    >>> found.matrices.shape, found.labels[0]
+    ((2, 2, 12), 'O2–C0–C1–H5 torsion')
+    """
+    rows = torsion_rows(trajectory, torsions)
+    positions = trajectory.positions[tangents.at]
+    projected, _ = shape_gradients(positions, tangents.bases, rows, frames=tangents.at, callback=callback)
+    return _in_unit(Differentials(projected, torsion_labels(trajectory, rows), tangents, torsions=rows), unit)
 
 
-def of_unit_size(matrices: Array) -> Array:
+def _in_unit(found: Differentials, unit: GradientUnit) -> Differentials:
+    if isinstance(unit, str) and unit == "overall":
+        return replace(found, matrices=_of_unit_size(found.matrices), overall=True)
+    if isinstance(unit, str) and unit not in ("median", "each"):
+        raise unknown_option("unit", unit, ("overall", "median", "each"), "a positive length, or None")
+    matrices, length = in_unit_stack(found.matrices, unit)
+    return replace(found, matrices=matrices, unit_length=length)
+
+
+def _of_unit_size(matrices: Array) -> Array:
     """Matrices (n, D, P) whose columns are divided by one number for each function, to mean square length 1."""
     sizes = np.sqrt(np.einsum("idp,idp->p", matrices, matrices) / max(len(matrices), 1))
     return matrices / np.where(sizes > 0, sizes, 1.0)
-
-
-def _scales(lengths: Array, normalize: Normalize, c: float) -> Array:
-    """Factors that scale gradients of these lengths to length 1 or 1/g; 0 for zero gradients."""
-    new = np.ones_like(lengths) if normalize == "unit" else np.exp(log_lengths(lengths, as_exponent(c), "symmetric"))
-    return np.where(lengths > 0, new / np.where(lengths > 0, lengths, 1.0), 0.0)
 
 
 def _as_functions(functions: Functions) -> tuple[dict[Label, Function], bool]:

@@ -1,28 +1,30 @@
-"""Pictures of a manifold: points coloured by a function, coordinates, and spectra of tangent spaces."""
+"""Pictures of coordinates: the manifold, its plane, losses, frequencies, spectra, and torsions on their molecule."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.linalg import row_space
-from isopursuit._core.text import name_of
+from isopursuit._core.text import LARGE, name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
-from isopursuit.errors import ParameterError, ShapeError, unknown_option
-from isopursuit.manifold.dimension import DimensionEvidence
-from isopursuit.manifold.tangent import TangentSpaces
+from isopursuit.errors import PackageError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.show._style import (
     BLUE,
+    COLOURS,
+    GREY,
     ORANGE,
     SKY,
     colour_map,
+    maybe_log,
     new_axes,
+    plain_legend,
     refuse_empty,
     short_heads,
     short_names,
@@ -32,60 +34,41 @@ from isopursuit.show._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from isopursuit.manifold import DimensionEvidence, TangentSpaces
 
-DRAWN = 500  # most tangent spaces whose spectra are drawn (guess: more lines hide each other)
+DRAWN = 500  # most tangent spaces whose spectra are drawn: more lines hide each other
+FLOOR = 1e-6  # smaller shares of the variance are drawn here, far below any relevant direction
+FEW = (
+    2000  # most points of a plane that are drawn one by one; more are counted in hexagons (chosen: they would overlap)
+)
+HEXAGONS = 72  # hexagons across the plane, one for every 5 degrees of a torsion
+APART = 0.05  # share of the axis between the numbers of two points (about the height of a digit)
+NAMED = 60  # most atoms with names; in a larger molecule only the atoms of torsions have names (names would overlap)
+GAP, BESIDE, ASIDE = (
+    0.22,
+    0.35,
+    0.07,
+)  # bond lengths: free at each end, to the text beside an axis, between two torsions
+TAG, AXIS, LEGEND = (
+    3,
+    32,
+    44,
+)  # most characters of a name beside a bond, along an axis, and in the legend (as many as fit)
 
 
-@dataclass(frozen=True)
-class PrincipalComponents:
-    """The leading principal components of points, and the share of the variance of each component.
-
-    Attributes
-    ----------
-    coordinates : ndarray, shape (m, n)
-        The components of the n points, in order of decreasing variance.
-    shares : ndarray, shape (m,)
-        The share of each component in the variance of the points.
-    """
-
-    coordinates: Array
-    shares: Array
+# ------------------------------------------------------------------------------------------------------- the manifold
 
 
 @on_one_blas_thread
-def principal_components(points: ArrayLike, count: int = 3) -> PrincipalComponents:
-    """The leading principal components of points (n, B), for several pictures of the same points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> line = np.column_stack([np.arange(5.0), 2 * np.arange(5.0)])
-    >>> principal_components(line).shares.round(12).tolist()
-    [1.0, 0.0]
-    """
-    data = as_matrix(points, wide=False).values
-    centred = data - data.mean(axis=0)
-    if not centred.any():
-        raise ParameterError(f"All {len(data)} points are equal. Pass at least two different points.")
-    shown = row_space(np.ascontiguousarray(centred.T), min(count, data.shape[1]))
-    return PrincipalComponents(shown, (shown**2).sum(axis=1) / (centred**2).sum())
-
-
 def plot_manifold(
-    points: ArrayLike | PrincipalComponents,
-    values: ArrayLike,
-    ax: Axes | None = None,
-    *,
-    label: object = "",
-    cyclic: bool = False,
+    points: ArrayLike, values: ArrayLike, ax: Axes | None = None, *, label: object = "", cyclic: bool = False
 ) -> Axes:
     """Points in their first two principal components, coloured by a function.
 
     Parameters
     ----------
-    points : array_like (n, B) or PrincipalComponents
-        The data; where several functions are drawn on the same points, `principal_components` of them is computed
-        once.
+    points : array_like (n, B)
+        The data.
     values : array_like (n,)
         The values of the function at the points.
     ax : Axes, optional
@@ -96,24 +79,25 @@ def plot_manifold(
     cyclic : bool
         Whether the values are angles in radians: they are mapped to −π … π, and both ends have the same colour.
     """
-    found = points if isinstance(points, PrincipalComponents) else principal_components(points)
-    n, colours = found.coordinates.shape[1], np.asarray(values, dtype=np.float64)
-    if colours.shape != (n,):
-        raise ShapeError(f"There are {n} points, but values of shape {colours.shape}; expected one for each.")
+    data, colours = as_matrix(points, wide=False).values, np.asarray(values, dtype=np.float64)
+    if colours.shape != (len(data),):
+        raise ShapeError(f"There are {len(data)} points, but values of shape {colours.shape}; expected one for each.")
+    centred = data - data.mean(axis=0)
+    if not centred.any():
+        raise ParameterError(f"All {len(data)} points are equal. Pass at least two different points.")
     ax = new_axes(ax)
     deep = hasattr(ax, "get_zlim")
-    shown = found.coordinates[: 3 if deep else 2]
-    count, share = len(shown), float(found.shares[: len(shown)].sum())
+    components = row_space(np.ascontiguousarray(centred.T), min(3 if deep else 2, data.shape[1]))
+    share = float((components**2).sum() / (centred**2).sum())
     style: dict[str, Any] = {"vmin": -np.pi, "vmax": np.pi} if cyclic else {}
     style["cmap"] = colour_map(cyclic=cyclic)
-    image = ax.scatter(*shown, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
-    ordinals = ("first", "second", "third")[:count]
-    for name, axis in zip(ordinals, "xyz", strict=False):
+    image = ax.scatter(*components, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
+    for ordinal, axis in zip(("first", "second", "third")[: len(components)], "xyz", strict=False):
         # numbers on three axes would overlap, and the unit of a component means little
-        flat = {f"{axis}label": f"{name} principal component"}
-        ax.set(**{f"{axis}label": name, f"{axis}ticklabels": []} if deep else flat)
+        flat = {f"{axis}label": f"{ordinal} principal component"}
+        ax.set(**{f"{axis}label": ordinal, f"{axis}ticklabels": []} if deep else flat)
     name = short_names([label])[0]
-    ax.set_title(f"{name}\n{count} components, {share:.0%} of the variance", parse_math=False)
+    ax.set_title(f"{name}\n{len(components)} components, {share:.0%} of the variance", parse_math=False)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.1 if deep else 0.05)
     if cyclic:
         bar.set_ticks([-np.pi, -np.pi / 2, 0.0, np.pi / 2, np.pi], labels=["−180°", "−90°", "0°", "90°", "180°"])
@@ -130,7 +114,9 @@ def plot_coordinates(
     cyclic: bool = False,
     colours: ArrayLike | None = None,
 ) -> Axes:
-    """All points in the plane of two picked functions: the manifold in its new coordinates.
+    """All points in the plane of two functions; for torsions this is a Ramachandran plot, in degrees.
+
+    Up to 2,000 points are drawn one by one; of more, without `colours`, the density is drawn.
 
     Parameters
     ----------
@@ -141,7 +127,7 @@ def plot_coordinates(
     labels : pair of str
         The names of the functions.
     cyclic : bool
-        Whether they are angles in radians, which are mapped to −π … π.
+        Whether they are angles in radians.
     colours : array_like (n,), optional
         A third quantity to colour the points by, such as an energy.
     """
@@ -150,86 +136,105 @@ def plot_coordinates(
         raise ShapeError(f"Coordinates must be two lists of one length; got shapes {x.shape} and {y.shape}.")
     refuse_empty(x, "points")
     ax = new_axes(ax)
-    x, y = (_wrapped(x), _wrapped(y)) if cyclic else (x, y)
-    if colours is None:
-        ax.scatter(x, y, s=5, color=BLUE, alpha=0.5, linewidths=0)
-    else:
+    x, y = (np.degrees(_wrapped(x)), np.degrees(_wrapped(y))) if cyclic else (x, y)
+    if colours is not None:
         image = ax.scatter(x, y, s=5, c=np.asarray(colours, dtype=np.float64), cmap=colour_map(), linewidths=0)
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    elif len(x) <= FEW:
+        ax.scatter(x, y, s=5, color=BLUE, alpha=0.5, linewidths=0)
+    else:
+        box: dict[str, Any] = {"extent": (-180.0, 180.0, -180.0, 180.0)} if cyclic else {}
+        image = ax.hexbin(x, y, gridsize=HEXAGONS, bins="log", mincnt=1, cmap=colour_map(), linewidths=0.2, **box)
+        ax.figure.colorbar(image, ax=ax, shrink=0.8, label="points (log scale)")
     if cyclic:
-        ticks, text = [-np.pi, 0.0, np.pi], ["−π", "0", "π"]
-        ax.set_xticks(ticks, text)
-        ax.set_yticks(ticks, text)
+        ticks = list(range(-180, 181, 90))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_ticks(ticks, [f"{tick}°".replace("-", "−") for tick in ticks], fontsize=8)
+        ax.set(xlim=(-180, 180), ylim=(-180, 180))
+        ax.grid(color=GREY, alpha=0.3, linewidth=0.5)
     ax.set_aspect("equal", adjustable="box" if cyclic else "datalim")
-    one, two = short_names(labels)
-    ax.set_xlabel(one + (" (rad)" if cyclic else ""), parse_math=False)
-    ax.set_ylabel(two + (" (rad)" if cyclic else ""), parse_math=False)
-    ax.set_title("The picked coordinates")
+    one, two = short_names(labels, AXIS)
+    ax.set_xlabel(one, parse_math=False)
+    ax.set_ylabel(two, parse_math=False)
+    ax.set_title(f"{len(x):,} points in the plane of two functions")
     return ax
 
 
-def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
-    """The variances of the neighbourhoods from which tangent spaces were estimated, and the dimension.
-
-    Each neighbourhood is a thin line, and their mean is a thick one. At a good dimension they drop steeply.
-    """
-    ax = new_axes(ax)
-    shares = tangents.spectra / tangents.totals[:, None]
-    rank = list(range(1, shares.shape[1] + 1))
-    lines = shares[np.linspace(0, len(shares) - 1, min(len(shares), DRAWN)).astype(np.intp)]
-    floor = 1e-6  # far below any relevant direction
-    ax.plot(rank, np.maximum(lines, floor).T, color=SKY, linewidth=0.5, alpha=0.5)
-    ax.plot([], [], color=SKY, linewidth=1, label=f"{len(shares)} neighbourhoods")
-    ax.plot(rank, np.maximum(shares.mean(axis=0), floor), "o-", color=BLUE, markersize=4, label="mean")
-    dimension = tangents.dimension
-    ax.axvline(dimension + 0.5, color=ORANGE, linestyle="--", label=f"D = {dimension} ({tangents.how})")
-    ax.set_yscale("log")
-    whole_ticks(ax.xaxis)
-    ax.set_xlabel("direction, by rank")
-    ax.set_ylabel("share of the variance (log scale)")
-    ax.set_title("Spectra of the neighbourhoods")
-    ax.legend()
-    return ax
+# ------------------------------------------------------------------------------------------------------------- points
 
 
-def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown: int = 6) -> Axes:
-    """The share of the variance of each direction against the size of the neighbourhoods.
+def plot_point_losses(
+    losses: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    points: ArrayLike | None = None,
+    ideal: float | None = None,
+    undetermined: ArrayLike | None = None,
+    worst: int = 3,
+    noun: str = "point",
+) -> Axes:
+    """The loss of the picked functions at each point, from the lowest to the highest; the highest are numbered.
 
-    Shares of directions along the manifold stay level. Those of noise fall as neighbourhoods grow, and those of
-    curvature rise. The bands hold the middle half of the neighbourhoods; the directions of the suggested dimension are
-    blue.
+    Losses above 10⁶ are drawn at the upper edge.
 
     Parameters
     ----------
-    evidence : DimensionEvidence
-        From `dimension_evidence`.
+    losses : array_like (n,)
+        The loss at each point, for example of a selection.
     ax : Axes, optional
         The Axes to draw on. Default: a new figure.
-    shown : int
-        How many directions to draw.
+    points : array_like of int (n,), optional
+        The numbers of the points, such as frames of a trajectory. Default: 0 to n − 1.
+    ideal : float, optional
+        The loss of orthonormal columns, which is the number of picked functions.
+    undetermined : array_like of bool (n,), optional
+        The points whose tangent space is not determined; they have a different marker.
+    worst : int
+        How many of the highest losses to number.
+    noun : str
+        The word for a point, such as "frame".
     """
-    if shown < 1:
-        raise ParameterError(f"shown={shown} must be at least 1.")
-    ax = new_axes(ax)
-    sizes, D = evidence.neighbours, evidence.suggested
-    shares = np.maximum(evidence.shares, 1e-6)  # far below any relevant direction
-    for rank in range(min(shown, shares.shape[2])):
-        low, middle, high = np.quantile(shares[:, :, rank], (0.25, 0.5, 0.75), axis=1)
-        colour = BLUE if rank < D else ORANGE
-        ax.fill_between(sizes, low, high, color=colour, alpha=0.2, linewidth=0)
-        ax.plot(sizes, middle, "o-", color=colour, markersize=3, linewidth=1)
-        ax.annotate(
-            f"{rank + 1}", (float(sizes[-1]), float(middle[-1])), (5, 0), textcoords="offset points", va="center"
+    values = np.asarray(losses, dtype=np.float64)
+    numbers = np.arange(values.size) if points is None else np.asarray(points, dtype=np.intp)
+    unsure = np.zeros(values.size, dtype=bool) if undetermined is None else np.asarray(undetermined, dtype=bool)
+    if values.ndim != 1 or not numbers.shape == unsure.shape == values.shape:
+        raise ShapeError(
+            f"losses have shape {values.shape}, points {numbers.shape} and undetermined {unsure.shape}; expected one "
+            "number for each point."
         )
-    votes = evidence.votes.mean(axis=0)
-    ax.plot([], [], color=BLUE, label=f"the first {D}: suggested by {votes[D]:.0%}")
-    ax.plot([], [], color=ORANGE, label="beyond")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlabel("neighbours (log scale)")
-    ax.set_ylabel("share of the variance (log scale)")
-    ax.set_title(f"Spectra by size of neighbourhood: D = {D}?")
-    ax.legend()
+    refuse_empty(values, "losses")
+    ax = new_axes(ax)
+    order = np.argsort(values, kind="stable")
+    rank, y = np.arange(1, len(values) + 1), np.minimum(values[order], 2 * LARGE)
+    for some, marker, colour, label in (
+        (~unsure[order], "o", BLUE, "determined" if unsure.any() else "_points"),
+        (unsure[order], "s", ORANGE, "tangent space not determined"),
+    ):
+        if some.any():
+            name = label if label.startswith("_") else f"{label} ({int(some.sum())})"
+            ax.plot(rank[some], y[some], marker, color=colour, markersize=4, markerfacecolor="none", label=name)
+    if (values > LARGE).any():
+        ax.plot([], [], " ", label=f"above 10⁶: {int((values > LARGE).sum())}")
+    if ideal is not None:
+        ax.axhline(ideal, color=GREY, linestyle="--", label=f"ideal: {ideal:g}")
+    maybe_log(ax, y)
+    low, high = ax.get_ylim()
+    scale = np.log if ax.get_yscale() == "log" else np.asarray
+    last = np.inf
+    for i in rank[::-1][:worst].tolist():
+        height = float((scale(y[i - 1]) - scale(low)) / (scale(high) - scale(low)))
+        if last - height > APART:  # numbers would overlap
+            last = height
+            at = (float(i), float(y[i - 1]))
+            ax.annotate(
+                str(numbers[order[i - 1]]), at, (-5, 0), textcoords="offset points", ha="right", va="center", fontsize=8
+            )
+    whole_ticks(ax.xaxis)
+    ax.set_xlabel(f"{noun}s, lowest loss first")
+    ax.set_ylabel("loss" + (" (log scale)" if ax.get_yscale() == "log" else ""))
+    ax.set_title(f"Loss at each {noun}")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="center left")  # losses rise at the right
     return ax
 
 
@@ -255,36 +260,191 @@ def plot_frequencies(
     """
     if kind not in ("functions", "subsets"):
         raise unknown_option("kind", kind, ("functions", "subsets"))
-    if shown < 1:
-        raise ParameterError(f"shown={shown} must be at least 1.")
-    ax = new_axes(ax)
-    n = len(picked.searches)
+    ax, n = new_axes(ax), len(picked.searches)
     if kind == "functions":
         order = np.argsort(-picked.counts, kind="stable")[: min(shown, int((picked.counts > 0).sum()))]
-        bars = [(str(name_of(picked.labels, int(i))), int(picked.counts[i])) for i in order]
-        different = int((picked.counts > 0).sum())
+        names = short_heads([str(name_of(picked.labels, int(i))) for i in order])
+        counts, different = picked.counts[order].tolist(), int((picked.counts > 0).sum())
     else:
-        most = picked.subsets[:shown]
-        every = short_heads([label for one in most for label in one.labels])
-        size = len(most[0].labels)
-        names = [_in_lines(every[i : i + size]) for i in range(0, len(every), size)]
-        bars = [(name, one.count) for name, one in zip(names, most, strict=True)]
-        different = len(picked.subsets)
-    places = np.arange(len(bars))
-    drawn = ax.barh(places, [count / n for _, count in bars], color=SKY)
-    ax.bar_label(drawn, [str(count) for _, count in bars], padding=3, fontsize=8)
-    names = [name for name, _ in bars] if kind == "subsets" else short_heads([name for name, _ in bars])
-    ax.set_yticks(places, names, parse_math=False)
+        most, different = picked.subsets[:shown], len(picked.subsets)
+        heads = iter(short_heads([label for one in most for label in one.labels]))
+        names = [" + ".join(next(heads) for _ in one.labels) for one in most]
+        names = [name.replace(" + ", " +\n", 1) if name.count(" + ") > 1 else name for name in names]
+        counts = [one.count for one in most]
+    drawn = ax.barh(range(len(counts)), [count / n for count in counts], color=SKY)
+    ax.bar_label(drawn, [str(count) for count in counts], padding=3, fontsize=8)
+    ax.set_yticks(range(len(counts)), names, parse_math=False)
     ax.invert_yaxis()
     ax.set_xlim(0, 1.1)
     ax.set_xlabel(f"share of {n} points")
-    ax.set_title(f"The {len(bars)} most frequent of {different} {kind} picked")
+    ax.set_title(f"The {len(counts)} most frequent of {different} {kind} picked")
     return ax
 
 
-def _in_lines(names: list[str]) -> str:
-    """A set of functions, two on a line."""
-    return " +\n".join(" + ".join(names[i : i + 2]) for i in range(0, len(names), 2))
+# ---------------------------------------------------------------------------------------------------------- dimension
+
+
+def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
+    """The variances of the neighbourhoods from which tangent spaces were estimated, and their dimension.
+
+    Each neighbourhood is a thin line, and their mean is a thick one. At a good dimension they drop steeply.
+    """
+    ax, shares = new_axes(ax), np.maximum(tangents.shares, FLOOR)
+    rank = list(range(1, shares.shape[1] + 1))
+    lines = shares[np.linspace(0, len(shares) - 1, min(len(shares), DRAWN)).astype(np.intp)]
+    ax.plot(rank, lines.T, color=SKY, linewidth=0.5, alpha=0.5)
+    ax.plot([], [], color=SKY, linewidth=1, label=f"{len(shares)} neighbourhoods")
+    ax.plot(rank, np.maximum(tangents.shares.mean(axis=0), FLOOR), "o-", color=BLUE, markersize=4, label="mean")
+    ax.axvline(tangents.dimension + 0.5, color=ORANGE, linestyle="--", label=f"D = {tangents.dimension}")
+    ax.set(yscale="log", xlabel="direction, by rank", ylabel="share of the variance (log scale)")
+    whole_ticks(ax.xaxis)
+    ax.set_title("Spectra of the neighbourhoods")
+    ax.legend()
+    return ax
+
+
+def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown: int = 6) -> Axes:
+    """The share of the variance of each direction against the size of the neighbourhoods.
+
+    Shares of directions along the manifold stay level. Those of noise fall as neighbourhoods grow, and those of
+    curvature rise. The bands hold the middle half of the neighbourhoods; the directions of the suggested dimension are
+    blue. `shown` is the number of directions.
+    """
+    ax, sizes, D = new_axes(ax), evidence.neighbours, evidence.suggested
+    shares = np.maximum(evidence.shares, FLOOR)
+    for rank in range(min(shown, shares.shape[2])):
+        low, middle, high = np.quantile(shares[:, :, rank], (0.25, 0.5, 0.75), axis=1)
+        colour = BLUE if rank < D else ORANGE
+        ax.fill_between(sizes, low, high, color=colour, alpha=0.2, linewidth=0)
+        ax.plot(sizes, middle, "o-", color=colour, markersize=3, linewidth=1)
+        end = (float(sizes[-1]), float(middle[-1]))
+        ax.annotate(f"{rank + 1}", end, (5, 0), textcoords="offset points", va="center")
+    ax.plot([], [], color=BLUE, label=f"the first {D}: suggested by {evidence.votes.mean(axis=0)[D]:.0%}")
+    ax.plot([], [], color=ORANGE, label="beyond")
+    ax.set(xscale="log", yscale="log", xlabel="neighbours (log scale)", ylabel="share of the variance (log scale)")
+    ax.set_title(f"Spectra by size of neighbourhood: D = {D}?")
+    ax.legend()
+    return ax
+
+
+# ---------------------------------------------------------------------------------------------------------- molecules
+
+
+def plot_torsions(
+    names: Sequence[str],
+    torsions: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    bonds: Sequence[tuple[int, int]] = (),
+    positions: ArrayLike,
+    labels: Sequence[object] | None = None,
+) -> Axes:
+    """A molecule with torsions marked in different colours: a thick axis between two thin lines.
+
+    Atoms are placed as RDKit (extra `chem`) draws the bonds, or else where the positions are, seen from the side that
+    shows most of the molecule.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the atoms: symbol and number, or the name in the topology.
+    torsions : array_like of int (m, 4)
+        The atoms of each torsion, by their positions in `names`.
+    ax : Axes, optional
+        The Axes to draw on. Default: a new figure.
+    bonds : sequence of pairs of int
+        Pairs of bonded atoms. Without bonds, only atoms and torsions are drawn.
+    positions : array_like (atoms, 3)
+        The positions in one frame.
+    labels : sequence of str, optional
+        The names of the torsions.
+
+    Examples
+    --------
+    >>> butane = [[-0.5, 1.4, 0.0], [0.0, 0.0, 0.0], [1.5, 0.0, 0.0], [2.0, -1.4, 0.3]]
+    >>> ax = plot_torsions(["C0", "C1", "C2", "C3"], [[0, 1, 2, 3]], positions=butane, labels=["C–C–C–C"])
+    >>> [text.get_text() for text in ax.texts]
+    ['1', 'C0', 'C1', 'C2', 'C3']
+    """
+    rows = np.asarray(torsions, dtype=np.intp).reshape(-1, 4)
+    atoms = {int(a) for pair in bonds for a in pair} | set(rows.ravel().tolist())
+    if not atoms <= set(range(len(names))):
+        raise ParameterError(f"bonds and torsions name atoms {sorted(atoms)}; the molecule has {len(names)}.")
+    places = _layout(len(names), bonds, positions)
+    ax = new_axes(ax)
+    pairs = np.asarray(bonds, dtype=np.intp).reshape(-1, 2) if bonds else rows[:, 1:3]
+    unit = float(np.median(np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1))) if len(pairs) else 1.0
+    for i, j in bonds:
+        ax.plot(*_between(places, i, j, unit, 0.0), color=GREY, linewidth=1.2)
+    tags = [str(i + 1) for i in range(len(rows))]
+    titles = [f"torsion {tag}" for tag in tags]
+    if labels is not None:
+        heads, titles = short_heads(labels), short_names(labels, LEGEND)
+        if all(len(head) <= TAG for head in heads):
+            tags = heads
+        else:
+            titles = [f"{tag}: {title}" for tag, title in zip(tags, titles, strict=True)]
+    for m, (a, b, c, d) in enumerate(rows.tolist()):
+        aside = ASIDE * (m - (len(rows) - 1) / 2)
+        colour = COLOURS[m % len(COLOURS)]
+        for i, j in ((a, b), (c, d)):
+            ax.plot(*_between(places, i, j, unit, aside), color=colour, linewidth=1.5)
+        ax.plot(*_between(places, b, c, unit, aside), color=colour, linewidth=6, alpha=0.6, label=titles[m])
+        x, y = _beside(places, b, c, unit).tolist()
+        ax.text(x, y, tags[m], ha="center", va="center", fontsize=9, fontweight="bold", color=colour, parse_math=False)
+    for i, name in enumerate(names):
+        if len(names) <= NAMED or i in rows:
+            x, y = places[i].tolist()
+            ax.text(x, y, name, ha="center", va="center", fontsize=8, parse_math=False)
+    ax.update_datalim(places)
+    ax.margins(0.08)
+    ax.autoscale_view()
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_axis_off()
+    ax.set_title("The picked torsions")
+    if len(rows):
+        plain_legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), frameon=False)
+    return ax
+
+
+def _layout(atoms: int, bonds: Sequence[tuple[int, int]], positions: ArrayLike) -> Array:
+    """Where to draw each atom, (atoms, 2)."""
+    r = np.asarray(positions, dtype=np.float64)
+    if r.shape != (atoms, 3):
+        raise ShapeError(f"positions must be ({atoms}, 3), one row for each atom; they are {r.shape}.")
+    try:
+        chem, drawing = (optional(f"rdkit.Chem{part}", "chem", "Drawing molecules") for part in ("", ".rdCoordGen"))
+    except PackageError:
+        chem = drawing = None
+    if chem is None or drawing is None or not bonds:
+        return row_space(np.ascontiguousarray((r - r.mean(axis=0)).T), 2).T
+    molecule = chem.RWMol()
+    for _ in range(atoms):
+        molecule.AddAtom(chem.Atom("C"))
+    for i, j in bonds:
+        molecule.AddBond(int(i), int(j), chem.BondType.SINGLE)
+    molecule.UpdatePropertyCache(strict=False)
+    drawing.AddCoords(molecule)  # chains are stretched, and only the bonds matter
+    return np.array(molecule.GetConformer().GetPositions(), dtype=np.float64)[:, :2]
+
+
+def _beside(places: Array, i: int, j: int, unit: float) -> Array:
+    """A place for text next to the line between two atoms, on the side that is farther from other atoms."""
+    middle, step = (places[i] + places[j]) / 2, places[j] - places[i]
+    aside = BESIDE * unit * np.array([-step[1], step[0]]) / max(float(np.linalg.norm(step)), 1e-12)
+    sides = np.stack([middle + aside, middle - aside])
+    room = np.sort(np.linalg.norm(sides[:, None] - places, axis=2), axis=1)[:, 2]  # beyond the two atoms themselves
+    return sides[int(room.argmax())]
+
+
+def _between(places: Array, i: int, j: int, unit: float, aside: float) -> Array:
+    """The line between two atoms without its ends, `aside` bond lengths to one side: x and y."""
+    low, high = sorted((i, j))  # the side does not depend on the direction of the bond
+    step = places[high] - places[low]
+    length = max(float(np.linalg.norm(step)), 1e-12)
+    gap = min(GAP * unit, 0.4 * length) * step / length
+    shift = aside * unit * np.array([-step[1], step[0]]) / length
+    return np.array([places[low] + gap + shift, places[high] - gap + shift]).T
 
 
 def _wrapped(angles: Array) -> Array:

@@ -37,9 +37,15 @@ MOST_COLUMNS = 12  # most columns of the table of picked rows (chosen: more do n
 
 
 def page(result: Any, X: Any = None, title: str | None = None) -> str:
-    """The page of any result: a report about a selection or an audit; for the others what a notebook shows."""
+    """The page of any result: a report about a selection, an audit or coordinates; else what a notebook shows."""
     if isinstance(result, Selection | Audit):
         return selection_page(result, X, title=title)
+    from isopursuit.manifold.result import Coordinates  # late: it takes as long as the rest of the package
+
+    if isinstance(result, Coordinates):
+        from isopursuit.show._coordinates import coordinates_page
+
+        return coordinates_page(result, title=title)
     name = type(result).__name__ if title is None else title
     return render("result.html.jinja", title=name, body=result._repr_html_())
 

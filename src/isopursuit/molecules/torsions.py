@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,12 +17,13 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.types import Indices
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
-from isopursuit.manifold.internal import all_torsions, bond_torsions, labels, rotatable_bonds, sines
-from isopursuit.manifold.trajectory import Trajectory, find_bonds
+from isopursuit.molecules._geometry import sines
+from isopursuit.molecules.trajectory import Trajectory, find_bonds
 
+ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))  # the paper's
 PEPTIDE_BOND = 2.0  # Å: C and N of two residues that are nearer in the first frame are bonded (bonds are 1.33 Å long)
-MIN_SINE = 0.1  # torsions are left out if bonds are within 6° of a line, as at a triple bond (guess)
-SAMPLES = 100  # frames at which this is checked
+MIN_SINE = 0.1  # torsions are left out if bonds are within 6° of a line, as at a triple bond (chosen; sp² bonds: 60°)
+SAMPLES = 100  # most frames at which this is checked: enough for a median
 CAPS = {("ACE", "CH3"): "CA", ("NME", "CH3"): "CA", ("NME", "C"): "CA", ("NMA", "CH3"): "CA", ("NMA", "C"): "CA"}
 CHARMM_CAPS = {"CAY": "CA", "CY": "C", "NT": "N", "CAT": "CA"}  # caps that are patches of the end residues
 SIDE = "ABGDEZH"  # letters in names of side-chain atoms: alpha, beta, gamma, …
@@ -40,19 +42,18 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds"
         The molecule; `find_bonds` gives its bonds.
     kind : {"bonds", "rotatable", "all"} or array_like (P, 4)
         "bonds": every torsion along three bonds. "rotatable": one for each bond about which one part of the molecule
-        turns against the other, the amide bonds of peptides included. "all": any four atoms in six orders,
-        `all_torsions`. Rows of your own are returned as an array.
+        turns against the other, the amide bonds of peptides included. "all": any four atoms in the paper's six orders.
+        Rows of your own are returned as an array.
 
     Examples
     --------
-    >>> from isopursuit.manifold.ethanol import load_ethanol
+    >>> from isopursuit.molecules import load_ethanol
     >>> ethanol = load_ethanol()
     >>> [len(torsion_rows(ethanol, kind)) for kind in ("bonds", "rotatable", "all")]
     [12, 2, 756]
     >>> torsion_labels(ethanol, torsion_rows(ethanol, "rotatable"))
     ('O2–C0–C1–H5 torsion', 'C1–C0–O2–H8 torsion')
     """
-    atoms = trajectory.positions.shape[1]
     if not isinstance(kind, str):
         rows = np.asarray(kind)
         if rows.ndim != 2 or rows.shape[1] != 4 or not rows.size or rows.dtype.kind not in "iu":
@@ -61,9 +62,13 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds"
     if kind not in get_args(TorsionKind):
         raise unknown_option("torsions", kind, get_args(TorsionKind))
     if kind == "all":
-        return all_torsions(atoms)
+        quadruples = np.array(list(combinations(range(len(trajectory.numbers)), 4)), dtype=np.intp).reshape(-1, 4)
+        return quadruples[:, ORDERINGS].reshape(-1, 4)
     bonds = find_bonds(trajectory)
-    rows = _bent(trajectory, bond_torsions(bonds))
+    rows = bond_torsions(bonds)
+    if rows.size:
+        step = -(-len(trajectory.positions) // SAMPLES)
+        rows = rows[np.median(sines(trajectory.positions[::step], rows), axis=0) >= MIN_SINE]
     chemist = _Chemist(trajectory)
     paths = [(a, b, c, d) for a, b, c, d in rows.tolist()]
     if kind == "rotatable":
@@ -83,10 +88,52 @@ def torsion_labels(trajectory: Trajectory, rows: ArrayLike) -> tuple[str, ...]:
     unique names, labels consist of symbols and numbers in the file, from 0: "C0–C1–O2–H3 torsion".
     """
     chemist = _Chemist(trajectory)
-    if not chemist.knows:
-        return labels(trajectory.symbols, np.asarray(rows), trajectory.serials)
-    paths: list[Path] = [(a, b, c, d) for a, b, c, d in np.asarray(rows).tolist()]
-    return tuple(chemist.label(path) for path in paths)
+    return tuple(chemist.label((a, b, c, d)) for a, b, c, d in np.asarray(rows).tolist())
+
+
+def bond_torsions(bonds: Iterable[tuple[int, int]]) -> Indices:
+    """The torsions along three bonds in a row, each once, with the lower axis atom first.
+
+    Examples
+    --------
+    >>> bond_torsions([(0, 1), (1, 2), (2, 3), (2, 4)]).tolist()
+    [[0, 1, 2, 3], [0, 1, 2, 4]]
+    """
+    near = _adjacency(bonds)
+    axes = ((j, k) for j in near for k in near[j] if j < k)
+    rows = [(i, j, k, m) for j, k in axes for i in near[j] for m in near[k] if len({i, j, k, m}) == 4]
+    return np.array(rows, dtype=np.intp).reshape(-1, 4)
+
+
+def rotatable_bonds(bonds: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The bonds about which one part of the molecule can turn: not in a ring, and not to a terminal atom.
+
+    Examples
+    --------
+    >>> rotatable_bonds([(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8)])
+    ((0, 1), (0, 2))
+    """
+    near = _adjacency(bonds)
+    pairs = ((i, j) for i in near for j in near[i] if i < j)
+    return tuple((i, j) for i, j in pairs if min(len(_beyond(near, i, j)), len(_beyond(near, j, i))) > 1)
+
+
+def _adjacency(bonds: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    """The sorted neighbours of each atom."""
+    near: dict[int, set[int]] = {}
+    for i, j in bonds:
+        near.setdefault(i, set()).add(j)
+        near.setdefault(j, set()).add(i)
+    return {i: sorted(near[i]) for i in sorted(near)}
+
+
+def _beyond(near: dict[int, list[int]], i: int, j: int) -> set[int]:
+    """The atoms on j's side of the bond i–j, including j; none if a ring leads back to i."""
+    found, last = {j}, [j]
+    while last:
+        last = [b for a in last for b in near[a] if b not in found and (a, b) != (j, i)]
+        found.update(last)
+    return set() if i in found else found
 
 
 class _Chemist:
@@ -94,7 +141,7 @@ class _Chemist:
 
     def __init__(self, trajectory: Trajectory) -> None:
         count = len(trajectory.numbers)
-        self.numbers = trajectory.numbers.tolist()
+        self.trajectory = trajectory
         self.names = trajectory.names or ("",) * count
         self.residues = trajectory.residues or ("",) * count
         self.kinds = tuple(re.sub(r"^.*/|-?\d+$", "", residue) for residue in self.residues)
@@ -104,23 +151,29 @@ class _Chemist:
         self.owners = tuple((r, n in CHARMM_CAPS) for r, n in zip(self.residues, self.names, strict=True))
         different = len(set(zip(self.residues, self.names, strict=True)))
         self.knows = trajectory.names is not None and different == count  # else two atoms would look the same
-        self.first = trajectory.positions[0]
 
     def oriented(self, path: Path) -> Path:
         """The path in the direction of its definition; the torsion is the same in both directions."""
-        back = _reversed(path)
+        back = path[3], path[2], path[1], path[0]
         return back if not self._name(path) and self._name(back) else path
 
     def name(self, path: Path) -> str:
         """φ, ψ, ω, χ1, … or an empty string."""
-        return self._name(path) or self._name(_reversed(path))
+        return self._name(self.oriented(path))
 
     def label(self, path: Path) -> str:
-        atoms = (
-            f"{self.residues[a]}:{self.names[a]}" if self.residues[a] else self.names[a] for a in self.oriented(path)
-        )
-        text, name = "–".join(atoms), self.name(path)
+        if not self.knows:
+            symbols, serials = self.trajectory.symbols, self.trajectory.serials
+            return "–".join(f"{symbols[a]}{serials[a]}" for a in path) + " torsion"
+        name = self.name(path)
+        atoms = self.oriented(path)
+        text = "–".join(f"{self.residues[a]}:{self.names[a]}" if self.residues[a] else self.names[a] for a in atoms)
         return f"{name} ({text})" if name else f"{text} torsion"
+
+    def rank(self, path: Path) -> tuple[bool, int, int, int]:
+        """Torsions with a name come first, then those with the heaviest ends, then those with the lowest numbers."""
+        ends = int(self.trajectory.numbers[path[0]] + self.trajectory.numbers[path[3]])
+        return not self.name(path), -ends, path[0], path[3]
 
     def _name(self, path: Path) -> str:
         if not self.knows:
@@ -137,11 +190,12 @@ class _Chemist:
                 return self._side_chain(path) if len(set(residue)) == 1 and residue[0][0] else ""
 
     def _linked(self, carbon: int, nitrogen: int) -> bool:
+        first = self.trajectory.positions[0]
         apart = self.owners[carbon] != self.owners[nitrogen]
-        return apart and float(np.linalg.norm(self.first[carbon] - self.first[nitrogen])) < PEPTIDE_BOND
+        return apart and float(np.linalg.norm(first[carbon] - first[nitrogen])) < PEPTIDE_BOND
 
     def _side_chain(self, path: Path) -> str:
-        if any(self.numbers[a] == 1 for a in path):
+        if any(self.trajectory.numbers[a] == 1 for a in path):
             return ""
         letters = [self._letter(self.names[a]) for a in path]
         start = SIDE.find(letters[1])
@@ -157,27 +211,9 @@ class _Chemist:
         return found[1] if found else ""
 
 
-def _reversed(path: Path) -> Path:
-    a, b, c, d = path
-    return d, c, b, a
-
-
-def _bent(trajectory: Trajectory, rows: Indices) -> Indices:
-    """The torsions whose atoms are not collinear."""
-    if not rows.size:
-        return rows
-    step = -(-len(trajectory.positions) // SAMPLES)
-    return rows[np.median(sines(trajectory.positions[::step], rows), axis=0) >= MIN_SINE]
-
-
 def _one_for_each(axes: Iterable[tuple[int, int]], paths: list[Path], chemist: _Chemist) -> list[Path]:
-    """One torsion for each axis: preferably named, then with the heaviest ends, then with the lowest numbers."""
+    """The first torsion about each axis, by `_Chemist.rank`."""
     about: dict[tuple[int, int], list[Path]] = {}
     for path in paths:
         about.setdefault((path[1], path[2]), []).append(path)
-
-    def rank(path: Path) -> tuple[bool, int, int, int]:
-        ends = chemist.numbers[path[0]] + chemist.numbers[path[3]]
-        return not chemist.name(path), -ends, path[0], path[3]
-
-    return [min(about[axis], key=rank) for axis in axes if axis in about]
+    return [min(about[axis], key=chemist.rank) for axis in axes if axis in about]

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.errors import FileError, LabelError, ParameterError, ShapeError
-from isopursuit.manifold.internal import torsion_values
-from isopursuit.manifold.plumed import plumed_labels, plumed_text, write_plumed
-from isopursuit.manifold.torsions import torsion_labels, torsion_rows
-from isopursuit.manifold.trajectory import SYMBOLS, Trajectory
+from isopursuit.errors import LabelError, ParameterError, ShapeError
+from isopursuit.molecules import Trajectory, plumed_labels, plumed_text, torsion_labels, torsion_rows, torsion_values
+from isopursuit.molecules._elements import SYMBOLS
 
 PHI, PSI = "φ (ACE:C–ALA:N–ALA:CA–ALA:C)", "ψ (ALA:N–ALA:CA–ALA:C–NME:N)"
 
@@ -50,13 +48,12 @@ def dihedral(p, q, r, s):
     return sign * np.arccos(np.clip(first @ second / np.linalg.norm(first) / np.linalg.norm(second), -1, 1))
 
 
-def test_the_atoms_of_the_file_give_the_torsions_of_the_library(peptide, tmp_path):
+def test_the_atoms_of_the_file_give_the_torsions_of_the_library(peptide):
     numbers = [SYMBOLS.index(symbol) for symbol in peptide.symbols]
     everything = Trajectory(peptide.positions, numbers, "peptide", peptide.names, peptide.residues)
     heavy = everything.select("heavy")
     rows = torsion_rows(heavy, "rotatable")
-    write_plumed(tmp_path / "plumed.dat", heavy.serials[rows], torsion_labels(heavy, rows))
-    found = parse((tmp_path / "plumed.dat").read_text())
+    found = parse(plumed_text(heavy.serials[rows], torsion_labels(heavy, rows)))
     assert found.pop("PRINT") == "COLVAR"
     assert found["phi"] == [5, 7, 9, 15]
     assert list(found) == ["omega_ACE", "phi", "psi", "omega_ALA"]
@@ -67,14 +64,14 @@ def test_the_atoms_of_the_file_give_the_torsions_of_the_library(peptide, tmp_pat
 
 
 def test_the_header_says_what_was_picked_and_by_which_version():
-    text = plumed_text([[4, 6, 8, 14], [6, 8, 14, 16]], [PHI, PSI], file="angles.dat", stride=500)
+    text = plumed_text([[4, 6, 8, 14], [6, 8, 14, 16]], [PHI, PSI])
     assert text.splitlines() == [
         f"# Torsions picked by isopursuit {ip.__version__}, in radians; atoms are numbered from 1.",
         "# phi: phi (ACE:C-ALA:N-ALA:CA-ALA:C)",
         "# psi: psi (ALA:N-ALA:CA-ALA:C-NME:N)",
         "phi: TORSION ATOMS=5,7,9,15",
         "psi: TORSION ATOMS=7,9,15,17",
-        "PRINT ARG=phi,psi FILE=angles.dat STRIDE=500",
+        "PRINT ARG=phi,psi FILE=COLVAR STRIDE=100",
     ]
 
 
@@ -102,21 +99,15 @@ def test_residues_distinguish_torsions_of_the_same_name():
     assert plumed_labels(labels) == ("phi_ALA2", "phi_VAL3", "psi")
 
 
-def test_what_is_no_torsion_is_refused_and_no_file_appears(tmp_path):
+def test_what_is_no_torsion_is_refused():
     cases = [
         ([[1, 2, 3]], [PHI], ShapeError, "torsions must be"),
         ([[1.0, 2, 3, 4]], [PHI], ShapeError, "torsions must be"),
         (np.empty((0, 4), dtype=int), [], ShapeError, "torsions must be"),
-        ([[-1, 2, 3, 4]], [PHI], ParameterError, "the atom -1"),
-        ([[1, 2, 2, 4]], [PHI], ParameterError, "an atom twice"),
+        ([[-1, 2, 3, 4]], [PHI], ParameterError, "numbered from 0"),
+        ([[1, 2, 2, 4]], [PHI], ParameterError, "four different atoms"),
         ([[1, 2, 3, 4]], [PHI, PSI], LabelError, "1 torsions have 2 labels"),
     ]
     for torsions, labels, error, match in cases:
         with pytest.raises(error, match=match):
-            write_plumed(tmp_path / "plumed.dat", torsions, labels)
-    for options in ({"stride": 0}, {"file": "two words"}, {"file": ""}, {"file": "a#b"}):
-        with pytest.raises(ParameterError):
-            write_plumed(tmp_path / "plumed.dat", [[1, 2, 3, 4]], [PHI], **options)
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(FileError, match="could not be written"):
-        write_plumed(tmp_path / "absent" / "plumed.dat", [[1, 2, 3, 4]], [PHI])
+            plumed_text(torsions, labels)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,68 +16,42 @@ from isopursuit._core.linalg import spectrum
 from isopursuit._core.outputs import check_writable, write_whole
 from isopursuit._core.text import LogLoss, loss_text, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
-from isopursuit.errors import ParameterError, printable
-from isopursuit.loss.penalty import log_spectral_loss, to_loss
-from isopursuit.manifold.internal import torsion_values
-from isopursuit.manifold.shapes import shapes
-from isopursuit.manifold.tables import as_table_path, table_content
+from isopursuit.errors import ParameterError, optional, printable
+from isopursuit.loss.penalty import log_penalty, log_spectral_loss, to_loss
+from isopursuit.manifold.dictionary import Dictionary, Differentials
+from isopursuit.manifold.evidence import DimensionEvidence, PointChecks
+from isopursuit.manifold.tangent import TangentSpaces
+from isopursuit.molecules import Trajectory, plumed_text, torsion_values
 from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
 from isopursuit.selection.result import Selection
 
-if TYPE_CHECKING:
-    from isopursuit.manifold.checks import PointChecks
-    from isopursuit.manifold.dictionary import Dictionary, Differentials
-    from isopursuit.manifold.dimension import DimensionEvidence
-    from isopursuit.manifold.molecules import TorsionMatrices
-    from isopursuit.manifold.tangent import TangentSpaces
-    from isopursuit.manifold.trajectory import Trajectory
-
-POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take (guess: 100 points take a few)
-REPORT_SECONDS = 60.0  # default time limit of a report (guess: pictures take a few)
+POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take, as long as `find_coordinates`
 WORST = 3  # points of the largest loss that the text names
-DIGITS = 4  # of a loss per point, for reading
+DIGITS = 4  # of a loss, for reading
+# the loss per direction is that of a direction in which the functions change too fast by such a factor: up to the first
+# they are good coordinates, up to the second poor ones, and none beyond (chosen; at c = 1 the losses are 1.66 and 3.95)
+GOOD, POOR = 2.0, 3.0
+TABLES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
-class PointLoss:
-    """The loss of the picked functions at one point: its `number` among the data, the loss, and its logarithm."""
-
-    number: int
-    loss: float
-    log_loss: float
-
-    def __str__(self) -> str:
-        return f"{self.number} ({loss_text(self, DIGITS)})"
-
-
-@dataclass(frozen=True)
-class Coordinates:
+class Coordinates(html.Shown):
     """The answer of `find_coordinates`: a few functions as coordinates of a manifold.
-
-    Arrays with n rows are about the chosen points, in the order of `points`.
 
     Attributes
     ----------
     selection : Selection
-        The picked functions, their loss and proof over the `used` points, and replacements.
-    points : ndarray of int, shape (n,)
-        The numbers of the chosen frames, or points.
-    used : ndarray of bool, shape (n,)
-        Which of them the selection uses: all, or with leave_out=True only determined ones.
-    matrices : TorsionMatrices or Differentials
-        The differentials of all functions at the chosen points.
-    tangents : TangentSpaces
-        The tangent spaces there.
+        The picked functions, their loss and proof over the points, and replacements.
+    matrices : Differentials
+        The differentials of all functions at the points, and the tangent spaces there.
     checks : PointChecks
-        Which of these points are undetermined, and why.
+        Which of the points that were drawn are undetermined, and why.
     dimension : DimensionEvidence or None
         The evidence for the estimate of D; None if D was given.
     trajectory : Trajectory or None
         All frames, with the chosen atoms; None if points were given.
-    torsions : ndarray of int, shape (D, 4), or None
-        The atoms of the picked torsions by their numbers in the file, from 0.
     data : ndarray, shape (N, B), or None
-        All points; None for a trajectory, see `manifold_points`.
+        All points; None for a trajectory.
     dictionary : Dictionary or None
         The functions, if points were given.
     seconds : float
@@ -86,14 +61,10 @@ class Coordinates:
     """
 
     selection: Selection
-    points: Indices
-    used: Mask
-    matrices: TorsionMatrices | Differentials
-    tangents: TangentSpaces
+    matrices: Differentials
     checks: PointChecks
     dimension: DimensionEvidence | None = None
     trajectory: Trajectory | None = None
-    torsions: Indices | None = None
     data: Array | None = None
     dictionary: Dictionary | None = None
     seconds: float = 0.0
@@ -110,15 +81,37 @@ class Coordinates:
         """The dimension of the manifold, which is the number of picked functions."""
         return self.tangents.dimension
 
+    @property
+    def tangents(self) -> TangentSpaces:
+        """The tangent spaces at the points."""
+        return self.matrices.tangents
+
+    @property
+    def points(self) -> Indices:
+        """The numbers of the frames or points at which the functions were compared, (n,)."""
+        return self.tangents.at
+
+    @property
+    def undetermined(self) -> Mask:
+        """Which of `points` have an undetermined tangent space, (n,)."""
+        return np.isin(self.points, self.checks.at[self.checks.undetermined])
+
+    @property
+    def torsions(self) -> Indices | None:
+        """The atoms of the picked torsions by their numbers in the file, from 0, (D, 4); None for points."""
+        if self.trajectory is None or self.matrices.torsions is None:
+            return None
+        return self.trajectory.serials[self.matrices.torsions[self.selection.indices]]
+
     @cached_property
     def point_log_losses(self) -> Array:
-        """The logarithm of the loss of the picked functions at each chosen point, (n,), including those left out."""
+        """The logarithm of the loss of the picked functions at each point, (n,)."""
         picked = self.matrices.matrices[:, :, self.selection.indices]
         return np.asarray(log_spectral_loss(spectrum(picked), self.selection.c))
 
     @property
     def point_losses(self) -> Array:
-        """The loss of the picked functions at each chosen point, (n,). The ideal is D; infinite on overflow."""
+        """The loss of the picked functions at each point, (n,). The ideal is D; infinite on overflow."""
         return np.array([to_loss(one) for one in self.point_log_losses.tolist()])
 
     @property
@@ -126,32 +119,36 @@ class Coordinates:
         """The loss of a typical point, by the aggregate that the selection minimized. The ideal is D."""
         return self.selection.loss_per_point
 
-    def _per_point(self, log_loss: float) -> str:
-        """The loss of a typical point as text, from the logarithm of the aggregated loss."""
-        return loss_text(LogLoss(self.selection.aggregate.per_point(log_loss, self.selection.points)), DIGITS)
+    @property
+    def quality(self) -> str:
+        """Whether the functions are coordinates: "good coordinates", "poor coordinates" or "not coordinates".
+
+        By the loss per direction, which is that of a stretch by some factor: good up to 2, poor up to 3.
+        """
+        good, poor = log_penalty(np.array([GOOD, POOR]), self.selection.c).tolist()
+        found = self._per_point(self.selection.log_loss) - np.log(self.D)
+        return f"{'good' if found <= good else 'poor' if found <= poor else 'not'} coordinates"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the functions are coordinates, and then what is proved, in words."""
+        loss = loss_text(LogLoss(self._per_point(self.selection.log_loss) - float(np.log(self.D))), DIGITS)
+        proof = self.selection.verdict
+        proof = "this is proved to be the best subset" if proof == "proved optimal" else f"this subset is {proof}"
+        return f"{self.quality}: loss per direction {loss} (ideal 1); {proof}"
 
     @property
     def unit(self) -> str:
         """The length that counts as 1, in words."""
-        if getattr(self.matrices, "overall", False):
-            return f"each torsion has mean square length 1 over the {self._noun}s"
-        return self.selection.unit
+        return self.matrices.unit
 
-    @property
-    def verdict(self) -> str:
-        """What is proved, in words."""
-        return self.selection.verdict
-
-    def worst(self, count: int = WORST) -> tuple[PointLoss, ...]:
-        """The used points with the largest losses, largest first."""
-        order = np.argsort(-np.where(self.used, self.point_log_losses, -np.inf), kind="stable")
-        order = order[: min(count, self.selection.points)].tolist()
-        logs = self.point_log_losses.tolist()
-        return tuple(PointLoss(int(self.points[i]), to_loss(logs[i]), logs[i]) for i in order)
+    def worst(self, count: int = WORST) -> Indices:
+        """The positions in `points` of those with the largest losses, largest first."""
+        return np.argsort(-self.point_log_losses, kind="stable")[:count]
 
     @cached_property
     def pointwise(self) -> PointwiseSelection:
-        """The best functions at each chosen point separately; computed on first use."""
+        """The best functions at each point separately; computed on first use."""
         return self.pointwise_within(POINTWISE_SECONDS)
 
     def pointwise_within(self, time_limit: float | None) -> PointwiseSelection:
@@ -161,18 +158,11 @@ class Coordinates:
             return known
         return select_pointwise(self.matrices, self.selection.c, method="exact", time_limit=time_limit, unit=None)
 
-    def manifold_points(self) -> Array:
-        """All points of the manifold, (N, B): as given, or the shapes of a trajectory, given by all planar angles."""
-        if self.data is not None:
-            return self.data
-        return shapes(self._frames.positions)[0]
-
     def values(self) -> Array:
         """The values of the picked functions at all frames or points, (N, D); torsions in radians, from −π to π."""
-        if self.dictionary is None:
-            rows = self.matrices.torsions[self.selection.indices]  # type: ignore[union-attr]
-            return torsion_values(self._frames.positions, rows)
-        known = self.dictionary.values
+        if self.trajectory is not None and self.matrices.torsions is not None:
+            return torsion_values(self.trajectory.positions, self.matrices.torsions[self.selection.indices])
+        known = None if self.dictionary is None else self.dictionary.values
         if known is None or self.data is None or len(known) != len(self.data):
             raise ParameterError(
                 "The dictionary has no values at all points. Build it with values, for example with "
@@ -191,7 +181,17 @@ class Coordinates:
 
     def table_content(self, kind: str) -> str | bytes:
         """The content of a table file of this kind, ".csv" or ".parquet"."""
-        return table_content(kind, [self._noun, *(str(label) for label in self.labels)], self.values())
+        heads, values = [self._noun, *(str(label) for label in self.labels)], self.values()
+        if kind == ".parquet":
+            polars, buffer = optional("polars", "files", "Writing .parquet files"), io.BytesIO()
+            columns = [np.arange(len(values)), *values.T]
+            polars.DataFrame(dict(zip(heads, columns, strict=True))).write_parquet(buffer)
+            return buffer.getvalue()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(heads)
+        writer.writerows([number, *row] for number, row in enumerate(values.tolist()))
+        return text.getvalue()
 
     def to_plumed(self, path: str | Path) -> None:
         """Write a PLUMED input file with one TORSION line for each picked torsion.
@@ -204,46 +204,29 @@ class Coordinates:
 
     def plumed_content(self) -> str:
         """The text of a PLUMED input file."""
-        from isopursuit.manifold.plumed import plumed_text
-
         if self.torsions is None:
             raise ParameterError(
                 "Only torsions of a trajectory can be written for PLUMED, and these functions are not torsions."
             )
-        return plumed_text(self.torsions, tuple(map(str, self.labels)))
-
-    def to_report(self, path: str | Path, *, title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML page with pictures (extra `report`); see `coordinates_report_html`."""
-        path = Path(path)
-        check_writable(path, "to_report")
-        write_whole(path, self.report_content(title=title, command=command))
-
-    def report_content(
-        self, *, title: str | None = None, command: str | None = None, time_limit: float | None = REPORT_SECONDS
-    ) -> str:
-        """The text of the report; see `coordinates_report_html`."""
-        # imported here, because the report is a later layer
-        report: Any = import_module("isopursuit.show._coordinates_report")
-        return str(report.coordinates_report_html(self, title=title, command=command, time_limit=time_limit))
+        return plumed_text(self.torsions, self.labels)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; values that are not finite become None."""
-        undetermined = np.flatnonzero(self.checks.undetermined).tolist()
+        bad = np.flatnonzero(self.checks.undetermined).tolist()
         return {
             "source": None if self.trajectory is None else self.trajectory.source,
             "labels": [plain(label) for label in self.labels],
             "torsions": None if self.torsions is None else self.torsions.tolist(),
             "D": self.D,
             "D_is": "given" if self.dimension is None else "estimated",
-            "D_suggested": self._suggested,
+            "D_suggested": self._suggested if self.dimension is None else self.dimension.suggested,
+            "quality": self.quality,
             "loss_per_point": plain(self.loss_per_point),
             "aggregate": str(self.selection.aggregate),
             "points": self.points.tolist(),
-            "used": self.used.tolist(),
-            "neighbours": int(np.median(self.tangents.counts)),
+            "neighbours": self.tangents.neighbours,
             "point_log_losses": [plain(value) for value in self.point_log_losses.tolist()],
-            "worst": [{name: plain(value) for name, value in vars(one).items()} for one in self.worst()],
-            "undetermined": [{"point": int(self.points[i]), "reason": self.checks.reasons[i]} for i in undetermined],
+            "undetermined": [{"point": int(self.checks.at[i]), "reason": self.checks.reasons[i]} for i in bad],
             "selection": self.selection.as_dict(),
             "unit": self.unit,
             "seconds": self.seconds,
@@ -257,81 +240,80 @@ class Coordinates:
         return "point" if self.trajectory is None else "frame"
 
     @property
-    def _frames(self) -> Trajectory:
-        assert self.trajectory is not None  # there is either a trajectory or data
-        return self.trajectory
-
-    @property
     def _suggested(self) -> int:
-        """The dimension that most spectra suggest, or that of the evidence if D was estimated."""
-        if self.dimension is not None:
-            return int(self.dimension.suggested)
+        """The dimension that most of the neighbourhoods suggest."""
         return int(np.bincount(self.tangents.dimensions).argmax())
+
+    def _per_point(self, log_loss: float) -> float:
+        """The logarithm of the loss of a typical point, from that of the aggregated loss."""
+        return self.selection.aggregate.per_point(log_loss, self.selection.points)
 
     @property
     def title(self) -> str:
         """One line: how many functions were picked, and from what."""
-        of = f"points in {self.tangents.bases.shape[1]} dimensions"
-        if self.trajectory is not None:
-            of = f"frames of {len(self.trajectory.numbers)} atoms"
+        if self.trajectory is None:
+            N, B = np.asarray(self.data).shape
+            of, kind = f"points in {B} dimensions", "functions"
+        else:
+            N, of, kind = len(self.trajectory.positions), f"frames of {len(self.trajectory.numbers)} atoms", "torsions"
             of += f" of {self.trajectory.source}" if self.trajectory.source else ""
-        N = len(self.data) if self.data is not None else len(self._frames.positions)
-        kind = "functions" if self.trajectory is None else "torsions"
         return f"{self.D} of {len(self.matrices.labels)} {kind}, at {len(self.points)} of {N:,} {of}"
 
     @property
     def summary(self) -> list[str]:
-        """A line each about the loss, the worst points, undetermined points, the dimension and the unit."""
-        loss = self._per_point(self.selection.log_loss)
+        """A line each about the quality and proof, the loss, undetermined points, the dimension and the unit."""
+        loss = loss_text(LogLoss(self._per_point(self.selection.log_loss)), DIGITS)
         over = self.selection.aggregate.words(self.selection.points).replace("point", self._noun)
-        lines = [
-            f"loss per {self._noun} {loss} (ideal {self.D}), {over}; {self.verdict}",
-            f"worst {self._noun}s, with their losses: {', '.join(map(str, self.worst()))}",
+        worst = ", ".join(
+            f"{self.points[i]} ({loss_text(LogLoss(float(self.point_log_losses[i])), DIGITS)})" for i in self.worst()
+        )
+        return [
+            self.verdict,
+            f"loss per {self._noun} {loss} (ideal {self.D}), {over}; worst {self._noun}s: {worst}",
             self._undetermined_line,
             self._dimension_line,
-            f"neighbours of each {self._noun}: {int(np.median(self.tangents.counts))}; unit: {self.unit}",
+            f"neighbours of each {self._noun}: {self.tangents.neighbours}; unit: {self.unit}",
         ]
-        return [line for line in lines if line]
 
     @property
     def _undetermined_line(self) -> str:
         mask = self.checks.undetermined
         if not mask.any():
             return f"undetermined {self._noun}s: none"
-        why = "; ".join(f"{int(some.sum())} {kind}" for kind, some in self.checks.kinds.items() if some.any())
-        how = "left out" if not self.used[mask].any() else "counted all the same, leave_out=True leaves them out"
-        return f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, {how} ({why})"
+        left = "counted all the same" if self.undetermined.any() else "left out"
+        left += ", leave_out=True leaves them out" if self.undetermined.any() and not mask.all() else ""
+        return f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, {left} ({self.checks.summary})"
 
     @property
     def _dimension_line(self) -> str:
         shares = np.bincount(self.tangents.dimensions, minlength=self.D + 1) / len(self.tangents.dimensions)
-        most = int(shares.argmax())
+        most = self._suggested
         if self.dimension is None:
             other = "" if most == self.D else f", {shares[most]:.0%} suggest D = {most}"
             return (
                 f"dimension: D = {self.D} was given; {shares[self.D]:.0%} of the neighbourhoods suggest D = {self.D}"
                 f"{other}"
             )
-        sizes, used = self.dimension.neighbours, int(np.median(self.tangents.counts))
+        sizes = self.dimension.neighbours
         words = (
             f"dimension: D = {self.D} was estimated: {self.dimension.votes.mean(axis=0)[self.D]:.0%} of the "
             f"neighbourhoods of {sizes[0]} to {sizes[-1]} {self._noun}s suggest it, more than any other dimension"
         )
         if most == self.D:
             return words
+        used = self.tangents.neighbours
         return f"{words}; of those of {used} {self._noun}s, used here, {shares[most]:.0%} suggest D = {most}"
-
-    def _replacement(self, i: int) -> str:
-        """The best replacement of the i-th picked function, with the loss per point after the swap."""
-        choice = self.selection.choices[i]
-        if choice.replacement is None or np.isnan(choice.price):
-            return choice.replacement_text
-        return f"{choice.replacement_text} ({self._per_point(choice.log_loss)})"
 
     @property
     def rows(self) -> list[tuple[str, str]]:
         """The label of each picked function, and its best replacement with the loss per point after the swap."""
-        return [(str(label), self._replacement(i)) for i, label in enumerate(self.labels)]
+        rows: list[tuple[str, str]] = []
+        for choice in self.selection.choices:
+            text = choice.replacement_text
+            if choice.replacement is not None and not np.isnan(choice.price):
+                text += f" ({loss_text(LogLoss(self._per_point(choice.log_loss)), DIGITS)})"
+            rows.append((str(choice.label), text))
+        return rows
 
     def __str__(self) -> str:
         width = max(8, *(len(printable(name)) for name, _ in self.rows))
@@ -345,6 +327,17 @@ class Coordinates:
             self.title,
             self.verdict,
             html.table(("function", "best replacement (loss with it)"), self.rows),
-            *(f"<p>{html.escape(line)}</p>" for line in self.summary),
+            *(f"<p>{html.escape(line)}</p>" for line in self.summary[1:]),
             notes=self.notes,
         )
+
+
+def as_table_path(path: str | Path, what: str = "to_table") -> Path:
+    """The path of a table to write; raises an error, before any work, if it cannot be written."""
+    path = Path(path)
+    if path.suffix.lower() not in TABLES:
+        raise ParameterError(f"{what} writes .csv and .parquet files. Name the file {path.with_suffix('.csv')}.")
+    if path.suffix.lower() == ".parquet":
+        optional("polars", "files", "Writing .parquet files")
+    check_writable(path, what)
+    return path

@@ -4,11 +4,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from oracles import losses
+from steps import torsion_matrices
 
 import isopursuit as ip
-from isopursuit.manifold.alanine import load_alanine_dipeptide
-from isopursuit.manifold.internal import torsion_values
-from isopursuit.manifold.molecules import torsion_matrices
+from isopursuit.molecules import load_alanine_dipeptide, torsion_values
 
 PHI, PSI = ("ACE:C", "ALA:N", "ALA:CA", "ALA:C"), ("ALA:N", "ALA:CA", "ALA:C", "NME:N")
 OMEGAS = ("ACE:CH3", "ACE:C", "ALA:N", "ALA:CA"), ("ALA:CA", "ALA:C", "NME:N", "NME:CH3")

@@ -1,15 +1,10 @@
-import hashlib
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from isopursuit.errors import FileError, ParameterError
-from isopursuit.manifold.ethanol import ETHANOL_BONDS, fetch_ethanol, load_ethanol
-from isopursuit.manifold.internal import torsion_values
+from isopursuit.errors import FileError
+from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, torsion_values
 
 BOLTZMANN = 8.617333262e-5  # eV / K
 METHYL, HYDROXYL = (2, 0, 1, 5), (1, 0, 2, 8)
@@ -19,24 +14,6 @@ METHYL, HYDROXYL = (2, 0, 1, 5), (1, 0, 2, 8)
 def archive():
     with np.load(files("isopursuit") / "data" / "ethanol.npz") as found:
         return {key: found[key] for key in found.files}
-
-
-@pytest.fixture
-def server(tmp_path):
-    """A web server of the folder `served`, on this machine."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as one:
-        thread = threading.Thread(target=one.serve_forever)
-        thread.start()
-        yield folder, f"http://127.0.0.1:{one.server_port}"
-        one.shutdown()
-        thread.join()
 
 
 def test_the_atoms_are_in_md17s_order_and_no_bond_is_broken():
@@ -96,31 +73,3 @@ def test_another_molecule_or_order_is_refused(tmp_path):
     np.savez(tmp_path / "methane.npz", R=ethanol.positions[:5, [0, 1, 3, 4, 5]], z=[6, 1, 1, 1, 1])
     with pytest.raises(FileError, match="contains CHHHH, not ethanol"):
         load_ethanol(tmp_path / "methane.npz")
-
-
-def test_a_download_is_kept_only_if_its_checksum_is_right(server, tmp_path):
-    folder, address = server
-    ethanol = load_ethanol()
-    np.savez(folder / "ethanol.npz", R=ethanol.positions[:7], z=ethanol.numbers)
-    right = hashlib.sha256((folder / "ethanol.npz").read_bytes()).hexdigest()
-    kept = tmp_path / "kept.npz"
-    with pytest.raises(FileError, match=f"has SHA-256 {right}, expected 00"):
-        fetch_ethanol(kept, "00", url=f"{address}/ethanol.npz")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["served"]
-    fetched = fetch_ethanol(kept, right.upper(), url=f"{address}/ethanol.npz")
-    np.testing.assert_array_equal(fetched.positions, ethanol.positions[:7])
-    (folder / "ethanol.npz").unlink()
-    assert len(fetch_ethanol(kept, right, url=f"{address}/ethanol.npz").positions) == 7  # no second download
-    kept.write_bytes(b"damaged")
-    with pytest.raises(FileError, match="expected"):
-        fetch_ethanol(kept, right, url=f"{address}/ethanol.npz")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.npz", "served"]
-
-
-def test_addresses_that_lead_nowhere_are_told(server, tmp_path):
-    _, address = server
-    with pytest.raises(FileError, match="404"):
-        fetch_ethanol(tmp_path / "x.npz", "00", url=f"{address}/absent.npz")
-    with pytest.raises(ParameterError, match="not an http"):
-        fetch_ethanol(tmp_path / "x.npz", "00", url="file:///etc/hosts")
-    assert not (tmp_path / "x.npz").exists()

@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.manifold.ethanol import load_ethanol
-from isopursuit.manifold.internal import torsion_values
-from isopursuit.manifold.torsions import torsion_labels, torsion_rows
-from isopursuit.manifold.trajectory import SYMBOLS, Trajectory
+from isopursuit.molecules import Trajectory, load_ethanol, torsion_labels, torsion_rows, torsion_values
+from isopursuit.molecules._elements import SYMBOLS
 
 BACKBONE = (
     "ω (ACE:CH3–ACE:C–ALA:N–ALA:CA)",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from isopursuit.manifold.trajectory import load_trajectory
+from isopursuit.molecules import as_trajectory
 
 DATA = Path(os.environ.get("ISOPURSUIT_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -18,7 +18,7 @@ def rmd17():
     path = DATA / "rmd17_ethanol.npz"
     if not path.is_file():
         pytest.skip("rmd17_ethanol.npz is not at hand; ISOPURSUIT_DATA says where")
-    return load_trajectory(path)
+    return as_trajectory(path)
 
 
 @dataclass(frozen=True)
