@@ -83,49 +83,6 @@ class HostProducts:
         total = np.tril(np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64))
         return total + np.tril(total, -1).T
 
-    def forms(self, S: Any, rough: bool = False) -> Any:
-        """x_pᵀ S x_p of every column."""
-
-    def place(self, values: Array) -> Any:
-        """The values on the device of the columns."""
-
-    def take(self, columns: Indices) -> ColumnProducts:
-        """Some of the columns."""
-
-
-class HostProducts:
-    """Columns (m, D) in memory, multiplied on as many threads as there are processors.
-
-    The division of columns among threads depends only on their number, so sums are reproducible.
-    """
-
-    def __init__(self, x: Array, single: Single | None = None) -> None:
-        self.x, self.single = x, single
-
-    def values(self, rough: bool) -> NDArray[Any]:
-        """The columns in the requested precision."""
-        if not rough:
-            return self.x
-        if self.single is None:
-            self.single = self.x.astype(np.float32)
-        return self.single
-
-    def moments(self, u: Array, rough: bool = False) -> Array:
-        """Σ u_p x_p x_pᵀ: that of the columns with u > 0, minus that of the others, of columns times √|u|."""
-        x = self.values(rough)
-
-        def some(part: slice) -> NDArray[Any]:
-            total = np.zeros((x.shape[1],) * 2, dtype=x.dtype)
-            for sign in (1, -1):
-                columns = part.start + np.flatnonzero(sign * u[part] > 0)
-                for first in range(0, len(columns), MULTIPLIED_AT_ONCE):
-                    these = columns[first : first + MULTIPLIED_AT_ONCE]
-                    scaled = x[these] * np.sqrt(np.abs(u[these])).astype(x.dtype)[:, None]
-                    total += sign * (scaled.T @ scaled)
-            return total
-
-        return np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64)
-
     def forms(self, S: Array, rough: bool = False) -> Array:
         """x_pᵀ S x_p = 2 x_pᵀ U x_p, where U is the upper triangle of S with half its diagonal."""
         x = self.values(rough)
