@@ -77,12 +77,11 @@ def expected(method, k):
     return METHODS[method](problem(), k)
 
 
-@pytest.mark.parametrize("k", [2, D])
 @pytest.mark.parametrize("kind", marked(SOURCES))
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "k"), [(method, k) for method in METHODS for k in (2, D) if (method, k) != ("basis pursuit", 2)]
+)
 def test_a_source_is_answered_as_the_array_is(method, kind, k, tmp_path):
-    if method == "basis pursuit" and k < D:
-        pytest.skip("its target has as many columns as rows")
     found, plain = METHODS[method](SOURCES[kind](problem(), tmp_path), k), expected(method, k)
     if isinstance(plain, ip.Pursuit):
         assert found.objective == pytest.approx(plain.objective, rel=1e-9)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dtrmm, strmm
+from scipy.linalg.blas import dsyrk, dtrmm, ssyrk, strmm
 
 from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
@@ -64,17 +64,24 @@ class HostProducts:
         """Σ u_p x_p x_pᵀ: that of the columns with u > 0, minus that of the others, of columns times √|u|."""
         x = self.values(rough)
 
+        D = x.shape[1]
+        add_squares = ssyrk if rough else dsyrk
+        roots = np.sqrt(np.abs(u)).astype(x.dtype)[:, None]
+
         def some(part: slice) -> NDArray[Any]:
-            total = np.zeros((x.shape[1],) * 2, dtype=x.dtype)
+            total = np.zeros((D, D), dtype=x.dtype, order="F")
+            scaled = np.empty((MULTIPLIED_AT_ONCE, D), dtype=x.dtype)
             for sign in (1, -1):
                 columns = part.start + np.flatnonzero(sign * u[part] > 0)
                 for first in range(0, len(columns), MULTIPLIED_AT_ONCE):
                     these = columns[first : first + MULTIPLIED_AT_ONCE]
-                    scaled = x[these] * np.sqrt(np.abs(u[these])).astype(x.dtype)[:, None]
-                    total += sign * (scaled.T @ scaled)
+                    y = np.take(x, these, axis=0, out=scaled[: len(these)], mode="clip")
+                    y *= roots[these]
+                    total = add_squares(sign, y.T, 1, total, lower=1, overwrite_c=1)
             return total
 
-        return np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64)
+        total = np.tril(np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64))
+        return total + np.tril(total, -1).T
 
     def forms(self, S: Array, rough: bool = False) -> Array:
         """x_pᵀ S x_p = 2 x_pᵀ U x_p, where U is the upper triangle of S with half its diagonal."""

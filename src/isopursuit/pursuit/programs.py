@@ -61,8 +61,8 @@ def basis_pursuit(
     time_limit : float, optional
         Seconds after which to stop with the best solution so far.
     memory : int, optional
-        For a source: bytes that resident columns may take. By default between 512 MiB and 2 GiB, by the number of
-        rows, and up to 8 GiB for a tensor.
+        For a source: bytes that resident columns may take. By default between 256 MiB and 1 GiB, by the number of
+        rows, and up to 4 GiB for a tensor on a device.
 
     Returns
     -------

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 # ------------------------------------------------------------------------------------------------ memory
 
-MEMORY = 2**29  # bytes that a source's resident columns may take by default (guess)
-MOST_MEMORY = 2**31  # bytes that a source's resident columns may take if many rows need many columns (guess)
-DEVICE_MEMORY = 2**33  # bytes for the columns of a tensor: machines with a large device have a large memory (guess)
-MULTIPLIED_AT_ONCE = 2048  # columns multiplied at once: they stay in cache (guess)
+ENTRY_BYTES = 48  # memory for each entry of a loaded column (derived: stored, transformed, 4 copies in solvers)
+FEWEST_LOADED = 2048  # columns that a pass may load in any case (derived: the kernel solves twice as many)
+MEMORY = 2**28  # bytes that a source's resident columns may take by default (chosen)
+MOST_MEMORY = 2**30  # the same if many rows need many columns (chosen)
+DEVICE_MEMORY = 2**32  # the same for the columns of a tensor: machines with a large device have a large memory (chosen)
+MULTIPLIED_AT_ONCE = 512  # columns multiplied at once, so that they stay in cache (measured: benchmarks.constants)
 TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
 MULTIPLIED_BY_ONE = 2**25  # products of entries that justify one more thread: about 1 ms (guess)
 MOST_PARTS = 8  # most parts of the columns for threads; the sum of each part costs as much as D columns (guess)

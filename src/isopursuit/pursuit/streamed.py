@@ -10,19 +10,21 @@ So its certificate is valid over all columns without another pass.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import length_notes
 from isopursuit.errors import RangeError, RankError
-from isopursuit.pursuit.design import Design, Evaluation, build_design
+from isopursuit.pursuit.design import Design, build_design
 from isopursuit.pursuit.inputs import Goal, Options, as_weights
 from isopursuit.pursuit.progress import Watch
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.settings import (
     DEVICE_MEMORY,
+    ENTRY_BYTES,
+    FEWEST_LOADED,
     LARGEST_LOG_LENGTH,
     MEMORY,
     MOST_MEMORY,
@@ -37,40 +39,20 @@ from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
 
 
-@dataclass(frozen=True)
-class Resident:
-    """The resident columns of a source: every one that may be in an optimal solution, or at least the working set.
+class StreamedColumns:
+    """A source's columns for the solver's loop: a few are resident, a pass screens all.
 
     Attributes
     ----------
-    indices, weights : ndarray, (m,)
-        The columns' numbers, and weights near the optimum.
-    complete : bool
-        Whether every column that may be in an optimal solution is resident, given that f(w) − dual ≤ `slack`.
+    indices, stored, weights : ndarray, (m,), (D₀, m) and (m,)
+        The resident columns' numbers, entries before the transform, and weights.
     design, evaluation : Design and Evaluation
-        The program on these columns, and f at the weights.
+        The program on these columns, and f at the weights of the last pass.
+    settled : bool
+        Whether every column that may be in an optimal solution was loaded, given that f(w) − dual ≤ `reach`².
     lower, dual : float and ndarray
         The best lower bound on min f over all columns, and the dual point that proves it.
     """
-
-    indices: Indices
-    weights: Array
-    complete: bool
-    slack: float
-    value: float
-    design: Design
-    evaluation: Evaluation
-    lower: float
-    dual: Array
-    tied: Indices
-    log_scale: float
-    stopped: bool
-    effort: Effort
-    notes: tuple[str, ...]
-
-
-class StreamedColumns:
-    """A source's columns for the solver's loop: a few are resident, a pass screens all."""
 
     def __init__(
         self,
@@ -82,11 +64,10 @@ class StreamedColumns:
     ) -> None:
         self.columns, self.goal, self.watch = columns, goal, watch
         D = columns.shape[0]
-        # a pass returns two sets of columns; each entry is stored, transformed, twice in the kernel, and copied twice
         many = SPANNING * D * (D + 1)
         most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
-        memory = int(np.clip(2 * 96 * D * many, MEMORY, most)) if memory is None else memory
-        self.room = max(2048, memory // (96 * D))
+        memory = int(np.clip(2 * ENTRY_BYTES * D * many, MEMORY, most)) if memory is None else memory
+        self.room = max(FEWEST_LOADED, memory // (ENTRY_BYTES * D))
         self.seconds: list[float] = []
         self.lower, self.reach = -np.inf, np.inf
         self.dual = np.zeros((D, D))
@@ -95,7 +76,6 @@ class StreamedColumns:
         self.stored = np.zeros((columns.source.shape[0], 0))
         self.weights: Array = np.zeros(0)
         self.found: Screened | None = None
-        self.notes = columns.notes
         self.begin(weights)
 
     # ------------------------------------------------------------------------------------------- the beginning
@@ -114,7 +94,8 @@ class StreamedColumns:
         many = starting_columns(D, P, 2 * self.room) if self.goal.target is None else 0
         if self.goal.k is not None:
             many = self.room if 2 * self.room < P else 0
-        self.hold(np.union1d(self.columns.sample(many or 2 * self.room), given))
+        self.indices = np.union1d(self.columns.sample(many or 2 * self.room), given)
+        self.stored = self.columns.take(self.indices)
         self.scale()
         if many:
             longest = self.ask(Screen(np.eye(D), None, self.columns.transform, many))
@@ -129,10 +110,6 @@ class StreamedColumns:
         else:
             self.weights = self.design.start()
             solve(self.design, self.weights, SAMPLE_GAP, self.watch, warm=False, nested=True)
-
-    def hold(self, indices: Indices) -> None:
-        """Make these columns the resident ones."""
-        self.indices, self.stored = indices, self.columns.take(indices)
 
     def build(self) -> None:
         """Build the program on the resident columns."""
@@ -289,46 +266,35 @@ class StreamedColumns:
 
     # ------------------------------------------------------------------------------------------------- the end
 
-    def resident(self) -> Resident:
-        """The resident columns, with every column that may matter if those are few enough."""
-        same = np.array_equal(self.evaluation.weights, self.weights)
-        evaluation = self.evaluation if same else self.design.evaluate(self.weights) or self.evaluation
-        found = self.found
-        if found is not None and self.settled:
-            # the proof uses the weights that were screened, so their columns stay
-            held = np.asarray(self.weights > 0)
-            indices, sigma, values = found.largest.parts[0]
-            near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(indices, self.indices[held]))
-            self.indices = np.concatenate([self.indices[held], indices[near]])
-            self.stored = np.concatenate([self.stored[:, held], values[near].T.astype(np.float64)], axis=1)
-            self.weights = np.concatenate([self.weights[held], np.zeros(len(near))])
-            order = np.argsort(self.indices)
-            self.indices, self.stored, self.weights = self.indices[order], self.stored[:, order], self.weights[order]
-            self.build()
-            tied = self.indices
-        else:
+    def finish_loading(self) -> Indices:
+        """Make every column resident that may matter if those are few enough; returns all columns that may matter."""
+        if not np.array_equal(self.evaluation.weights, self.weights):
+            self.evaluation = self.design.evaluate(self.weights) or self.evaluation
+        if self.found is None or not self.settled:
             # if there is no time to list the columns that no proof excludes, none is excluded
-            known = found is not None and self.time_for_a_pass
-            tied = self.listed() if known else np.arange(self.columns.shape[1])
-        notes = self.notes
-        if found is not None:
-            notes += length_notes(found.zero, found.short)
-        return Resident(
-            indices=self.indices,
-            weights=self.weights,
-            complete=self.settled,
-            slack=self.reach**2,
-            value=evaluation.value,
-            design=self.design,
-            evaluation=evaluation,
-            lower=self.lower,
-            dual=self.dual,
-            tied=tied,
-            log_scale=self.columns.transform.log_scale,
-            stopped=self.watch.stopped,
-            effort=Effort(len(self.seconds), len(self.seconds) * self.columns.nbytes, tuple(self.seconds)),
-            notes=notes,
-        )
+            known = self.found is not None and self.time_for_a_pass
+            return self.listed() if known else np.arange(self.columns.shape[1])
+        # the proof uses the weights that were screened, so their columns stay
+        held = np.asarray(self.weights > 0)
+        numbers, sigma, values = self.found.largest.parts[0]
+        near = np.flatnonzero((sigma >= -self.reach) & ~np.isin(numbers, self.indices[held]))
+        indices = np.concatenate([self.indices[held], numbers[near]])
+        order = np.argsort(indices)
+        self.indices = indices[order]
+        self.stored = np.concatenate([self.stored[:, held], values[near].T.astype(np.float64)], axis=1)[:, order]
+        self.weights = np.concatenate([self.weights[held], np.zeros(len(near))])[order]
+        self.build()
+        return self.indices
+
+    @property
+    def effort(self) -> Effort:
+        """What the passes took."""
+        return Effort(len(self.seconds), len(self.seconds) * self.columns.nbytes, tuple(self.seconds))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The source's notes, and those about columns that are zero or too short."""
+        return self.columns.notes + (() if self.found is None else length_notes(self.found.zero, self.found.short))
 
     def listed(self) -> Indices:
         """Make one more pass to list the columns that no proof excludes, which are too many to load."""
@@ -340,11 +306,11 @@ class StreamedColumns:
         return np.concatenate(found)
 
 
-def load_columns(columns: Columns, goal: Goal, options: Options) -> Resident:
+def load_columns(columns: Columns, goal: Goal, options: Options) -> StreamedColumns:
     """Minimize f over a source to the requested relative gap, or until every column that matters is resident."""
     watch = Watch(options.callback, options.clock)
     weights = as_weights(options.weights, columns.shape[1])
     stream = StreamedColumns(columns, goal, options.memory, watch, weights)
     solve_by_parts(stream, options.tol, watch)
     watch.check()
-    return stream.resident()
+    return stream

@@ -15,7 +15,7 @@ from isopursuit.sources.blocks import BlockSource, precision
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Screen, Task
 
-QUOTA = 4  # a block of a cluster may send this many times its share of the columns to load (guess)
+QUOTA = 4  # a block of a cluster may send this many times its share of the columns to load (chosen: blocks may differ)
 
 
 @dataclass(frozen=True)

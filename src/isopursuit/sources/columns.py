@@ -25,9 +25,9 @@ from isopursuit.sources.tasks import BadEntries, Screen, Screened, Source, Trans
 
 Vectors = Literal["columns", "rows"]
 
-RUN = 64  # adjacent columns that a sample takes together, so that files are read in runs (guess)
+RUN = 64  # adjacent columns that a sample takes together (derived: a read of a file costs as much as 64 kB)
 DEPENDENT = 1e-14  # eigenvalues of Σ z zᵀ below this, relative to the largest, count as zero (derived: 50 eps)
-LOADED_BYTES = 2**30  # most bytes to load, as float64, of a source with more rows than columns (guess)
+LOADED_BYTES = 2**30  # most bytes to load, as float64, of a source with more rows than columns (chosen)
 
 
 @dataclass(frozen=True)

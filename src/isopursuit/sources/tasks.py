@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,14 @@ from isopursuit.sources import _screen
 from isopursuit.sources.topk import TopK, copied_rows, true
 
 LARGEST_SINGLE = 1e30  # lengths above this or below its inverse are computed again in float64 (derived: limit is 1e38)
-UNDECIDED = 100.0  # √q is computed again in float64 if it is within this many rounding errors of 1 (guess)
-LEAST_QUOTA = 256  # columns that every block of a cluster may send (guess)
-SHOWN = 5  # entries that are not finite in a message
-PIECE = 2**18  # entries of columns that are transformed at once (guess)
+# √q is computed again in float64 if it is above 1 by less than this many rounding errors (derived: then q − 1 has two
+# digits where it is not)
+UNDECIDED = 100.0
+LEAST_QUOTA = 256  # columns that every block of a cluster may send (derived: as many as are screened at once)
+SHOWN = 5  # entries that are not finite in a message (chosen)
+# entries of columns that are transformed at once (measured by benchmarks.constants: a quarter takes as long, four times
+# as many 1.2 times as long)
+PIECE = 2**18
 DEVICE_PIECE = 2**26  # the same on a device (derived: half a GB of float64)
 
 
@@ -392,7 +396,7 @@ def measure(z: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
 def _measured_as(block: Any, u: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
     """As `measure` for float64 columns u, but the products are in the precision of the block."""
     with np.errstate(over="ignore"):  # such lengths are computed again in float64 (`Screen.judged`)
-        rounded: Any = np.asarray(u, dtype=block.dtype) if isinstance(u, np.ndarray) else u.to(block.dtype)
+        rounded = cast("Any", u).astype(block.dtype) if isinstance(u, np.ndarray) else u.to(block.dtype)
     found = measure(rounded, F, K)
     found[0] = (u * u).sum(0)
     return found

@@ -13,7 +13,7 @@ from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.blocks import BLOCK_BYTES, LEAST_BLOCK, precision
 from isopursuit.sources.tasks import Source, Task, doubled, on_same_device
 
-DEVICE_BLOCK_BYTES = 2**31  # bytes of a tensor's columns screened at once (guess)
+DEVICE_BLOCK_BYTES = 2**31  # bytes of a tensor's columns screened at once (chosen: a device has several times that)
 
 
 def tensor_source(x: Any, rows: bool, workers: int | None) -> Source:
