@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isopursuit._core.outputs import write_whole
+from isopursuit.loss.normalize import symmetric_normalize
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.pursuit.normalize import symmetric_normalize
 from isopursuit.show._style import COLOURS as PICTURE_COLOURS
 from isopursuit.show._style import LINES as PICTURE_LINES
 from isopursuit.show._style import MARKERS as PICTURE_MARKERS

@@ -10,10 +10,10 @@ from isopursuit._core.html import Shown
 from isopursuit.errors import IsoPursuitError, did_you_mean
 
 if TYPE_CHECKING:
+    from isopursuit.loss.normalize import symmetric_normalize
     from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
     from isopursuit.manifold.coordinates import find_coordinates
     from isopursuit.manifold.result import Coordinates
-    from isopursuit.pursuit.normalize import symmetric_normalize
     from isopursuit.pursuit.path import lasso_path
     from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
     from isopursuit.pursuit.progress import PursuitProgress
@@ -63,7 +63,7 @@ _HOMES = {
     "loss.penalty": ("isometry_loss", "log_isometry_loss", "multitask_norm"),
     "manifold.coordinates": ("find_coordinates",),
     "manifold.result": ("Coordinates",),
-    "pursuit.normalize": ("symmetric_normalize",),
+    "loss.normalize": ("symmetric_normalize",),
     "pursuit.path": ("lasso_path",),
     "pursuit.programs": ("basis_pursuit", "isometry_pursuit"),
     "pursuit.progress": ("PursuitProgress",),

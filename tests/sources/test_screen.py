@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isopursuit.pursuit.normalize import symmetric_normalize
+from isopursuit.loss.normalize import symmetric_normalize
 from isopursuit.sources import _screen
 from isopursuit.sources.tasks import Screen, Transform
 

@@ -12,11 +12,11 @@ from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import Matrix
 from isopursuit.errors import RangeError
+from isopursuit.loss.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit import _program
 from isopursuit.pursuit.answer import Caller
 from isopursuit.pursuit.design import Design, build_design
 from isopursuit.pursuit.inputs import Goal, Options, as_weights
-from isopursuit.pursuit.normalize import Normalization, length_range, normalize, workable
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.working_set import solve_design
 from isopursuit.results import Pursuit

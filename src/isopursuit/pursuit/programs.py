@@ -15,9 +15,9 @@ from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Label
 from isopursuit.data._matrix import as_points
 from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.loss.normalize import Normalization, workable
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
 from isopursuit.pursuit.inputs import Goal, Options, as_options, as_penalty, as_targets
-from isopursuit.pursuit.normalize import Normalization, workable
 from isopursuit.pursuit.problem import LARGEST_LOG_SCALE, Problem, range_error
 from isopursuit.pursuit.progress import Callback
 from isopursuit.results import Pursuit

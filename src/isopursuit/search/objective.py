@@ -12,8 +12,8 @@ from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.aggregate import SUM, Aggregate
+from isopursuit.loss.normalize import symmetric_normalize
 from isopursuit.loss.penalty import STATED, is_dependent, least_log_spectral_loss, log_spectral_loss, to_loss
-from isopursuit.pursuit.normalize import symmetric_normalize
 from isopursuit.search.settings import TIE
 
 ENTRIES = 2**18  # entries of all matrices whose scores are computed at once (derived: 2 MB stay in cache)

@@ -19,8 +19,8 @@ from isopursuit._core.text import call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
 from isopursuit.errors import unknown_option
+from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
-from isopursuit.pursuit.normalize import LARGEST_LOG
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, SearchProgress
 from isopursuit.search.problem import Problem

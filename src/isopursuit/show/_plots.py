@@ -12,7 +12,7 @@ from isopursuit._core.text import NO_BOUND, USEFUL, fixed, loss_text, percent
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.pursuit.normalize import log_lengths
+from isopursuit.loss.normalize import log_lengths
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.result import Selection
 from isopursuit.show._style import (

@@ -30,7 +30,7 @@ from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import LARGEST
 from isopursuit.errors import NonFiniteError, RangeError
-from isopursuit.pursuit.normalize import Normalization, log_lengths
+from isopursuit.loss.normalize import Normalization, log_lengths
 from isopursuit.sources import _screen
 from isopursuit.sources.topk import TopK, copied_rows, true
 
