@@ -81,8 +81,7 @@ class Effort:
 class Optimum(Protocol):
     """What an optimal solution says about the others: see pursuit/answer.py."""
 
-    @property
-    def unique(self) -> bool:
+    def is_unique(self) -> bool:
         """Whether there is no other solution."""
         ...
 
@@ -139,7 +138,7 @@ class Pursuit(html.Shown):
     @cached_property
     def unique(self) -> bool:
         """Whether the optimal coefficients are known to be unique. Computed when it is first asked for."""
-        return len(self.support) == 0 if self.optimum is None else self.optimum.unique
+        return len(self.support) == 0 if self.optimum is None else self.optimum.is_unique()
 
     def minimum_norm(self) -> Pursuit:
         """The optimal solution whose weights have the least sum of squares, in which tied columns share the weight.

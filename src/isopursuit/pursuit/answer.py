@@ -137,8 +137,7 @@ class Optimum:
         optimal = polytope(self.design, evaluation, tight)
         return evaluation, optimal, minimum_norm(optimal, evaluation.weights[tight])
 
-    @cached_property
-    def unique(self) -> bool:
+    def is_unique(self) -> bool:
         """Whether there is no other solution; False if that would take too much memory to find out."""
         m, weights = len(self.tied), self.evaluation.weights
         entries = polytope_entries(self.design, m)

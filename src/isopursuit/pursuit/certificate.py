@@ -126,7 +126,7 @@ def _cost(design: Design, evaluation: Evaluation, support: Indices, R: Array, mi
         return total * missed / (1 - missed) if missed < 1 else np.inf
     right = design.whitened(R)
     if design.prox == 0:  # W Xᵀ M⁻¹ R
-        part = design.x[:, support] @ (evaluation.inverse @ right) * evaluation.weights[support, None]
+        part: Array = design.x[:, support] @ (evaluation.inverse @ right) * evaluation.weights[support, None]
     else:
         part = np.stack([np.linalg.lstsq(x.T, one)[0] for x, one in zip(design.x, right, strict=True)])
     return float(norms_of(part).sum())

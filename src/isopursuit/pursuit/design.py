@@ -310,8 +310,10 @@ def build_design(
         return Design(x, y, penalty)
     if weights is None:
         lengths = np.sqrt(np.einsum("ipd,ipd->p", x, x))
-        weights = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    triangles = tuple(_triangle(v, weights) for v in values)
+        given: Array = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    else:
+        given = weights
+    triangles = tuple(_triangle(v, given) for v in values)
     plain = Design(x, y, penalty)
     white = np.stack([lower_solve(triangle, v).T for triangle, v in zip(triangles, values, strict=True)])
     found = replace(plain, x=np.ascontiguousarray(white), values=x, targets=y, triangles=triangles)

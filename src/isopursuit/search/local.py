@@ -129,7 +129,7 @@ def _pivoted(X: Array, subset: Indices, k: int) -> Indices:
     """`large_volume` at one point, (D, P)."""
     P, longest = X.shape[1], float(np.einsum("dp,dp->p", X, X).max()) ** 0.5
     few = max(2 * k, FEW_COLUMNS)
-    numbers = np.arange(0, P, -(-P // few)).astype(np.intp)
+    numbers: Indices = np.arange(0, P, -(-P // few), dtype=np.intp)
     while len(subset) < k:
         numbers = np.setdiff1d(numbers, subset)
         R, order = pivoted_qr(residuals(X[:, numbers], X[:, subset]))
