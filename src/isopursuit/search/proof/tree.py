@@ -6,9 +6,9 @@ the queue. The smallest bound among the open nodes and those being explored is a
 subset.
 
 The number of tasks that are running or finished and not yet recorded is the same for any number of threads. Results are
-recorded in the order in which tasks were started, each followed by a new task, and the work of a task is counted, not
-timed. So, except for rounding in BLAS, the answer does not depend on the number of threads, and no thread waits for a
-round to end.
+recorded in the order in which tasks were started, some at a time, followed by new tasks, and the work of a task is
+counted, not timed. So, except for rounding in BLAS, the answer does not depend on the number of threads, and no thread
+waits for a round to end.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates 
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
 TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
+RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
 TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
 CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
@@ -236,10 +237,11 @@ class _Search:
         with ThreadPoolExecutor(self.limits.workers) as threads:
             try:
                 while self._start(threads):
-                    while wait([self.running[0].result], self._pause()).not_done:
+                    for _ in range(max(len(self.running) // RECORDED, 1)):
+                        while wait([self.running[0].result], self._pause()).not_done:
+                            self._watch()
+                        self._record(self.running[0])
                         self._watch()
-                    self._record(self.running[0])
-                    self._watch()
             except BaseException:  # Ctrl-C, or an error of the callback
                 self.kernel.stop()  # the tasks return soon; the bounds of their nodes stay in `running`
                 raise
@@ -257,23 +259,25 @@ class _Search:
         if not (self.heap or self.running) or self._gap() <= self.gap:
             self.end(None)
             return False
+        if not self.heap or len(self.running) >= TASKS:
+            return True
+        # what follows is computed once: it takes as long as a short task, and a start moves nodes without changing it
         explore = on_one_blas_thread(self.kernel.explore)
-        while self.heap and len(self.running) < TASKS:
-            nodes = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
-            if nodes <= 0:
-                break
-            lower = self._lower_bound()
-            ceiling = lower + CEILING * (self.loss - lower)
-            budgets, doubted = self.budgets.limits()
-            spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
-            spare = max(min(spare, 2 * MOST_TESTS), 0)  # enough for one enumeration
-            work, nodes = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK), max(nodes // TASKS, 1)
+        lower = self._lower_bound()
+        ceiling = lower + CEILING * (self.loss - lower)
+        budgets, doubted = self.budgets.limits()
+        left = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
+        spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
+        work = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK)
+        while self.heap and len(self.running) < TASKS and left > 0:
+            nodes, tests = max(left // TASKS, 1), max(min(spare, 2 * MOST_TESTS), 0)  # enough tests for one enumeration
             node = self.heap[0][2]
             result = threads.submit(
-                explore, node, min(self.loss, LARGEST), budgets, doubted, spare, ceiling, work, nodes
+                explore, node, min(self.loss, LARGEST), budgets, doubted, tests, ceiling, work, nodes
             )
-            self.running.append(Task(self.heap[0][0], nodes, spare, result))
+            self.running.append(Task(self.heap[0][0], nodes, tests, result))
             heapq.heappop(self.heap)  # last, so that the bound stays valid if Ctrl-C comes before
+            left, spare = left - nodes, spare - tests
         if not self.running:
             self.end(StopReason.NODES)
         return bool(self.running)
