@@ -1,5 +1,5 @@
 # make demo   pick rows of the embedded Wine table
-# make test   the fast tests that need no optional package; a change must pass them and `make check`
+# make test   the fast tests, with the extras cli, files, report and sklearn; a change must pass them and `make check`
 # make check  the other tests, the site, style, types and layering, with every optional package
 # make docs   the site, in docs/_build/html        make lint   style, types, layering
 # make fuzz   random hostile problems against independent oracles (FUZZ_ARGS="--minutes 60 --first 5000")
@@ -56,4 +56,4 @@ $(VENV)/ready: pyproject.toml
 $(VENV)/installed: $(VENV)/ready $(SOURCES)
 	@$(PIP) install $(BUILD) ".[cli,files,report,sklearn]" && touch $@
 $(VENV)/complete: $(VENV)/ready | $(VENV)/installed
-	@$(PIP) install $(BUILD) --group dev ".[chem,dask,jax,manifold,torch]" && touch $@
+	@$(PIP) install $(BUILD) --group dev ".[chem,dask,jax,torch]" && touch $@

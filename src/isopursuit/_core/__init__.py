@@ -1,1 +1,1 @@
-"""What every part of the package uses: options, clock, threads, linear algebra, text."""
+"""What every part of the package uses: options, clock, threads, linear algebra, text, HTML, progress, output files."""

@@ -1,7 +1,7 @@
 """The time limit of one call: a public function creates one `Clock`, and everything that it calls uses that clock.
 
-The pursuit, passes over sources and kernels receive its `deadline`, in seconds of `time.perf_counter`. The shares of
-the limit are defined in search/settings.py for a search, and in selection/select.py for prices.
+The pursuit, passes over sources and kernels receive its `deadline`, in seconds of `time.perf_counter`. Shares of
+the limit are constants beside the stage that they bound, `…_SHARE`, and in search/settings.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The command line (extra `cli`): `isopursuit select FILE` and the other commands.
 
-`app` declares the commands, `options` their options, `inputs` reads the files, `output` prints and saves answers,
-`watch` shows the progress, and `interrupts` handles signals.
+`app` declares the commands, `arguments` their options, `commands` and `coordinates` do the work, `candidates` reads the
+files, `output` prints and saves answers, `words` translates messages, `watch` shows the progress, and `interrupts`
+handles signals.
 """
 
 import sys

@@ -1,1 +1,1 @@
-"""The isometry loss: its formula (penalty), many points (aggregate), and convex lower bounds (envelope)."""
+"""The isometry loss: formula (penalty), many points (aggregate), bounds (envelope), lengths (normalize, lengths)."""

@@ -104,9 +104,9 @@ def eigenvalue_of_loss(loss: float, c: float) -> float:
 def stiffness(c: float, excess: float) -> float:
     """Return a μ with ``h(λ) ≥ 1 + μ (λ − 1)²`` wherever ``h(λ) ≤ 1 + excess``.
 
-    Hence ``l(S) ≥ D + μ ‖G_S − I‖²`` in the Frobenius norm, for every subset S of loss at most D + excess. This bound
-    consists of pairs and is valid for every c. Near 1 the ratio is c²/4. Farther away h is monotone on either side of
-    1, so the ends of an interval bound it inside.
+    Hence ``l(S) ≥ k + μ ‖G_S − I‖²`` in the Frobenius norm, for every S of k columns and loss at most k + excess. This
+    bound consists of pairs and is valid for every c. Near 1 the ratio is c²/4. Farther away h is monotone on either
+    side of 1, so the ends of an interval bound it inside.
     """
     last = eigenvalue_of_loss(1 + excess, c) * (1 + 1e-9)
     near, ratio = 1e-4, 1.001

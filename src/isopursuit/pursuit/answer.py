@@ -1,4 +1,4 @@
-"""From weights to the answer: certified, in the caller's order and units, and the choice among many solutions."""
+"""From weights to the answer: certified, in the caller's order and units; `Optimum` keeps what other solutions need."""
 
 from __future__ import annotations
 

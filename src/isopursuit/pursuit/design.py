@@ -46,6 +46,7 @@ from isopursuit.pursuit.truncated import Program, bounds, descend
 from isopursuit.results import relative_gap
 
 WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, as a share of their sum, above which rows are not whitened
+BELOW_BOUND = 1e-9  # f may be below its lower bound by this share, from rounding (derived: a tenth of IDENTIFIED_GAP)
 TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in a tied column (derived: 5e3 eps)
 FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that leaves M, which has its square, regular
 SMALL_PENALTY = 1e-3  # λ relative to the largest useful one, below which it does not keep M regular
@@ -88,7 +89,10 @@ class Evaluation:
 
         With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
         ‖ν*ᵀx_p‖ ≤ 1). By Cauchy–Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A column with weight has q*_p = 1.
+        Where f is below its lower bound, M⁻¹ is wrong and nothing is excluded.
         """
+        if not self.value >= self.dual * (1 - BELOW_BOUND) >= 0:
+            return np.arange(len(self.q))
         slack = max(self.value - self.dual, 4 * EPS * self.value)
         reach = np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0))
         return np.flatnonzero(reach >= 1.0 - TIED_ROUNDING)

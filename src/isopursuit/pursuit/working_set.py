@@ -1,7 +1,8 @@
 """The solver's loop: solve a small working set in the kernel, screen all columns, add violators.
 
 For a small problem the working set has all columns, and one call is enough. Columns in memory and columns of a source
-(streamed.py) use the same loop. It does not certify an answer: certificate.py does.
+(streamed.py) use the same loop. `solve_design` goes round its failures by proximal steps and changes of coordinates,
+and hands each result to answer.py, which certifies it.
 """
 
 from __future__ import annotations

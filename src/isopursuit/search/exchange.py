@@ -3,8 +3,8 @@
 A few descents come first. If there are few columns, a short proof follows, which often ends the search; otherwise many
 more kicks follow, and one bound of the relaxation over all columns.
 
-**A source.** The search starts from the greedy subset. A pass with `SwapCandidates` returns the columns whose bounds
-allow that they improve the subset if they replace one of its columns. They are loaded and tried. If a pass returns all
+**A source.** It starts from the greedy subset or one of large volume. A pass with `SwapCandidates` returns the columns
+whose bounds allow that they improve the subset if they replace one of its columns. They are loaded and tried. If a pass returns all
 such columns and none improves the subset, then no single swap with any column does. Local search among the columns of
 the least bounds follows, and passes again if it has found a better subset.
 """

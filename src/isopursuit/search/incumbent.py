@@ -118,7 +118,7 @@ class Incumbent:
     Attributes
     ----------
     ideal : float
-        The trivial lower bound: D for each point.
+        The trivial lower bound: k for each point.
     gap : float
         The search ends when the loss is proved to be within this relative distance of the best.
     subset, log_loss

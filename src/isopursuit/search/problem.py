@@ -1,6 +1,6 @@
 """The problem of a selection, checked once: the columns, how many to pick, the loss, and what to include and exclude.
 
-`select`, the searches, `audit` and the estimators all make a `Problem` and hand it to `solve`. The columns are
+`select`, `select_pointwise`, the searches and `audit` make a `Problem` and hand it to `solve`. The columns are
 matrices in memory at one or many points, or a source that is read in passes. Which of the two is a detail: a large
 array is read in passes too if k < D, so that it is not copied.
 """

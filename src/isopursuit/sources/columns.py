@@ -126,7 +126,7 @@ class Columns:
             raise RankError(f"The columns have {D} rows but rank {rank}. Project onto at most {rank} dimensions.")
         leading = fix_signs(U[:, ::-1][:, :k])
         A = leading.T if t.A is None else leading.T @ t.A
-        # eps λ_1 / (λ_k − λ_(k+1)), at most LOOSE, as in `rank.leading_directions`
+        # eps λ_1 / (λ_k − λ_(k+1)), at most LOOSE, as in `_core.linalg.leading_directions`
         gap = float(e[-k] - e[-k - 1]) if k < D else float(e[-k])
         angle = EPS * float(e[-1] / max(gap, EPS / LOOSE * e[-1]))
         return replace(self, transform=replace(t, A=np.ascontiguousarray(A), angle=angle))
@@ -295,11 +295,11 @@ def is_source(x: Any) -> bool:
 
 
 def refuse_labels(labels: object) -> None:
-    """Labels are for matrices in memory."""
+    """A pursuit takes labels of matrices in memory only."""
     if labels is not None:
         raise ParameterError(
-            "A source's columns are known by their numbers; labels are for matrices in memory. Leave labels= out, or "
-            "load the matrix first: np.array(X) for a memory map."
+            "A pursuit of a source knows its columns by number. Leave labels= out (`select` and the searches take "
+            "labels), or load the matrix first: np.array(X) for a memory map."
         )
 
 

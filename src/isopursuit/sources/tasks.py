@@ -1,4 +1,4 @@
-"""Tasks: a computation on every block of columns in one pass, and how the answers of blocks are merged.
+"""Sources and tasks: what a source must have, and a computation on every block of columns in one pass, merged.
 
 A column enters the convex program as s·z, z = A (a∘x − b), with s its normalized length over its length. At weights
 with M = Σ w x xᵀ, K = M⁻¹ and F = Yᵀ K (F = K for isometry pursuit), one pass computes

@@ -1,1 +1,1 @@
-"""The proof that a subset is best: column cuts, compatible pairs, rising targets, the tree, and their kernels."""
+"""The proof that a subset is best: column cuts, compatible pairs, rising targets, the tree, many points (joint)."""

@@ -1,12 +1,12 @@
 """The graph of compatible pairs: columns that can be together in a subset better than the incumbent.
 
-For every subset S of D columns whose loss is at most D + excess, with μ = `penalty.stiffness`,
+For every subset S of k columns whose loss is at most k + excess, with μ = `penalty.stiffness`,
 
-    l(S) ≥ D + μ ‖G_S − I‖² = D + μ Σ_{p∈S} [(‖x_p‖² − 1)² + Σ_{q∈S, q≠p} (x_pᵀx_q)²]        (Frobenius norm)
+    l(S) ≥ k + μ ‖G_S − I‖² = k + μ Σ_{p∈S} [(‖x_p‖² − 1)² + Σ_{q∈S, q≠p} (x_pᵀx_q)²]        (Frobenius norm)
 
 since tr (G − I)² is the sum of (λ − 1)² over the eigenvalues. So the sum of squares of a better subset is less than
-ρ = (incumbent − D)/μ. Two columns are *compatible* if their squares plus the least possible squares of the others sum
-to less than ρ. A column stays if the same is true with its cheapest D − 1 compatible partners. If the incumbent is near
+ρ = (incumbent − k)/μ. Two columns are *compatible* if their squares plus the least possible squares of the others sum
+to less than ρ. A column stays if the same is true with its cheapest k − 1 compatible partners. If the incumbent is near
 an orthonormal basis, few columns stay. The cost is one inner product and one comparison per pair.
 """
 
