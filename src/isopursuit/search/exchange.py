@@ -4,9 +4,9 @@ A few descents come first. If there are few columns, a short proof follows, whic
 more kicks follow, and one bound of the relaxation over all columns.
 
 **A source.** It starts from the greedy subset or one of large volume. A pass with `SwapCandidates` returns the columns
-whose bounds allow that they improve the subset if they replace one of its columns. They are loaded and tried. If a pass returns all
-such columns and none improves the subset, then no single swap with any column does. Local search among the columns of
-the least bounds follows, and passes again if it has found a better subset.
+whose bounds allow that they improve the subset if they replace one of its columns. They are loaded and tried. If a pass
+returns all such columns and none improves the subset, then no single swap with any column does. Local search among the
+columns of the least bounds follows, and passes again if it has found a better subset.
 """
 
 from __future__ import annotations

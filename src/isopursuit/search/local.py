@@ -1,9 +1,9 @@
 """Local search: swaps while the loss falls, from several starts; then kicks of the best subset, and swaps again.
 
 The first start is the incumbent, or columns of large volume. Another one has a random column and the best ones, added
-one after the other (greedy search). A kick removes a few columns and adds the best ones in the same way. Swaps at those positions
-follow. If they do not lead back to the same subset, swaps at all positions follow. The next kick is that of the new
-subset if its excess loss is at most slightly higher. After many kicks without success there is another start.
+one after the other (greedy search). A kick removes a few columns and adds the best ones in the same way. Swaps at those
+positions follow. If they do not lead back to the same subset, swaps at all positions follow. The next kick is that of
+the new subset if its excess loss is at most slightly higher. After many kicks without success there is another start.
 
 The same code searches one matrix, many points, and columns of a source.
 """
