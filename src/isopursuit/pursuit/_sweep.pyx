@@ -106,6 +106,7 @@ cdef void sweep(Program* A, double* w, double* inverse, const int* order, int co
     cdef double* change = x + height          # of M_i⁻¹ by the last step: change_i v_i v_iᵀ
     cdef double* q = change + n
     cdef double* k = q + n
+    cdef double* u = k + n
     memset(work, 0, ((n * (height + 2) + 1) * height + 3 * n) * sizeof(double))
     for i in range(n):
         for a in range(D):
@@ -117,12 +118,12 @@ cdef void sweep(Program* A, double* w, double* inverse, const int* order, int co
             update_and_multiply(height, change[i], v + i * height, S + i * height * height, x, ahead + i * height,
                                 k + i, q + i)
             if A.y != NULL:
-                q[i] = 0
-                for b in range(r):
-                    t = 0
-                    for a in range(D):
-                        t += ahead[i * height + a] * A.y[(i * D + a) * r + b]
-                    q[i] += t * t
+                memset(u, 0, r * sizeof(double))
+                for a in range(D):
+                    t = ahead[i * height + a]
+                    for b in range(r):
+                        u[b] += t * A.y[(i * D + a) * r + b]
+                q[i] = inner(r, u, u)
         if j == count:  # the last step's change is made
             break
         v, ahead = ahead, v
@@ -200,7 +201,7 @@ cdef double minimize(Program* A, double* w, double tol, int rounds, void* watch)
     cdef State s = new_state(A)
     cdef int* order = <int*> malloc(m * sizeof(int))
     cdef double* before = <double*> malloc(m * sizeof(double))
-    cdef double* work = <double*> malloc(((A.n * (height + 2) + 1) * height + 3 * A.n) * sizeof(double))
+    cdef double* work = <double*> malloc(((A.n * (height + 2) + 1) * height + 3 * A.n + A.r) * sizeof(double))
     for turn in range(rounds + 1):
         if evaluate_state(A, w, &s) != 0 or s.value > 1.000000001 * value:  # the interior point lacked some column
             if value == 1e300:
