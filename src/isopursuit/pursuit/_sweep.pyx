@@ -17,7 +17,7 @@ cdef extern from *:
 
     /* The compiler makes a version of a function for processors with wider vectors too, and the program picks one when it starts. */
     #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-    #define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
+    #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
     #else
     #define WIDE
     #endif
@@ -90,7 +90,7 @@ cdef double exact_step(int n, const double* q, const double* k, double w) noexce
 
 cdef int padded(int D) noexcept nogil:
     """The rows of M⁻¹ and of columns in `sweep`, rounded up for vector instructions."""
-    return (D + 3) // 4 * 4
+    return (D + 7) // 8 * 8
 
 
 cdef void sweep(Program* A, double* w, double* inverse, const int* order, int count, double* work) noexcept nogil:

@@ -190,12 +190,24 @@ def solve_as_if_equally_long(
 
 
 def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> None:
-    """Improve w in place, in one call of the kernel or by parts."""
+    """Improve w in place, in one call of the kernel or by parts, from the longest columns if there are many."""
     if watch is not None:
         watch.columns = len(w)
         watch.stopped = watch.stopped or watch.clock.expired
         if watch.stopped:
             return
+    n, P, D = design.shape
+    many = starting_columns(D, P)
+    if many and n == 1 and design.aim is None and not warm and not isinstance(design, RectangularDesign):
+        lengths = np.linalg.norm(design.x[0], axis=1)
+        # a sample of all columns makes it likely that these span
+        columns = np.union1d(np.argpartition(-lengths, many)[:many], np.arange(0, P, P // many))
+        part = design.take(columns)
+        v = solve_as_if_equally_long(part, watch)
+        if part.evaluate(v) is not None:
+            w[:] = 0.0
+            w[columns] = v
+            warm = True
     if design.many_rows:
         if design.descend(w, tol, watch, warm=warm) <= tol or (watch is not None and watch.stopped):
             return
