@@ -90,7 +90,7 @@ cdef double exact_step(int n, const double* q, const double* k, double w) noexce
 
 cdef int padded(int D) noexcept nogil:
     """The rows of M⁻¹ and of columns in `sweep`, rounded up for vector instructions."""
-    return (D + 7) // 8 * 8
+    return 4 if D <= 4 else (D + 7) // 8 * 8
 
 
 cdef void sweep(Program* A, double* w, double* inverse, const int* order, int count, double* work) noexcept nogil:

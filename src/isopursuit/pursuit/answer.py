@@ -238,7 +238,7 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
     weights = np.zeros(len(possible))
     weights[place] = proof.norms[used]
     status: PursuitStatus = "optimal" if error <= tol else "stopped" if stopped else "stalled"
-    B = proof.B[:, used][:, np.argsort(place)]
+    B = proof.B[:, np.flatnonzero(used)[np.argsort(place)]]
     optimum = None
     if status == "optimal" and min(evaluation.gap, proof.certificate.gap) <= IDENTIFIED_GAP:
         optimum = Optimum.of(design, evaluation, caller, tied, copies, decided, tol)

@@ -326,7 +326,7 @@ def whitened_at(design: Design, weights: Array) -> Design:
 def _well_conditioned(x: Array) -> bool:
     """Whether the least eigenvalue of X Xᵀ is above a share of the largest; each row of x is a column of X."""
     moments = x.T @ x
-    moments.ravel()[:: len(moments) + 1] -= WELL_CONDITIONED * float(np.linalg.norm(moments))
+    moments.ravel()[:: len(moments) + 1] -= WELL_CONDITIONED * math.sqrt(np.vdot(moments, moments))
     return dpotrf(moments)[1] == 0
 
 
