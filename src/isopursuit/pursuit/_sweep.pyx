@@ -57,7 +57,7 @@ cdef enum:
     PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of its minimum before giving up (guess)
     INTERIOR_STEPS = 40  # most steps of the interior-point method; 9 are usual
 
-cdef double ROOM = 20.0         # columns for the interior point on top of those that a solution may need
+cdef double ROOM = 80.0         # columns for the interior point on top of those that a solution may need
 cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost that sweeps may take first (guess)
 
 

@@ -53,7 +53,7 @@ KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
-THIN_ROUNDS = 60  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
+THIN_ROUNDS = 15  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
 
 
 @dataclass(frozen=True)
