@@ -18,13 +18,15 @@ cdef extern from *:
     /* The compiler makes a version of a function for processors with wider vectors too, and the program picks one when it starts. */
     #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
     #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+    #define INLINED static inline __attribute__((always_inline))
     #else
     #define WIDE
+    #define INLINED static inline
     #endif
 
     /* S += t v v', out = S x, *k = x'out, *q = out'out in one pass over S (D, D), four columns at a time */
-    WIDE static void update_and_multiply(int D, double t, const double* restrict v, double* restrict S,
-                                         const double* restrict x, double* restrict out, double* k, double* q) {
+    INLINED void in_one_pass(int D, double t, const double* restrict v, double* restrict S, const double* restrict x,
+                             double* restrict out, double* k, double* q) {
         double along = 0, square = 0;
         for (int a = 0; a < D; a++) out[a] = 0;
         for (int b = 0; b < D; b += 4) {
@@ -45,6 +47,14 @@ cdef extern from *:
         }
         *k = along;
         *q = square;
+    }
+
+    /* the same, with loops that are unrolled for few rows */
+    WIDE static void update_and_multiply(int D, double t, const double* v, double* S, const double* x, double* out,
+                                         double* k, double* q) {
+        if (D == 4) in_one_pass(4, t, v, S, x, out, k, q);
+        else if (D == 8) in_one_pass(8, t, v, S, x, out, k, q);
+        else in_one_pass(D, t, v, S, x, out, k, q);
     }
     """
     void update_and_multiply(int D, double t, const double* v, double* S, const double* x, double* out, double* k,
