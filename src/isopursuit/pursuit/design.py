@@ -89,7 +89,8 @@ class Evaluation:
         With ν = M⁻¹Y here and ν* at an optimum, tr (ν* − ν)ᵀM(ν* − ν) ≤ f(w) − dual (expand, and use
         ‖ν*ᵀx_p‖ ≤ 1). By Cauchy–Schwarz √q*_p ≤ √q_p + √((f − dual) · x_pᵀM⁻¹x_p). A column with weight has q*_p = 1.
         """
-        slack = max(self.value - self.dual, 4 * EPS * self.value)
+        # where M is singular up to rounding, f(w) can be less than the bound, and even negative
+        slack = max(abs(self.value - self.dual), 4 * EPS * abs(self.value))
         reach = np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0))
         return np.flatnonzero(reach >= 1.0 - TIED_ROUNDING)
 
