@@ -45,7 +45,7 @@ from isopursuit.pursuit.settings import USUAL_CONJUGATE_STEPS
 from isopursuit.pursuit.truncated import Program, bounds, descend
 from isopursuit.results import relative_gap
 
-WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, as a share of the root of their sum of squares, above which rows are not whitened
+WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, as a share of its norm, above which rows are not whitened
 TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in a tied column (derived: 5e3 eps)
 FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that leaves M, which has its square, regular
 SMALL_PENALTY = 1e-3  # λ relative to the largest useful one, below which it does not keep M regular
