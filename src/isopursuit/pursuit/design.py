@@ -92,7 +92,7 @@ class Evaluation:
         # where M is singular up to rounding, f(w) can be less than the bound, and even negative
         slack = max(abs(self.value - self.dual), 4 * EPS * abs(self.value))
         reach = np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0))
-        return np.flatnonzero(reach >= 1.0 - TIED_ROUNDING)
+        return (reach >= 1.0 - TIED_ROUNDING).nonzero()[0]
 
 
 @dataclass(frozen=True)
