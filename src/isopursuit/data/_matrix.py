@@ -155,7 +155,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     if isinstance(X, Matrix):
         kept = {"rounding": X.rounding, "unit_length": X.unit_length, "full_rank_assumed": X.full_rank_assumed}
         return replace(found, notes=X.notes + notes, **kept)
-    return replace(found, notes=notes)
+    return replace(found, notes=notes) if notes else found
 
 
 def check_count(k: object, shape: tuple[int, ...]) -> None:

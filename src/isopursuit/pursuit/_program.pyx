@@ -263,9 +263,11 @@ def misfit(const double[:, :, ::1] x, const double[:, :, ::1] y, const double[:,
     """Y − X B from the columns of the support, and what is needed to judge it; see the stub file."""
     cdef int n = <int> x.shape[0], D = <int> x.shape[2], r = <int> B.shape[2], count = <int> support.shape[0], i, j
     cdef double sizes = 0, missed = 0, minus = -1
-    left = np.repeat(np.eye(D)[None], n, axis=0) if y is None else np.array(y)
+    left = np.zeros((n, D, D)) if y is None else np.array(y)
     lengths, norms = np.zeros(count), np.zeros(count)
     cdef double[:, :, ::1] R = left
+    for j in range(n * D if y is None else 0):
+        R[j // D, j % D, j % D] = 1
     cdef double[::1] length = lengths, norm = norms
     cdef double* columns = <double*> malloc((<size_t> count + 1) * D * sizeof(double))
     with nogil:

@@ -17,34 +17,48 @@ cdef extern from *:
 
     /* The compiler makes a version of a function for processors with wider vectors too, and the program picks one when it starts. */
     #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-    #define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
+    #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+    #define INLINED static inline __attribute__((always_inline))
     #else
     #define WIDE
+    #define INLINED static inline
     #endif
 
-    /* v = S x for a symmetric S, *k = x'v, *q = v'v */
-    WIDE static void multiply(int D, const double* restrict S, const double* restrict x, double* restrict v, double* k,
-                              double* q) {
+    /* S += t v v', out = S x, *k = x'out, *q = out'out in one pass over S (D, D), four columns at a time */
+    INLINED void in_one_pass(int D, double t, const double* restrict v, double* restrict S, const double* restrict x,
+                             double* restrict out, double* k, double* q) {
         double along = 0, square = 0;
-        for (int a = 0; a < D; a++) v[a] = 0;
-        for (int b = 0; b < D; b++)
-            for (int a = 0; a < D; a++) v[a] += x[b] * S[(size_t) b * D + a];
+        for (int a = 0; a < D; a++) out[a] = 0;
+        for (int b = 0; b < D; b += 4) {
+            double *S0 = S + (size_t) b * D, *S1 = S0 + D, *S2 = S1 + D, *S3 = S2 + D;
+            const double t0 = t * v[b], t1 = t * v[b + 1], t2 = t * v[b + 2], t3 = t * v[b + 3];
+            _Pragma("GCC ivdep")
+            for (int a = 0; a < D; a++) {
+                S0[a] += t0 * v[a];
+                S1[a] += t1 * v[a];
+                S2[a] += t2 * v[a];
+                S3[a] += t3 * v[a];
+                out[a] += x[b] * S0[a] + x[b + 1] * S1[a] + x[b + 2] * S2[a] + x[b + 3] * S3[a];
+            }
+        }
         for (int a = 0; a < D; a++) {
-            along += x[a] * v[a];
-            square += v[a] * v[a];
+            along += x[a] * out[a];
+            square += out[a] * out[a];
         }
         *k = along;
         *q = square;
     }
 
-    /* S += t v v' */
-    WIDE static void add_square(int D, double t, const double* restrict v, double* restrict S) {
-        for (int b = 0; b < D; b++)
-            for (int a = 0; a < D; a++) S[(size_t) b * D + a] += t * v[b] * v[a];
+    /* the same, with loops that are unrolled for few rows */
+    WIDE static void update_and_multiply(int D, double t, const double* v, double* S, const double* x, double* out,
+                                         double* k, double* q) {
+        if (D == 4) in_one_pass(4, t, v, S, x, out, k, q);
+        else if (D == 8) in_one_pass(8, t, v, S, x, out, k, q);
+        else in_one_pass(D, t, v, S, x, out, k, q);
     }
     """
-    void multiply(int D, const double* S, const double* x, double* v, double* k, double* q) noexcept nogil
-    void add_square(int D, double t, const double* v, double* S) noexcept nogil
+    void update_and_multiply(int D, double t, const double* v, double* S, const double* x, double* out, double* k,
+                             double* q) noexcept nogil
 
 
 cdef enum:
@@ -53,7 +67,7 @@ cdef enum:
     PATIENCE = 30    # rounds in which the gap does not fall below nine tenths of its minimum before giving up (guess)
     INTERIOR_STEPS = 40  # most steps of the interior-point method; 9 are usual
 
-cdef double ROOM = 20.0         # columns for the interior point on top of those that a solution may need
+cdef double ROOM = 80.0         # columns for the interior point on top of those that a solution may need
 cdef double FINISH_EARLY = 0.1  # share of the interior point's estimated cost that sweeps may take first (guess)
 
 
@@ -84,31 +98,52 @@ cdef double exact_step(int n, const double* q, const double* k, double w) noexce
     return d
 
 
+cdef int padded(int D) noexcept nogil:
+    """The rows of M⁻¹ and of columns in `sweep`, rounded up for vector instructions."""
+    return 4 if D <= 4 else (D + 7) // 8 * 8
+
+
 cdef void sweep(Program* A, double* w, double* inverse, const int* order, int count, double* work) noexcept nogil:
-    """One pass of exact coordinate steps over `order`; the Sherman–Morrison formula updates M_i⁻¹."""
-    cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r
+    """One pass of exact coordinate steps over `order`; the Sherman–Morrison formula updates M_i⁻¹.
+
+    M_i⁻¹ is updated for one step and multiplied by the next column in the same loop, so that it is read only once."""
+    cdef int i, j, p, a, b, n = A.n, D = A.D, r = A.r, height = padded(D)
     cdef double d, t
-    cdef double* q = work
+    cdef double* S = work                     # M_i⁻¹, with zeros in rows and columns from D on
+    cdef double* v = S + n * height * height
+    cdef double* ahead = v + n * height
+    cdef double* x = ahead + n * height
+    cdef double* change = x + height          # of M_i⁻¹ by the last step: change_i v_i v_iᵀ
+    cdef double* q = change + n
     cdef double* k = q + n
     cdef double* u = k + n
-    cdef double* v = u + r
-    for j in range(count):
-        p = order[j]
+    memset(work, 0, ((n * (height + 2) + 1) * height + 3 * n) * sizeof(double))
+    for i in range(n):
+        for a in range(D):
+            memcpy(S + (i * height + a) * height, inverse + (i * D + a) * D, D * sizeof(double))
+    for j in range(count + 1 if count else 0):
+        p = order[min(j, count - 1)]
         for i in range(n):
-            multiply(D, inverse + i * D * D, A.x + (<Py_ssize_t> i * A.m + p) * D, v + i * D, k + i, q + i)
+            memcpy(x, A.x + (<Py_ssize_t> i * A.m + p) * D, D * sizeof(double))
+            update_and_multiply(height, change[i], v + i * height, S + i * height * height, x, ahead + i * height,
+                                k + i, q + i)
             if A.y != NULL:
-                for b in range(r):
-                    u[b] = 0
-                    for a in range(D):
-                        u[b] += v[i * D + a] * A.y[(i * D + a) * r + b]
+                memset(u, 0, r * sizeof(double))
+                for a in range(D):
+                    t = ahead[i * height + a]
+                    for b in range(r):
+                        u[b] += t * A.y[(i * D + a) * r + b]
                 q[i] = inner(r, u, u)
+        if j == count:  # the last step's change is made
+            break
+        v, ahead = ahead, v
         d = exact_step(n, q, k, w[p])
-        if d == 0:
-            continue
         w[p] = w[p] + d if d > -w[p] else 0.0
         for i in range(n):
-            t = -d / (1 + d * k[i])
-            add_square(D, t, v + i * D, inverse + i * D * D)
+            change[i] = -d / (1 + d * k[i])
+    for i in range(n):
+        for a in range(D):
+            memcpy(inverse + (i * D + a) * D, S + (i * height + a) * height, D * sizeof(double))
 
 
 cdef int in_question(Program* A, const double* w, const double* q, double room, double* score, int* chosen) noexcept nogil:
@@ -167,7 +202,7 @@ cdef double minimize(Program* A, double* w, double tol, int rounds, void* watch)
     """Rounds of sweeps until they have cost a share of the interior-point method, then that method, then polishing.
 
     Returns the gap."""
-    cdef int p, turn, count, repeat, finishes = 0, stale = 0, m = A.m, D = A.D
+    cdef int p, turn, count, repeat, finishes = 0, stale = 0, m = A.m, D = A.D, height = padded(A.D)
     cdef double gap = 1e300, spent = 0, best = 1e300, value = 1e300
     cdef double per_column = 4.0 * A.n * D * D + (2.0 * D * A.r if A.y != NULL else 0)
     # some solution has at most as many columns as a point of X B has entries; the interior point has three times as many
@@ -176,7 +211,7 @@ cdef double minimize(Program* A, double* w, double tol, int rounds, void* watch)
     cdef State s = new_state(A)
     cdef int* order = <int*> malloc(m * sizeof(int))
     cdef double* before = <double*> malloc(m * sizeof(double))
-    cdef double* work = <double*> malloc((A.n * (2 + D) + A.r) * sizeof(double))
+    cdef double* work = <double*> malloc(((A.n * (height + 2) + 1) * height + 3 * A.n + A.r) * sizeof(double))
     for turn in range(rounds + 1):
         if evaluate_state(A, w, &s) != 0 or s.value > 1.000000001 * value:  # the interior point lacked some column
             if value == 1e300:

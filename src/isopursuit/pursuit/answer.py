@@ -210,7 +210,7 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
         copies = None
     if copies is not None:  # the same M, with equal weights on identical columns
         evaluation = design.evaluate(_shared(evaluation.weights, copies)) or evaluation
-    proof = certify(design, evaluation, np.flatnonzero(evaluation.weights))
+    proof = certify(design, evaluation, evaluation.weights.nonzero()[0])
     # drop weights that the certificate does not need: from rounding, or because M must be regular
     for share in (SLIGHT_WEIGHT, NEGLIGIBLE_WEIGHT) if design.thin else (NEGLIGIBLE_WEIGHT,):
         least = share * float(proof.norms.sum())
@@ -237,7 +237,7 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
     weights = np.zeros(len(possible))
     weights[place] = proof.norms[used]
     status: PursuitStatus = "optimal" if error <= tol else "stopped" if stopped else "stalled"
-    B = proof.B[:, used][:, np.argsort(place)]
+    B = proof.B[:, used.nonzero()[0][place.argsort()]]
     optimum = None
     if status == "optimal" and min(evaluation.gap, proof.certificate.gap) <= IDENTIFIED_GAP:
         optimum = Optimum.of(design, evaluation, caller, tied, copies, decided, tol)

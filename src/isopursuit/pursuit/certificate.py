@@ -63,8 +63,8 @@ def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
         )
     support, B, (R, norms, missed, rounding) = _feasible(design, evaluation, support)
     total = float(norms.sum())
-    terms = (nu.diagonal(axis1=1, axis2=2) if design.given is None else design.given * nu).ravel()
-    inner = math.fsum(terms.tolist()) - EPS * float(np.abs(terms).sum())  # ⟨Y, ν⟩
+    terms = (nu.diagonal(axis1=1, axis2=2) if design.given is None else design.given * nu).ravel().tolist()
+    inner = math.fsum(terms) - EPS * math.fsum(map(abs, terms))  # ⟨Y, ν⟩
     if design.penalty == 0:
         residual = (missed + rounding) / _asked(design)
         primal, dual = total + _cost(design, evaluation, support, R, missed, total), scale * inner

@@ -45,7 +45,7 @@ from isopursuit.pursuit.settings import USUAL_CONJUGATE_STEPS
 from isopursuit.pursuit.truncated import Program, bounds, descend
 from isopursuit.results import relative_gap
 
-WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, as a share of their sum, above which rows are not whitened
+WELL_CONDITIONED = 1e-6  # least eigenvalue of X Xᵀ, as a share of its norm, above which rows are not whitened
 BELOW_BOUND = 1e-9  # f may be below its lower bound by this share, from rounding (derived: a tenth of IDENTIFIED_GAP)
 TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in a tied column (derived: 5e3 eps)
 FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that leaves M, which has its square, regular
@@ -54,7 +54,7 @@ KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
-THIN_ROUNDS = 60  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
+THIN_ROUNDS = 15  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Evaluation:
             return np.arange(len(self.q))
         slack = max(self.value - self.dual, 4 * EPS * self.value)
         reach = np.sqrt(self.q) + np.sqrt(slack * np.maximum(self.leverage, 0.0))
-        return np.flatnonzero(reach >= 1.0 - TIED_ROUNDING)
+        return (reach >= 1.0 - TIED_ROUNDING).nonzero()[0]
 
 
 @dataclass(frozen=True)
@@ -330,9 +330,9 @@ def whitened_at(design: Design, weights: Array) -> Design:
 
 
 def _well_conditioned(x: Array) -> bool:
-    """Whether the least eigenvalue of X Xᵀ is above a share of the sum of all; each row of x is a column of X."""
+    """Whether the least eigenvalue of X Xᵀ is above a share of the largest; each row of x is a column of X."""
     moments = x.T @ x
-    moments.ravel()[:: len(moments) + 1] -= WELL_CONDITIONED * float(moments.trace())
+    moments.ravel()[:: len(moments) + 1] -= WELL_CONDITIONED * math.sqrt(np.vdot(moments, moments))
     return dpotrf(moments)[1] == 0
 
 

@@ -23,6 +23,7 @@ from isopursuit.results import Pursuit
 
 LARGEST_LOG_SCALE = 600.0  # largest log of a common factor of the columns (derived: objectives stay below e^709)
 FEW_ORDERS = 8.0  # range of lengths, in orders of magnitude, that is safe in float64 (derived: half of its 16 digits)
+SMALL = 2**17  # entries that stay in cache whatever the order: 1 MB
 TRANSPOSED_AT_ONCE = 256  # columns that are transposed at once, which stay in cache
 HASH = 0x9E3779B97F4A7C15  # factor of the first row in a column's hash (any odd number; 2^64 over the golden ratio)
 
@@ -103,7 +104,7 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
     factor = HASH
     for v in values:
         factor = _program.column_keys(np.ascontiguousarray(v), keys, factor)
-    order = np.argsort(keys)
+    order = keys.argsort()
     ordered = keys[order]
     if (ordered[1:] > ordered[:-1]).all():
         return order, None
@@ -117,6 +118,8 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
 
 def _reordered(values: Array, order: Indices, size: float) -> Array:
     """The columns in this order, divided by `size`, each contiguous in memory as the kernels need them."""
+    if values.size <= SMALL:
+        return (values.T.take(order, axis=0) / size).T
     x = np.empty(values.shape[::-1])
     places = np.empty_like(order)
     places[order] = np.arange(len(order))

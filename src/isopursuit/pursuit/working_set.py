@@ -29,7 +29,8 @@ SCREENINGS = 100  # most screenings of all columns
 STALE_SCREENINGS = 12  # screenings in which the gap does not fall to nine tenths before giving up
 WHITENINGS = 3  # most changes of coordinates if rounding prevents a smaller gap
 PRECISE_GAP, EXACT_GAP = 1e-14, 1e-12  # gaps that are close enough to rounding (derived: 50 and 5000 eps)
-POLISHING_ROUNDS = 20  # most rounds of sweeps; the kernel's second-order methods need one or two
+POLISHING_ROUNDS = 4  # most rounds of the kernel; its second-order methods need one or two
+POLISHING_STEPS = 20  # most Newton steps for fewer columns than rows
 POLISHED_GAP = 1e-15  # gap to which these are solved, if rounding allows (derived: 5 eps)
 FIRST_PROX = 1e-3  # μ of the first proximal step, relative to the largest useful λ
 LEAST_PROX = 1e-6  # μ of the last proximal step; smaller ones amplify rounding
@@ -139,6 +140,8 @@ def pursue(design: Design, tol: float, weights: Array | None, options: Options) 
 
 def _polished(design: Design, evaluation: Evaluation) -> Evaluation:
     """The weights on the tied columns to full precision, so that fewer columns are tied and have weight."""
+    if evaluation.gap <= PRECISE_GAP:
+        return evaluation
     tied, weights = evaluation.tied, evaluation.weights
     # the kernel leaves slight weights, or columns outside of its part nearly tied, unless its last step was exact
     slight = ((weights > 0) & (weights <= SLIGHT_WEIGHT * weights.sum())).any()
@@ -146,7 +149,7 @@ def _polished(design: Design, evaluation: Evaluation) -> Evaluation:
     if evaluation.gap <= precise or len(tied) > design.kernel_columns:
         return evaluation
     part, w = design.take(tied), weights[tied]
-    part.solve(w, POLISHED_GAP, rounds=POLISHING_ROUNDS)
+    part.solve(w, POLISHED_GAP, rounds=POLISHING_STEPS if isinstance(design, RectangularDesign) else POLISHING_ROUNDS)
     full = np.zeros(len(weights))
     full[tied] = w
     again = design.evaluate(full)
@@ -191,12 +194,24 @@ def solve_as_if_equally_long(
 
 
 def solve(design: Design, w: Array, tol: float, watch: Watch | None, *, warm: bool, nested: bool = False) -> None:
-    """Improve w in place, in one call of the kernel or by parts."""
+    """Improve w in place, in one call of the kernel or by parts, from the longest columns if there are many."""
     if watch is not None:
         watch.columns = len(w)
         watch.stopped = watch.stopped or watch.clock.expired
         if watch.stopped:
             return
+    n, P, D = design.shape
+    many = starting_columns(D, P)
+    if many and n == 1 and design.aim is None and not warm and not isinstance(design, RectangularDesign):
+        lengths = np.linalg.norm(design.x[0], axis=1)
+        # a sample of all columns makes it likely that these span
+        columns = np.union1d(np.argpartition(-lengths, many)[:many], np.arange(0, P, P // many))
+        part = design.take(columns)
+        v = solve_as_if_equally_long(part, watch)
+        if part.evaluate(v) is not None:
+            w[:] = 0.0
+            w[columns] = v
+            warm = True
     if design.many_rows:
         if design.descend(w, tol, watch, warm=warm) <= tol or (watch is not None and watch.stopped):
             return
