@@ -28,6 +28,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import least_majorant, spread
+from isopursuit.pursuit.settings import TO_THE_BOUNDARY
 from isopursuit.results import relative_gap
 
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
@@ -35,7 +36,6 @@ WELL_CONDITIONED = 1e-6  # eigenvalue relative to the largest, above which sums 
 FIRST_COMPLEMENT = 0.1  # 1 − q that corresponds to the barrier of a cold start
 PATH_FACTOR = 0.1  # factor of the barrier from one point of the path to the next
 CENTRED = 10.0  # decrease of the barrier function, in units of τ, below which a step reached the path
-TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to w = 0 or z = 0 (customary: 0.9 to 0.995)
 HALVINGS = 25  # most halvings of a step; after that, rounding prevents progress (derived: 2^-25 is about √eps)
 STALE_STEPS = 40  # Newton steps that do not lower the gap before giving up; warm starts took up to 25 (measured)
 PATH_STEPS = 120  # most Newton steps on one working set; 25 to 45 are usual (measured)

@@ -19,15 +19,14 @@ MEMORY = 2**28  # bytes that a source's resident columns may take by default (ch
 MOST_MEMORY = 2**30  # the same if many rows need many columns (chosen)
 DEVICE_MEMORY = 2**32  # the same for the columns of a tensor: machines with a large device have a large memory (chosen)
 MULTIPLIED_AT_ONCE = 512  # columns multiplied at once, so that they stay in cache (measured: benchmarks.constants)
-TRANSPOSED_AT_ONCE = 256  # columns transposed at once: they stay in cache (guess)
 MULTIPLIED_BY_ONE = 2**25  # products of entries that justify one more thread: about 1 ms (guess)
 MOST_PARTS = 8  # most parts of the columns for threads; the sum of each part costs as much as D columns (guess)
 SWEPT_AT_ONCE = 64  # columns that take coordinate steps together in truncated.py (guess)
 
 # ------------------------------------------------------------------------------------------------ which solver
 
-SOURCE_ENTRIES = 2**20  # entries of X from which on an array is pursued like a source (guess; both take the same
-# time at 64 × 20,000, 48 × 200,000 and 30 × 500,000: benchmarks/test_pursuit.py, test_wide)
+SOURCE_ENTRIES = 2**20  # entries of X from which on an array is pursued like a source (measured: both took the
+# same time at 64 × 20,000, 48 × 200,000 and 30 × 500,000)
 
 # ------------------------------------------------------------------------------------------------ the working set
 
@@ -71,7 +70,4 @@ LEAST_CENTRING = 0.1  # least target of μ, as a share of the gap (guess)
 FAR_SLACK = 10.0  # a column is far from 1 if 1 − q is above this multiple of twice the gap (guess)
 # (Σw)² / Σw², the number of columns with weight, relative to H's rank: above, H is singular (guess)
 NEARLY_DETERMINED = 0.85
-
-# ------------------------------------------------------------------------------------------------ k below the rows
-
 TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to w = 0 or z = 0 (customary: 0.9 to 0.995)
