@@ -106,12 +106,12 @@ def test_an_interrupted_search_prints_its_best_and_the_bound(table, tmp_path):
 def test_ctrl_c_while_a_report_is_written_leaves_the_answer(table, tmp_path):
     os.mkfifo(tmp_path / "r.html")  # writing waits for a reader, who never comes
     process = start(COMMAND, "select", table, "-k", "3", "--method", "greedy", "--report", tmp_path / "r.html")
-    line = process.stdout.readline()
+    loss, heads = process.stdout.readline(), process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    status, out, err = ended(process)
+    status, _, err = ended(process)
     assert status == 130
-    assert line.startswith("loss ")
-    assert "best replacement" in out
+    assert loss.startswith("loss ")
+    assert "best replacement" in heads
     assert "the answer is printed" in err
     assert "r.html is not written" in err
 

@@ -61,8 +61,8 @@ def show_notes(notes: Sequence[str]) -> None:
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    """Print a table; labels are never interpreted as markup or terminal commands."""
-    from rich.console import Console
+    """Print a table at once, so that an interrupt leaves no part of it; labels are never interpreted as markup."""
+    from rich.console import Console, Group
     from rich.table import Table
     from rich.text import Text
 
@@ -72,8 +72,7 @@ def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str) 
         table.add_column(head, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    console.print(Text(printable(title)))
-    console.print(table)
+    console.print(Group(Text(printable(title)), table))
 
 
 def json_text(answer: object) -> str:

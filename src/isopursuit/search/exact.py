@@ -21,7 +21,7 @@ from isopursuit.search.incumbent import Incumbent, Limits, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
-from isopursuit.search.settings import FEW_SUBSETS, FIRST_KICKS, HALF, STARTS
+from isopursuit.search.settings import FEW_KICKS, FEW_STARTS, FEW_SUBSETS, FIRST_KICKS, HALF, STARTS
 
 START_SHARE = HALF  # share of the time for all of an exact search before the last proof
 
@@ -65,7 +65,8 @@ def _answer(pool: Pool, incumbent: Incumbent) -> Search:
 
 def _start(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> StopReason | None:
     """Search for a good subset before the proof, and longer if no subset was found whose loss can be bounded."""
-    effort = limits.generator, STARTS, FIRST_KICKS, limits.memory
+    starts, kicks = (STARTS, FIRST_KICKS) if pool.points == 1 else (FEW_STARTS, FEW_KICKS)
+    effort = limits.generator, starts, kicks, limits.memory
     stop = improve(pool, incumbent, clock, *effort)
     if stop is None and not incumbent.log_loss < LARGEST_LOG:
         stop = improve(pool, incumbent, clock, *effort)

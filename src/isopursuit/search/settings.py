@@ -7,6 +7,7 @@ named beside them. A constant that belongs to one formula or one file is defined
 # ------------------------------------------------------------------------------------------------ how much is tried
 STARTS, KICKS = 6, 1000  # of an exchange search (measured on "x cancer30": 300 kicks are a third worse)
 FIRST_KICKS = 30  # before a proof (chosen: a proof finds the rest; 30 kicks take 0.05 to 0.3 s on the ladder)
+FEW_STARTS, FEW_KICKS = 3, 10  # before a proof at many points (measured on "points": 6 and 30 take 1.5 times as long)
 SOURCE_ROUNDS = 4  # most local searches among columns of a source, each followed by passes (chosen)
 SHORT_WORK = 4e7  # nodes × P D² of a short proof (measured: 0.2 to 0.5 s on "cancer15", "gauss10" and "features20")
 SHORT_NODES = 100  # least nodes of a short proof (chosen)
