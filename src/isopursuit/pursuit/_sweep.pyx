@@ -14,9 +14,10 @@ import numpy as np
 cdef extern from *:
     """
     #include <stddef.h>
+    #include <stdlib.h>
 
     /* The compiler makes a version of a function for processors with wider vectors too, and the program picks one when it starts. */
-    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+    #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
     #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
     #define INLINED static inline __attribute__((always_inline))
     #else
