@@ -264,7 +264,7 @@ class Selection(html.Shown):
         shown = self.per_point()
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
-        lines.append(f"  unit: {self.unit}")
+        lines += [f"  {printable(line)}" for line in (f"unit: {self.unit}", *self.search.rule_lines)]
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
         prices = [choice.price_text() for choice in shown.choices]
@@ -285,7 +285,7 @@ class Selection(html.Shown):
             f"{self.k} columns by {self.method}, loss {self._loss_words}",
             f"{self.verdict}; unit: {self.unit}",
             html.table(("column", "length", "price", "best replacement"), rows),
-            *(f"<p>{html.escape(line)}</p>" for line in (*shown.swap_lines, self.point_line) if line),
+            *(f"<p>{html.escape(line)}</p>" for line in (*self.search.rule_lines, *shown.swap_lines, self.point_line) if line),
             html.gram_table(self.gram, self.labels),
             notes=self.notes,
         )
