@@ -225,4 +225,6 @@ def _literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, np.ndarray) and value.dtype == bool:
         return f"numpy.array({value.tolist()})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(one)}' for key, one in value.items())}}}"
     return f"[{', '.join(map(_literal, value))}]"  # not iterable: TypeError

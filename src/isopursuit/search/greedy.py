@@ -46,6 +46,8 @@ def greedy(pool: Pool, limits: Limits) -> Search:
         evaluations += sum(pool.count - size for size in range(len(first), pool.k))
         one_pass_each = pool.objective.isometry and pool.points == 1
         subset, finished = (greedy_subset if one_pass_each else _by_scores)(pool, first, clock, report)
+        if pool.rules is not None and pool.objective.isometry and pool.log_loss(subset) == np.inf:
+            subset = pool.first_allowed()  # the rules left only columns that depend on the others
         runs.append(subset)
         late = late or not finished
         if late or stopped:

@@ -9,7 +9,7 @@ answer is always the same. If it does not suffice, the answer is a set and an up
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -60,6 +60,14 @@ def _bits(columns: Indices) -> int:
     return sum(1 << p for p in columns.tolist())
 
 
+def _numbers(bits: int) -> Iterator[int]:
+    """The positions of the bits that are set, ascending."""
+    while bits:
+        low = bits & -bits
+        bits ^= low
+        yield low.bit_length() - 1
+
+
 def _components(near: list[int], together: list[int]) -> list[int]:
     """The connected components of the graph, as sets of bits; columns in each set of `together` are connected."""
     parts: list[int] = []
@@ -69,10 +77,8 @@ def _components(near: list[int], together: list[int]) -> list[int]:
         while new:
             part |= new
             reached = 0
-            while new:
-                p = new & -new
-                new ^= p
-                reached |= near[p.bit_length() - 1]
+            for p in _numbers(new):
+                reached |= near[p]
             for some in together:
                 reached |= some if some & part else 0
             new = reached & left & ~part
@@ -99,10 +105,10 @@ class _Packing:
     def run(self, part: int) -> None:
         """Search the subsets of a component, a set of bits."""
         chosen: list[int] = []
-        first = self.frame(part, 0)
+        first = self.frame(part)
         self.bound = min(len(first[1]) and first[1][-1][1], self.room(part), self.goal)
         frames = [first]
-        self.record(chosen, part)
+        self.start(part)
         while frames:
             free, order = frames[-1]
             size = -1 if self.best is None else len(self.best)
@@ -117,16 +123,33 @@ class _Packing:
             frames[-1] = (free & ~(1 << p), order)
             chosen.append(p)
             self.count(p, 1)
-            rest = free & ~(1 << p) & ~self.near[p]
-            g = self.group[p]
-            if g in self.limits and self.have[g] >= self.limits[g][1]:
-                rest &= ~self.limits[g][2]
-            self.record(chosen, rest)
-            frames.append(self.frame(rest, len(chosen)))
+            rest = self.after(p, free)
+            self.record(chosen)
+            frames.append(self.frame(rest))
         if self.work > 0:  # the search is complete
             self.bound = -1 if self.best is None else len(self.best)
 
-    def record(self, chosen: list[int], free: int) -> None:
+    def start(self, free: int) -> None:
+        """Begin with the set of columns that exclude the fewest of those that remain."""
+        chosen: list[int] = []
+        while True:
+            self.record(chosen)
+            if not free or len(chosen) >= self.goal:
+                break
+            p = min(_numbers(free), key=lambda q: (self.near[q] & free).bit_count())
+            chosen.append(p)
+            self.count(p, 1)
+            free = self.after(p, free)
+        for p in chosen:
+            self.count(p, -1)
+
+    def after(self, p: int, free: int) -> int:
+        """The columns that can follow if p, which was counted, is chosen among these."""
+        free &= ~(1 << p) & ~self.near[p]
+        g = self.group[p]
+        return free & ~self.limits[g][2] if g in self.limits and self.have[g] >= self.limits[g][1] else free
+
+    def record(self, chosen: list[int]) -> None:
         """Keep the chosen columns if they are more than before, and no group needs more."""
         enough = all(self.have[g] >= least for g, (least, _, _) in self.limits.items())
         if enough and (self.best is None or len(chosen) > len(self.best)):
@@ -150,7 +173,7 @@ class _Packing:
         """Whether these columns suffice for the least numbers of all groups."""
         return all(self.have[g] + (free & members).bit_count() >= least for g, (least, _, members) in self.limits.items())
 
-    def frame(self, free: int, size: int) -> tuple[int, list[tuple[int, int]]]:
+    def frame(self, free: int) -> tuple[int, list[tuple[int, int]]]:
         """The free columns, in the order of a greedy cover by cliques, each with the number of its clique."""
         order: list[tuple[int, int]] = []
         cliques, left = 0, free

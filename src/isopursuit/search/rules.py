@@ -109,7 +109,8 @@ class Rules:
             )
             for some in parts
         ]  # fmt: skip
-        return replace(self, near=np.concatenate(rows), group=self.group[positions])
+        near = np.concatenate(rows) if rows else self.near[:0]
+        return replace(self, near=near, group=self.group[positions])
 
     @cached_property
     def tables(self) -> tuple[NDArray[Any], ...]:
@@ -167,10 +168,10 @@ class Rules:
         if self.max_correlation is not None:
             unit = X / np.linalg.norm(X, axis=1, keepdims=True)
             cosines = np.abs(np.swapaxes(unit, 1, 2) @ unit).mean(axis=0)[np.triu_indices(len(subset), 1)]
-            largest = f"the largest of a picked pair is {cosines.max():.3g}" if len(cosines) else "one column"
-            lines.append(f"|correlation| at most {self.max_correlation:g}: {largest}")
+            largest = f", the largest of a picked pair is {cosines.max():.3g}" if len(cosines) else ""
+            lines.append(f"max_correlation={self.max_correlation:g}{largest}")
         if self.apart:
-            lines.append(f"apart: {self.apart} pair{'s' * (self.apart > 1)} not picked together")
+            lines.append(f"{self.apart} pair{'s' * (self.apart > 1)} not picked together")
         if self.groups:
             have = np.bincount(self.group[subset], minlength=len(self.most)).tolist()
             some = [f"{label} {n}" for label, n in zip(self.groups, have, strict=False) if n]

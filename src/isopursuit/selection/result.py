@@ -23,8 +23,8 @@ class Choice:
     """One picked column: its length, its price, and its best replacement.
 
     `price` is how much the loss rises if the column is replaced by its best substitute, whose label is `replacement`.
-    If no column can replace it, because any other would make the columns dependent, the price is infinite and the
-    replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the logarithm of the loss
+    If no column can replace it, because rules allow no other or any other would make the columns dependent, the price is
+    infinite and the replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the logarithm of the loss
     with the replacement; it is finite even if the price overflows float64. At many points `length` is the mean length.
     """
 
