@@ -1,4 +1,4 @@
-"""Rules about columns that are picked together (thresholds, pairs, groups), against brute force over the allowed subsets.
+"""Rules about columns that are picked together, against brute force over the allowed subsets.
 
 The oracle reads the options by itself: it compares cosines of pairs in extended precision, and counts groups. Cosines
 within 1e-9 of the threshold are avoided.
@@ -188,4 +188,3 @@ def answer_failures(problem: Ruled, found: ip.Search) -> list[str]:
     if ("max_correlation" in given) != bool(lines):
         wrong.append(f"the answer says {found.rules}")
     return wrong
-

@@ -171,7 +171,9 @@ class Rules:
 
     max_correlation: Annotated[
         float | None,
-        typer.Option("--max-correlation", help="No two picked candidates have a larger |correlation| (|cosine| of rows)."),
+        typer.Option(
+            "--max-correlation", help="No two picked candidates have a larger |correlation| (|cosine| of rows)."
+        ),
     ] = None
     apart: Annotated[
         Labels, typer.Option(help="Two candidates that must not be picked together: a,b (repeatable).")

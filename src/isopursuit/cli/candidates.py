@@ -230,7 +230,9 @@ class Candidates:
             raise FileError(f"{file} cannot be read: {one_line(error)}.") from None
         wrong = next((line for line in lines if len(line) != 2), None)
         if wrong is not None:
-            raise FileError(f"{file} has a line with {len(wrong)} cells: {wrong}. Write a name and a group on each line.")
+            raise FileError(
+                f"{file} has a line with {len(wrong)} cells: {wrong}. Write a name and a group on each line."
+            )
         if lines and lines[0][0] not in self.names:
             lines = lines[1:]
         return {self.label(self._numbers([name], f"{file}:")[0]): group for name, group in lines}
@@ -306,6 +308,8 @@ def _per_group(given: Sequence[str] | None) -> Any:
         name, _, numbers = one.rpartition("=")
         parts = numbers.split(":")
         if not all(part.isdecimal() for part in parts) or len(parts) > 2 or (not name and len(given) > 1):
-            raise ParameterError(f"--per-group {one!r} must be one limit, such as 2 or 1:2, or name=1:2 for each group.")
+            raise ParameterError(
+                f"--per-group {one!r} must be one limit, such as 2 or 1:2, or name=1:2 for each group."
+            )
         limits[name] = int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
-    return limits[""] if "" in limits else limits
+    return limits.get("", limits)

@@ -162,7 +162,9 @@ def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
         if report(subset):
             break
     finished = len(subset) == pool.k
-    return subset if finished else _completed(pool, subset), finished
+    whole = subset if finished else _completed(pool, subset)
+    assert whole is not None
+    return whole, finished
 
 
 def _extension_scores(pool: Pool, subset: Indices, clock: Clock) -> tuple[Array, Indices]:

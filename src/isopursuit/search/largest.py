@@ -2,9 +2,9 @@
 
 Without groups the largest set is a maximum independent set of the graph of excluded pairs. Its connected components are
 independent of each other. In each, branch and bound takes one column after the other. A set has at most one column of a
-clique, so at most as many columns can follow as there are cliques in a cover of those that remain. A group
-of which at most one may be picked is a clique; those with other limits connect components, and bound the number too. The work is counted, not timed, so the
-answer is always the same. If it does not suffice, the answer is a set and an upper bound.
+clique, so at most as many columns can follow as there are cliques in a cover of those that remain. A group of which at
+most one may be picked is a clique; those with other limits connect components, and bound the number too. The work is
+counted, not timed, so the answer is always the same. If it does not suffice, the answer is a set and an upper bound.
 """
 
 from __future__ import annotations
@@ -171,7 +171,9 @@ class _Packing:
 
     def enough(self, free: int) -> bool:
         """Whether these columns suffice for the least numbers of all groups."""
-        return all(self.have[g] + (free & members).bit_count() >= least for g, (least, _, members) in self.limits.items())
+        return all(
+            self.have[g] + (free & members).bit_count() >= least for g, (least, _, members) in self.limits.items()
+        )
 
     def frame(self, free: int) -> tuple[int, list[tuple[int, int]]]:
         """The free columns, in the order of a greedy cover by cliques, each with the number of its clique."""
@@ -193,7 +195,7 @@ class _Packing:
 def first_allowed(
     X: Array, rules: Rules, include: Indices, k: int, finite: Callable[[Indices], bool]
 ) -> tuple[Indices | None, bool]:
-    """k allowed columns of X (n, D, P) of large volume and finite loss, and whether all were tried if there are none.
+    """Find k allowed columns of X (n, D, P) of large volume and finite loss; also whether all were tried in vain.
 
     The column of the largest residual follows, as in pivoted QR; if none can follow, the last one is replaced.
     """

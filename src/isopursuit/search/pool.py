@@ -135,7 +135,7 @@ class Pool:
 
     def is_stuck(self, subset: Indices) -> bool:
         """Whether the rules leave too few columns to complete a subset."""
-        return self.rules is not None and np.count_nonzero(~self.blocked(subset)) < self.k - len(subset)
+        return self.rules is not None and int((~self.blocked(subset)).sum()) < self.k - len(subset)
 
     def first_allowed(self) -> Indices:
         """A set that the rules allow, of finite loss if possible; raises an error if there is none."""
@@ -160,8 +160,8 @@ class Pool:
             )
         if tried:
             raise RankError(
-                f"Every {k} columns that {rules.words} allows are dependent and have infinite loss. Pass a smaller k, or "
-                "relax these options."
+                f"Every {k} columns that {rules.words} allows are dependent and have infinite loss. Pass a smaller k, "
+                "or relax these options."
             )
         if len(found) < k or not finite(found):
             raise ParameterError(

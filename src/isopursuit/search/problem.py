@@ -31,10 +31,10 @@ from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
+from isopursuit.search.largest import largest
 from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
-from isopursuit.search.largest import largest
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
 from isopursuit.search.rules import PerGroup, Rules, as_rules
 from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
@@ -42,8 +42,8 @@ from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
 NO_RULES_SOURCE = (
-    "max_correlation=, apart= and groups= compare columns in memory, and X is a source. Load the columns that matter, for "
-    "example the most promising 20,000, and pass them as an array."
+    "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
+    "for example 20,000 of suitable length, and pass them as an array."
 )
 
 

@@ -10,16 +10,16 @@ largest.py finds the largest allowed sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.text import listed, name_columns, name_of
+from isopursuit._core.text import listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.errors import BudgetError, ParameterError
@@ -135,25 +135,30 @@ class Rules:
     # ------------------------------------------------------------------------------------------ messages
     def check(self, include: Indices, possible: Indices, k: int | None, labels: Labels | None) -> None:
         """Raise an error that names the columns or the group if the included columns or the limits contradict."""
-        for p in include.tolist():
-            other = include[self.near_of(np.array([p]))[include]]
-            if len(other):
-                pair = name_columns(sorted([p, int(other[0])]), labels)
-                raise ParameterError(f"include names two columns that must not be picked together: {pair}.")
         have = np.bincount(self.group[include], minlength=len(self.most))
         there = np.bincount(self.group[np.union1d(include, possible)], minlength=len(self.most))
         for g, label in enumerate(self.groups):
             if have[g] > self.most[g]:
                 raise ParameterError(
-                    f"include names {have[g]} columns of group {label!r}, of which at most {self.most[g]} may be picked."
+                    f"include names {have[g]} columns of group {label!r}, of which at most {self.most[g]} may be "
+                    "picked."
                 )
             if there[g] < self.least[g]:
                 raise ParameterError(
-                    f"Group {label!r} must give at least {self.least[g]} columns, but has {there[g]} that can be picked."
+                    f"Group {label!r} must give at least {self.least[g]} columns, but only {there[g]} of them can be "
+                    "picked. Lower its limit in per_group."
                 )
+        for p in include.tolist():
+            other = include[self.near_of(np.array([p]))[include]]
+            if len(other):
+                pair = name_columns(sorted([p, int(other[0])]), labels)
+                raise ParameterError(f"include names two columns that must not be picked together: {pair}.")
         needed = int(np.maximum(self.least, have).sum())
         if k is not None and needed > k:
-            raise ParameterError(f"include and the least numbers of groups need {needed} columns, but only {k} are picked.")
+            raise ParameterError(
+                f"include and the least numbers of groups need {needed} columns, but only {k} are picked. Pass "
+                f"k={needed}."
+            )
 
     @property
     def words(self) -> str:
@@ -190,15 +195,15 @@ def as_rules(
     per_group: PerGroup,
 ) -> Rules | None:
     """The rules that the caller's options describe; None if there are none. At many points |cosines| are averaged."""
-    labels, P = points[0].labels, points[0].values.shape[1]
+    P = points[0].values.shape[1]
     if groups is None and per_group is not None:
         raise ParameterError("per_group needs groups=: the group of each column.")
     if max_correlation is None and apart is None and groups is None:
         return None
     if P * P > MOST_PAIRS:
         raise BudgetError(
-            f"Rules about {P:,} columns need a table of all pairs, too large for memory. Exclude columns, or pass fewer "
-            f"than {int(MOST_PAIRS**0.5):,}."
+            f"max_correlation=, apart= and groups= need a table of all pairs, too large for {P:,} columns. Pass at "
+            f"most {int(MOST_PAIRS**0.5):,}."
         )
     near = np.zeros((P, -(-P // 8)), dtype=np.uint8)
     if max_correlation is not None:
@@ -240,7 +245,7 @@ def _mark_similar(near: NDArray[np.uint8], points: list[Array], threshold: float
 def _pairs(apart: Iterable[Any] | None, matrix: Matrix) -> Iterator[tuple[int, int]]:
     """The pairs of column numbers."""
     for pair in apart or ():
-        names = list(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else [pair]
+        names: list[Any] = list(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else [pair]
         both = as_indices(names, matrix, "apart")
         if len(both) != 2 or len(names) != 2:
             raise ParameterError(f"apart names {pair!r}, which is not a pair of two columns. Pass [(one, other), ...].")
@@ -252,25 +257,27 @@ def _grouped(
 ) -> tuple[NDArray[np.int32], Labels, NDArray[np.int32], NDArray[np.int32]]:
     """The number of each column's group, the groups' labels, and their limits; the last group has no label."""
     P = matrix.values.shape[1]
-    if groups is None:
-        return np.zeros(P, np.int32), (), np.zeros(1, np.int32), np.full(1, NO_LIMIT, np.int32)
+    of: list[Label | None] = [None] * P
     if isinstance(groups, Mapping):
-        number = {name: as_indices([name], matrix, "groups")[0] for name in groups}
-        of: list[Label | None] = [None] * P
-        for name, label in groups.items():
-            of[number[name]] = label
-    else:
+        named = cast(Mapping[Any, Any], groups)
+        place = {name: i for i, name in enumerate(matrix.labels or ())}
+        for name, label in named.items():
+            of[place[name] if name in place else as_indices([name], matrix, "groups")[0]] = label
+    elif groups is not None:
         of = list(groups) if isinstance(groups, Iterable) and not isinstance(groups, str) else []
         if len(of) != P:
             raise ParameterError(f"groups has {len(of)} labels for {P} columns. Pass one for each, or a mapping.")
     none = [label is None or label != label for label in of]  # NaN marks a column without a group in a data frame
-    names = tuple(dict.fromkeys(label for label, without in zip(of, none, strict=True) if not without))
+    names: Labels = tuple(dict.fromkeys(label for label, without in zip(of, none, strict=True) if not without))
     code = {label: g for g, label in enumerate(names)}
-    group = np.array([len(names) if without else code[label] for label, without in zip(of, none, strict=True)], np.int32)
+    group = np.array(
+        [len(names) if without else code[label] for label, without in zip(of, none, strict=True)], np.int32
+    )
     least, most = np.zeros(len(names) + 1, np.int32), np.full(len(names) + 1, NO_LIMIT, np.int32)
-    limits = 1 if per_group is None else per_group
+    limits: Any = 1 if per_group is None else per_group
     if isinstance(limits, Mapping):
-        for label, given in limits.items():
+        of_group = cast(Mapping[Any, Any], limits)
+        for label, given in of_group.items():
             if label not in code:
                 raise ParameterError(f"per_group names group {label!r}, which no column has. There is {listed(names)}.")
             least[code[label]], most[code[label]] = _limits(given)
@@ -281,7 +288,8 @@ def _grouped(
 
 def _limits(given: Any) -> tuple[int, int]:
     """The least and the most number of columns of a group."""
-    low, high = given if isinstance(given, tuple | list) and len(given) == 2 else (0, given)
+    pair = tuple(cast(Sequence[Any], given)) if isinstance(given, tuple | list) else (0, given)
+    low, high = pair if len(pair) == 2 else (None, None)
     if not (is_whole(low) and is_whole(high) and 0 <= low <= high <= NO_LIMIT):
         raise ParameterError(f"per_group={given!r} must be the most columns of a group, or a pair (least, most).")
     return int(low), int(high)

@@ -213,7 +213,8 @@ def exact_search(
     limits = Limits(Clock.of(time_limit), as_gap(gap), nodes, worker_count(workers), memory)
     return _search(
         "exact", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
-        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group,
+        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
+        per_group=per_group,
     )  # fmt: skip
 
 
@@ -282,7 +283,8 @@ def exchange_search(
     limits = Limits(Clock.of(time_limit), memory=memory, starts=starts, kicks=kicks, seed=seed)
     return _search(
         "exchange", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
-        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group,
+        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
+        per_group=per_group,
     )  # fmt: skip
 
 

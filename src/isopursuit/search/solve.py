@@ -77,7 +77,9 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
     except (RankError, RangeError, ParameterError, ShapeError):
         n = problem.size[0]
         if problem.rules is not None:
-            note = f"among the {len(pursuit.tied)} columns that the pursuit keeps no subset is allowed: all were searched."
+            note = (
+                f"among the {len(pursuit.tied)} columns that the pursuit keeps no subset is allowed: all were searched."
+            )
             return replace(solve(problem, "exact", limits), notes=(note,))
         if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
             raise
