@@ -39,7 +39,7 @@ Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
 TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
 RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
-NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 is 1.8 times as slow, 4 by 15 %, 16 makes no difference)
+NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8)
 TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
 CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
@@ -101,7 +101,7 @@ class Proof:
 
 
 class Task(NamedTuple):
-    """A task of the kernel: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
+    """A task: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
 
     bound: float
     nodes: int
