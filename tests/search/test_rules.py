@@ -196,7 +196,7 @@ def test_an_answer_says_which_rules_held(wine):
     assert picked.as_dict()["rules"] == list(lines)
     assert all(line in str(picked) and line in picked._repr_html_() for line in lines)
     assert "max_correlation=0.5, apart=[['hue', 'proline']], groups={'ash': 'minerals'" in picked.call
-    assert eval(picked.call, {"isopursuit": ip, "X": X, "labels": names}).loss == picked.loss  # noqa: S307
+    assert eval(picked.call, {"isopursuit": ip, "X": X, "labels": names}).loss == picked.loss
 
 
 def test_many_points_average_the_cosines():
