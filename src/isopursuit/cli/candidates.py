@@ -177,11 +177,10 @@ class Candidates:
         """The name of a candidate."""
         return i if self.table is None else self.X.labels[i]
 
-    def in_unit(self) -> tuple[Any, str]:
-        """The candidates in the unit of the command, for functions that take none, and the unit in words."""
+    def in_unit(self) -> Any:
+        """The candidates in the unit of the command, for functions that take none."""
         unit = self.input.unit
-        found = as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
-        return found, str(found.unit_length)
+        return as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
 
     def chosen(self, limits: Limits) -> tuple[list[Label], list[Label]]:
         """The candidates that must and must not be picked."""

@@ -110,9 +110,8 @@ def pursue(table: Input, c: float, outputs: Outputs) -> None:
     check_outputs(table.file, output=outputs.output)
     streamed = table.is_streamed()
     with table.candidates(streamed=streamed) as candidates, candidates.rows_in_errors(), PursuitWatch() as watch:
-        columns, unit = candidates.in_unit()
-        found = ip.isometry_pursuit(columns, c, k=table.k, callback=watch)
-    answer = candidates.answer({"c": c, **found.as_dict(), "unit": unit})
+        found = ip.isometry_pursuit(candidates.in_unit(), c, k=table.k, callback=watch)
+    answer = candidates.answer({"c": c, **found.as_dict()})
     give(answer, partial(_show_pursuit, found, answer, table.kind), _files(outputs, answer), as_json=outputs.as_json)
 
 

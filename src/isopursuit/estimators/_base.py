@@ -32,7 +32,7 @@ from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Labels, Method, Unit
 from isopursuit.data._identifiers import identifier_note
 from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
-from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit, mean_and_spread
+from isopursuit.data._units import DEFAULT_UNITS, Standard, UnitLength, as_unit
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.results import Certificate
 from isopursuit.selection.result import Selection
@@ -122,7 +122,8 @@ class IsometrySelector(BaseEstimator):
         if present.sum() == 1:
             option = "standardize=False" if self.standardize else "unit=None"
             raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
-        self.mean_, self.scale_ = mean_and_spread(table[present], weight[present])
+        standard = Standard.of(table[present], weight[present])
+        self.mean_, self.scale_ = standard.mean, standard.spread
         constant = np.isinf(self.scale_)
         if not constant.any():
             return notes
