@@ -551,7 +551,7 @@ def test_wrong_data_are_refused_with_errors_of_this_package_that_scikit_learn_kn
         kind().fit([["a", "b"], ["c", "d"]])
     with pytest.raises(DataTypeError, match="dense data is required"):
         kind().fit(csr_array(table(0)))
-    with pytest.raises(RankError, match="all are zero, constant or excluded"):
+    with pytest.raises(RankError, match="all are zero, constant, excluded, or shorter"):
         kind(standardize=True).fit(np.ones((5, 3)))
     with pytest.raises(ParameterError, match="sample_weight must be finite and not negative"):
         kind().fit(table(0), sample_weight=np.linspace(-1, 1, 60))

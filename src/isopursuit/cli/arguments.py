@@ -108,8 +108,8 @@ class Table:
     file: Annotated[
         Path,
         typer.Argument(
-            help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz. A pattern such as 'folder/*.parquet' is "
-            "streamed.",
+            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz. A pattern such as "
+            "'folder/*.parquet' is streamed.",
             show_default=False,
         ),
     ]
@@ -136,6 +136,15 @@ class Table:
             "--header/--no-header", help="Whether the first line of a text file has names. Default: detect it."
         ),
     ] = None
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="The decimal mark of a text file. Default: detect it.")
+    ] = None
+    thousands: Annotated[
+        str | None, typer.Option("--thousands", help="What separates thousands in a text file, such as ','.")
+    ] = None
+    missing: Annotated[
+        str, typer.Option("--missing", help="More words for missing cells besides NA, - and the like, by commas.")
+    ] = ""
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
     ] = None

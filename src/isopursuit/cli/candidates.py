@@ -108,6 +108,9 @@ class Input:
             drop_missing=options.drop_missing,
             header=options.header,
             drop_columns=options.drop_columns or (),
+            decimal=options.decimal,
+            thousands=options.thousands,
+            missing=options.missing or (),
         )
         centred = options.standardize or (self.unit == "each" and not self.samples)
         table = raw.standardized() if centred else raw
@@ -151,6 +154,9 @@ class Input:
             "--label": self.options.label,
             "--drop-missing": self.options.drop_missing,
             "--header": self.options.header is not None,
+            "--decimal": self.options.decimal,
+            "--thousands": self.options.thousands,
+            "--missing": self.options.missing,
         }
 
 

@@ -1,6 +1,6 @@
-"""Tables of named numbers from CSV, TSV, Parquet, Arrow, .npy and .npz files, and small data sets.
+"""Tables of named numbers from CSV, TSV, Excel, Parquet, Arrow, .npy and .npz files, and small data sets.
 
-polars reads CSV, Parquet and Arrow (extra `files`). Arrays are never unpickled, and errors take one line.
+polars reads CSV, Excel, Parquet and Arrow (extra `files`). Arrays are never unpickled, and errors take one line.
 """
 
 from isopursuit.data._datasets import DATASETS, Dataset, load_iris, load_wine, load_words

@@ -30,8 +30,17 @@ from isopursuit._core.options import is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Labels, Method, Unit
-from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
+from isopursuit.data._identifiers import doubtful_columns
+from isopursuit.data._matrix import (
+    LARGEST,
+    ColumnNumbers,
+    Matrix,
+    as_indices,
+    as_numbers_of,
+    frame_names,
+    refuse_entries,
+    with_fewer_rows,
+)
 from isopursuit.data._units import DEFAULT_UNITS, Standard, UnitLength, as_unit
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.results import Certificate
@@ -101,6 +110,9 @@ class IsometrySelector(BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Array:
         """Scikit-learn's own validation, which also keeps the features' names, with this package's errors."""
+        if frame_names(X) is not None:  # an error here names the column
+            names, values = as_numbers_of(X)
+            refuse_entries(values, names)
         try:
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
         except TypeError as error:
@@ -114,7 +126,7 @@ class IsometrySelector(BaseEstimator):
         An infinite scale takes constant features to zero, now and later.
         """
         p, names = table.shape[1], self._names()
-        notes = () if names is None else identifier_note(table, names, "drop from X what only names rows")
+        notes = () if names is None else doubtful_columns(table, names, "drop from X what only names rows")
         self.mean_, self.scale_ = np.zeros(p), np.ones(p)
         if not self._standardizes:
             return notes
@@ -160,7 +172,10 @@ class IsometrySelector(BaseEstimator):
         allowed = np.setdiff1d(np.arange(matrix.values.shape[1]), exclude)
         rank = (matrix.take(allowed) if exclude else matrix).rank if len(allowed) else 0
         if rank == 0:
-            raise RankError(f"No {self.what} can be picked: all are zero, constant or excluded. Check X and options.")
+            raise RankError(
+                f"No {self.what} can be picked: all are zero, constant, excluded, or shorter than {1 / LARGEST:g}, whose "
+                "square underflows float64. Check X and options."
+            )
         k = self._size(rank, default, len(required))
         if rank < len(matrix.values):  # no column that may be picked changes, but for rounding
             matrix = in_row_space(matrix, rank, exclude)

@@ -121,6 +121,8 @@ class Problem:
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None)
         check_count(k, points[0].values.shape)
+        if not any(one.nonzero.any() for one in points):
+            raise RankError(f"Nothing can be picked: {' '.join(points[0].notes)} Check how X was read, or rescale it.")
         points = points if many else [points[0].with_time_for_rank(clock)]
         rows = len(points[0].values)
         k = as_size(k, rows, points[0].values.shape[1] if many else points[0].rank)

@@ -16,8 +16,9 @@ from isopursuit._core.options import is_whole
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.data._matrix import LARGEST, RANK_SHARE, RANK_SPEED
+from isopursuit.data._reading import EXCEL, TEXT
 from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
-from isopursuit.errors import DataTypeError, ParameterError, RankError, ShapeError, unknown_option
+from isopursuit.errors import DataTypeError, FileError, ParameterError, RankError, ShapeError, unknown_option
 from isopursuit.sources.arrays import ArraySource, FileSource
 from isopursuit.sources.blocks import mapped_file
 from isopursuit.sources.moments import Lengths, Moments, Summed
@@ -304,6 +305,12 @@ def _source(x: Any, rows: bool, workers: int | None) -> Source:
     if isinstance(x, str | Path):
         if Path(x).suffix.lower() == ".npy":
             return FileSource.of(Path(x), rows, workers)
+        name = Path(x).name
+        if {suffix.lower() for suffix in Path(x).suffixes} & {*TEXT, *EXCEL}:
+            raise FileError(
+                f"{name} is a table. Read it by read_table of isopursuit.data, and pass read_table({name!r})"
+                ".standardized().features() to pick columns, or .samples() in place of .features() to pick rows."
+            )
         from isopursuit.sources.vectors import VectorFiles
 
         return VectorFiles.of(x, workers)
