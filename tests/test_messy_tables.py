@@ -88,7 +88,7 @@ def test_thousands_and_decimal_marks_are_as_the_caller_says(messy):
 def test_words_for_missing_cells(messy):
     words = ["-", "n/a", "#N/A", ".", "NA", "", "--", "?"]
     cells = words + [str(i) for i in range(N)]
-    assert np.isnan(messy(cells + ["1"], drop_missing=True).values).sum() == 0
+    assert np.isnan(messy([*cells, "1"], drop_missing=True).values).sum() == 0
     table = messy(cells, drop_missing=True)
     assert len(table.rows) == N
     assert table.notes[0].startswith("8 of 38 rows dropped, with missing cells: row 0, row 1, ")

@@ -314,7 +314,7 @@ def as_numbers_of(X: Any) -> tuple[Labels | None, Array]:
                     f"X is not numeric: column {listed(dates)} contains dates. Drop or encode them first."
                 )
         else:  # an Arrow table
-            raw = np.empty(X.shape, dtype=object)
+            raw = np.empty((X.num_rows, X.num_columns), dtype=object)
             for j, column in enumerate(X.columns):
                 raw[:, j] = column.to_pylist()
     else:
@@ -341,7 +341,8 @@ def _from_objects(raw: NDArray[Any], names: Labels | None) -> Array:
     except (TypeError, ValueError):
         pass
     for j in range(raw.shape[1] if raw.ndim == 2 else 0):
-        for i, value in enumerate(raw[:, j].astype(object)):
+        cells: Iterable[Any] = raw[:, j]
+        for i, value in enumerate(cells):
             kind = type(value).__name__
             missing = value is None or kind in ("NAType", "NaTType")
             if raw.dtype.kind not in "mM" and not missing:

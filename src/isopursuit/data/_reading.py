@@ -148,7 +148,8 @@ def _load_columns(path: Path, kind: str, header: bool | None, style: Style) -> C
     pl = optional("polars", "files", f"Reading {kind or 'text'} files")
     if kind not in TEXT + EXCEL + PARQUET + ARROW:
         raise FileError(
-            f"{path.name}: {kind} files are not supported. Use .csv, .csv.gz, .tsv, .xlsx, .parquet, .arrow, .npy or .npz."
+            f"{path.name}: {kind} files are not supported. Use .csv, .csv.gz, .tsv, .xlsx, .parquet, .arrow, .npy or "
+            ".npz."
         )
     if kind in EXCEL:
         optional("fastexcel", "files", f"Reading {kind} files", "save the sheet as .csv")
@@ -247,8 +248,9 @@ def _without_missing(table: Table, drop: bool) -> Table:
             )
         numbers = tuple(np.flatnonzero(whole).tolist())
         gone = np.flatnonzero(~whole)
-        note = f"{len(gone):,} of {len(whole):,} rows dropped, with missing cells: {name_columns(gone.tolist(), table.rows)}"
-        alone = ~finite & (~finite).sum(axis=1, keepdims=True) == 1
+        some = name_columns(gone.tolist(), table.rows)
+        note = f"{len(gone):,} of {len(whole):,} rows dropped, with missing cells: {some}"
+        alone = ~finite & (finite.sum(axis=1, keepdims=True) == finite.shape[1] - 1)
         worst = int(alone.sum(axis=0).argmax())  # the column that alone drops most rows
         if 2 * int(alone[:, worst].sum()) > len(gone) > 1:
             note += f"; {int(alone[:, worst].sum()):,} of them only for column {printable(table.columns[worst])}"

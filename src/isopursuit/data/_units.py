@@ -19,7 +19,8 @@ from isopursuit._core.types import Array, Indices, Mask, Unit
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
 
 HALF = 1e-12  # relative rounding error of half the sum of the weights (derived: n EPS for n = 4,500 weights)
-# a spread below this, relative to the size of the entries, is rounding (derived: the mean of a long column has a few EPS)
+# a spread below this, relative to the size of the entries, is rounding (derived: the mean of a long column has a few
+# EPS)
 CONSTANT = 50 * EPS
 # largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)
 LARGEST_UNIT = 1e140
@@ -110,8 +111,8 @@ def without(lengths: Array, excluded: Sequence[int] | Indices) -> Array:
 
 @dataclass(frozen=True)
 class Standard:
-    """What standardization subtracts from each dimension (`mean`) and divides it by (`spread`, infinite if the dimension
-    is constant). Every standardization of tables, estimators and sources is made here.
+    """What standardization subtracts from each dimension (`mean`), and what it divides it by: `spread`, which is
+    infinite if the dimension is constant. Every standardization of tables, estimators and sources is made here.
     """
 
     mean: Array

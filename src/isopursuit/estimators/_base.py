@@ -173,8 +173,8 @@ class IsometrySelector(BaseEstimator):
         rank = (matrix.take(allowed) if exclude else matrix).rank if len(allowed) else 0
         if rank == 0:
             raise RankError(
-                f"No {self.what} can be picked: all are zero, constant, excluded, or shorter than {1 / LARGEST:g}, whose "
-                "square underflows float64. Check X and options."
+                f"No {self.what} can be picked: all are zero, constant, excluded, or shorter than {1 / LARGEST:g}, "
+                "whose square underflows float64. Check X and options."
             )
         k = self._size(rank, default, len(required))
         if rank < len(matrix.values):  # no column that may be picked changes, but for rounding
