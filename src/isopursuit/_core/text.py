@@ -93,6 +93,12 @@ def plain(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------- losses
 
 
+class Caution(str):
+    """A note that says that the answer may not be what its reader wants: estimators also raise it as a warning."""
+
+    __slots__ = ()
+
+
 class LogLoss(NamedTuple):
     """A loss, or a ratio of losses, given by its logarithm."""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span
 from isopursuit._core.options import as_numbers, is_whole
-from isopursuit._core.text import SHOWN, listed, name_columns
+from isopursuit._core.text import SHOWN, Caution, listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
 from isopursuit.data._identifiers import doubtful_columns
 from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
@@ -280,8 +280,11 @@ def length_notes(
     """Notes about columns that cannot be picked: zero columns, and columns whose squared length underflows."""
     what = f"shorter than {1 / LARGEST:g}, whose square underflows float64,"
     return tuple(
-        f"{count} {'column is' if count == 1 else 'columns are'} {kind} and cannot be picked{names and f': {names}'}."
-        for count, kind, names in ((zero, zero_is, zero_names), (short, what, short_names))
+        Caution(f"{count} {'columns are' if count > 1 else 'column is'} {kind} and cannot be picked{names}.")
+        for count, kind, names in (
+            (zero, zero_is, zero_names and f": {zero_names}"),
+            (short, what, short_names and f": {short_names}"),
+        )
         if count
     )
 

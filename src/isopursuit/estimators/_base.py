@@ -16,6 +16,7 @@ dominates the loss, and the k most relevant candidates win; θ = 1 picks them di
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -27,7 +28,7 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, leading_directions
 from isopursuit._core.options import is_whole
-from isopursuit._core.text import name_columns
+from isopursuit._core.text import Caution, name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Labels, Method, Unit
 from isopursuit.data._identifiers import doubtful_columns
@@ -42,7 +43,7 @@ from isopursuit.data._matrix import (
     with_fewer_rows,
 )
 from isopursuit.data._units import DEFAULT_UNITS, Standard, UnitLength, as_unit
-from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.errors import DataTypeError, InputError, IsoPursuitWarning, ParameterError, RankError
 from isopursuit.results import Certificate
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select
@@ -98,6 +99,12 @@ class IsometrySelector(BaseEstimator):
         self.time_limit = time_limit
         self.gap = gap
 
+    def _warn(self) -> None:
+        """Raise the notes that ask for caution as warnings, as estimators are rarely printed."""
+        for note in self.selection_.notes:
+            if isinstance(note, Caution):
+                warnings.warn(note, IsoPursuitWarning, stacklevel=3)
+
     @property
     def _unit(self) -> Unit:
         """The length that counts as 1."""
@@ -140,7 +147,7 @@ class IsometrySelector(BaseEstimator):
         if not constant.any():
             return notes
         same = name_columns(np.flatnonzero(constant).tolist(), names)
-        return (*notes, f"standardized, a constant feature is zero and takes no part: {same}.")
+        return (*notes, Caution(f"standardized, a constant feature is zero and takes no part: {same}."))
 
     def _standardized(self, table: Array) -> Array:
         return (table - self.mean_) / self.scale_ if self._standardizes else table
@@ -229,7 +236,8 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     values[:, gone] = 0.0
     names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
     note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
-    return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
+    notes = (*matrix.notes, Caution(note)) if gone.any() else matrix.notes
+    return replace(matrix, values=values, notes=notes, rounding=rounding)
 
 
 def as_weights(values: Any, n: int, what: str) -> Array:

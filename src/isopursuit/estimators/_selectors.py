@@ -32,7 +32,7 @@ MOST_COPIES = (
     10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
 )
 MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (about a second of `cdist`)
-BLOCK = 4096  # samples whose distances to all representatives are in memory: 3 MB for 100
+BLOCK = 4096  # samples whose distances to all picked samples are in memory: 3 MB for 100
 # largest share of the time for labels (chosen), and multiplications per second (measured: 1.4e10 on one thread)
 LABEL_SHARE, PRODUCT_SPEED = 0.2, 5e9
 
@@ -131,6 +131,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             absent=() if relevance is None else np.flatnonzero(relevance == 0).tolist(),
             factor_of=None if relevance is None else partial(share_factor, relevance=relevance),
         )
+        self._warn()
         return self
 
     def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
@@ -200,10 +201,10 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     sample_indices_ : ndarray of int (k,)
         The picked rows, in the order of their entries (first feature, then second, ...), so that the labels do not
         depend on the order of the rows.
-    representatives_ : ndarray (k, n_features)
+    samples_ : ndarray (k, n_features)
         The picked samples as they came, in that order.
     labels_ : ndarray of int (n_samples,)
-        For every sample the position of its nearest representative.
+        For every sample the position of its nearest picked sample.
     selection_, certificate_, loss_, lower_bound_, optimal_, unit_, mean_, scale_, n_features_in_, feature_names_in_
         As for `IsometryFeatureSelector`; candidates are samples.
 
@@ -219,7 +220,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     kind, what = "rows", "samples"
     sample_indices_: Indices
-    representatives_: Array
+    samples_: Array
     labels_: Indices
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
@@ -260,7 +261,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         picked = self._pick(
             matrix,
             lambda rank: rank,
-            # time for the labels, by an estimate for the most representatives
+            # time for the labels, by an estimate for the most picked samples
             clock.reserve(min(LABEL_SHARE * clock.remaining, table.size * k / PRODUCT_SPEED)),
             weight=weight,
             include=include,
@@ -273,8 +274,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         rows = table[picked.indices]
         order = np.lexsort(rows.T[::-1])
         self.sample_indices_ = picked.indices[order]
-        self.representatives_ = rows[order]
+        self.samples_ = rows[order]
         self.labels_ = self._nearest(table)
+        self._warn()
         return self
 
     def _trade_off(self) -> float:
@@ -288,31 +290,31 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return float(relevance)
 
     def transform(self, X: Any) -> Array:
-        """The distance of every sample to every representative, shape (n_samples, k)."""
+        """The distance of every sample to every picked sample, shape (n_samples, k)."""
         check_is_fitted(self)
         return self._distances(self._table(X, reset=False))
 
     def predict(self, X: Any) -> Indices:
-        """For every sample the position, in `sample_indices_`, of its nearest representative."""
+        """For every sample the position, in `sample_indices_`, of its nearest picked sample."""
         check_is_fitted(self)
         return self._nearest(self._table(X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared distance to the nearest representative: higher is better, 0 is best."""
+        """Minus the mean squared distance to the nearest picked sample: higher is better, 0 is best."""
         return -float(np.mean(self.transform(X).min(axis=1) ** 2))
 
     def _nearest(self, table: Array) -> Indices:
-        """For every sample the position of its nearest representative."""
-        if table.size * len(self.representatives_) <= MANY_PRODUCTS:
+        """For every sample the position of its nearest picked sample."""
+        if table.size * len(self.samples_) <= MANY_PRODUCTS:
             return self._distances(table).argmin(axis=1)
         # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr, in blocks: much faster, and less accurate only where distances nearly agree
-        r = self._standardized(self.representatives_)
+        r = self._standardized(self.samples_)
         half = 0.5 * np.einsum("ij,ij->i", r, r)
         blocks = (self._standardized(table[first : first + BLOCK]) for first in range(0, len(table), BLOCK))
         return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:
-        found = cdist(self._standardized(table), self._standardized(self.representatives_))
+        found = cdist(self._standardized(table), self._standardized(self.samples_))
         return np.asarray(found, dtype=np.float64)
 
     @property

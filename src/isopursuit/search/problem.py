@@ -39,6 +39,8 @@ from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
+SPECTRUM_SAMPLE = 4096  # about as many columns show which directions carry the data (chosen: it takes milliseconds)
+
 
 def _none() -> Indices:
     return np.zeros(0, dtype=np.intp)
@@ -277,6 +279,15 @@ class Problem:
         return replace(
             self, points=points, columns=None, caller=numbers, include=include, exclude=_none(), notes=notes
         ).checked()
+
+    def squared_singular_values(self) -> Array:
+        """Of the columns that are compared, or of a sample of many; at one point."""
+        if self.points is None:
+            some = self._stream.sample(SPECTRUM_SAMPLE)
+            values = self._stream.transform.apply(self._stream.take(some))
+        else:
+            values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
+        return np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
 
     def taken(self, numbers: Indices) -> tuple[Array, list[Array | None]]:
         """These columns (n, rows, m), and the rounding of each at each point, as in `Matrix`."""

@@ -15,10 +15,11 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
-from isopursuit._core.text import call_text, loss_text, name_of
+from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
 from isopursuit.errors import unknown_option
+from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
@@ -148,9 +149,12 @@ def select(
     try:
         values, found = problem.replacements(outcome.search, clock)
     except KeyboardInterrupt:  # the answer is known; without time there are no prices
+        clock.pressed()
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
+    if not problem.many and not any(isinstance(note, Caution) for note in outcome.search.notes):
+        why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
     picked = explain(values, problem, outcome.method or method, outcome, found)
     return replace(picked, reason=outcome.reason, call=call)
