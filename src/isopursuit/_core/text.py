@@ -210,8 +210,8 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         value = given.get(name, parameter.default)
         if value is parameter.default or name in ("callback", "progress"):
             continue
-        required = parameter.default is parameter.empty
-        named = name in ("X", "data", "labels") and not isinstance(value, str | PathLike)
+        required = parameter.default is parameter.empty or name == "X"
+        named = name in ("X", "gram", "data", "labels") and not isinstance(value, str | PathLike)
         try:
             text = name if named else _literal(value)
         except TypeError:

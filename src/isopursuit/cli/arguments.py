@@ -119,6 +119,10 @@ class Table:
     standardize: Annotated[bool, typer.Option("--standardize", help="Scale every column to mean 0 and variance 1.")] = (
         False
     )
+    spearman: Annotated[bool, typer.Option("--spearman", help="Compare columns by the correlation of ranks.")] = False
+    correlation: Annotated[
+        bool, typer.Option("--correlation", help="The file holds the correlations (or inner products) of its columns.")
+    ] = False
     unit: Annotated[
         str | None,
         typer.Option(
@@ -182,6 +186,10 @@ class Search(Limits):
     gap: Annotated[
         float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
     ] = 0.0
+    stability: Annotated[
+        bool, typer.Option("--stability", help="With --features: how often each column is picked from resampled rows.")
+    ] = False
+    resamples: Annotated[int, typer.Option("--resamples", help="How many resamples --stability draws.")] = 50
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from isopursuit.cli.arguments import Limits, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.data import read_table
+from isopursuit.data import from_gram, read_table
 from isopursuit.data._files import is_there, one_line
-from isopursuit.data._matrix import in_unit, with_fewer_rows
+from isopursuit.data._matrix import in_unit, is_like_correlation, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import (
     LabelError,
@@ -112,8 +112,16 @@ class Input:
             thousands=options.thousands,
             missing=options.missing or (),
         )
+        if options.correlation:
+            return self._correlations(raw)
+        if options.spearman and self.samples:
+            raise ParameterError("--spearman compares columns. Pass --features.")
+        if is_like_correlation(raw.values):
+            note = "the table looks like a correlation matrix. If it is one, pass --correlation."
+            raw = replace(raw, notes=(*raw.notes, note))
         centred = options.standardize or (self.unit == "each" and not self.samples)
-        table = raw.standardized() if centred else raw
+        table = raw.ranked() if options.spearman else raw
+        table = table.standardized() if centred else table
         self._check_size(*table.values.shape)
         matrix = table.samples() if self.samples else table.features()
         if self.samples and len(table.rows) < len(table.columns):
@@ -127,6 +135,24 @@ class Input:
             number = {name: j for j, name in enumerate(raw.columns)}
             places = [number[name] for name in table.columns]
         return Candidates(self, replace(matrix, notes=()), matrix.notes, places, raw)
+
+    def _correlations(self, table: data.Table) -> Candidates:
+        """The columns of a table of their inner products, in the order of its rows if these have the same names."""
+        if self.options.standardize or self.options.spearman:
+            raise ParameterError(
+                "--correlation takes a file of correlations as it is. Leave --standardize and --spearman out."
+            )
+        if table.values.shape[0] != table.values.shape[1]:
+            n, P = table.values.shape
+            raise ShapeError(
+                f"--correlation needs as many rows as columns; {self.file.name} has {n} rows of {P} numbers."
+            )
+        values = table.values
+        if set(table.rows) == set(table.columns):
+            values = values[[table.rows.index(name) for name in table.columns]]
+        self._check_size(*values.shape)
+        matrix = from_gram(values, table.columns)
+        return Candidates(self, replace(matrix, notes=()), table.notes + matrix.notes, range(len(values)), table)
 
     def _check_size(self, n: int, P: int) -> None:
         """Raise an error, before any work, if more are to be picked than there are or than can be independent."""
@@ -148,6 +174,8 @@ class Input:
     def _whole_table_options(self) -> dict[str, object]:
         """The options that need the whole table in memory, and what was given for them."""
         return {
+            "--correlation": self.options.correlation,
+            "--spearman": self.options.spearman,
             "--features": not self.samples,
             "--columns": self.options.use,
             "--drop-columns": self.options.drop_columns,

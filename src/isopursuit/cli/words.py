@@ -14,7 +14,9 @@ def on_command_line(message: str) -> str:
     '--unit median makes the median length 1, a longer --time-limit may help.'
     """
     message = re.sub(r"\b(unit|method)='([\w-]+)'", r"--\1 \2", message)
-    return message.replace("time_limit=", "--time-limit")
+    for keyword, option in (("time_limit=", "--time-limit"), ("gram=", "--correlation"), ("center=True", "--features")):
+        message = message.replace(keyword, option)
+    return message
 
 
 def of_rows(note: str) -> str:

@@ -4,7 +4,8 @@ polars reads CSV, Excel, Parquet and Arrow (extra `files`). Arrays are never unp
 """
 
 from isopursuit.data._datasets import DATASETS, Dataset, load_iris, load_wine, load_words
+from isopursuit.data._gram import from_gram
 from isopursuit.data._reading import read_table
 from isopursuit.data._table import Table
 
-__all__ = ["DATASETS", "Dataset", "Table", "load_iris", "load_wine", "load_words", "read_table"]
+__all__ = ["DATASETS", "Dataset", "Table", "from_gram", "load_iris", "load_wine", "load_words", "read_table"]

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span
+from isopursuit._core.linalg import SAMPLE, centring_rounding, direction_rank, in_own_span
 from isopursuit._core.options import as_numbers, is_whole
 from isopursuit._core.text import SHOWN, Caution, listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
 from isopursuit.data._identifiers import doubtful_columns
-from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
+from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -152,10 +153,62 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         notes += doubtful_columns(values, names, "drop columns that only name rows")
     if D > P:
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
+    if not isinstance(X, Matrix) and is_like_correlation(values):
+        notes += (Caution("X looks like a correlation matrix. If it is one, pass it as gram= in place of X."),)
     if isinstance(X, Matrix):
         kept = {"rounding": X.rounding, "unit_length": X.unit_length, "full_rank_assumed": X.full_rank_assumed}
         return replace(found, notes=X.notes + notes, **kept)
     return replace(found, notes=notes) if notes else found
+
+
+def is_like_correlation(values: Array) -> bool:
+    """Whether a matrix is symmetric with ones on its diagonal and smaller numbers beside them, but is not the identity.
+
+    Examples
+    --------
+    >>> is_like_correlation(np.corrcoef(np.random.default_rng(0).normal(size=(3, 9)))), is_like_correlation(np.eye(3))
+    (True, False)
+    """
+    if (
+        values.shape[0] != values.shape[1]
+        or len(values) < 3
+        or not np.allclose(np.diag(values), 1.0, rtol=0, atol=1e-9)
+    ):
+        return False
+    others = np.abs(values - np.diag(np.diag(values)))
+    return bool(0 < others.max() <= 1 + 1e-9) and np.allclose(values, values.T, rtol=0, atol=1e-9)
+
+
+def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
+    """The columns minus their means. Constant ones become zero; the inner products of others, with length 1, are
+    correlations.
+    """
+    if hasattr(X, "fold") or isinstance(X, str | PathLike) or getattr(X, "ndim", 2) != 2:
+        raise ParameterError("center=True needs one matrix in memory. Subtract the means of the columns before.")
+    matrix = as_matrix(X, labels, wide=False)
+    standard = Standard.of(matrix.values)
+    values = np.where(np.isfinite(standard.spread), matrix.values - standard.mean, 0.0)
+    shift = np.abs(standard.mean) * np.sqrt(len(values))
+    notes = tuple(note for note in matrix.notes if not note.startswith("X looks like"))
+    return replace(matrix, values=values, rounding=centring_rounding(values, shift), validated=False, notes=notes)
+
+
+def uncentred_notes(points: list[Matrix]) -> tuple[str, ...]:
+    """A note if most columns of a table have means that are large beside their spreads, so that cosines are not
+    correlations.
+    """
+    values = points[0].values
+    if len(points) > 1 or len(values) < 3:
+        return ()
+    shifted = int((np.abs(values.mean(axis=0)) > values.std(axis=0)).sum())
+    if 2 * shifted <= values.shape[1]:
+        return ()
+    return (
+        Caution(
+            f"{shifted} of {values.shape[1]} columns have a mean above their standard deviation, and unit='each' "
+            "compares cosines. center=True compares correlations."
+        ),
+    )
 
 
 def check_count(k: object, shape: tuple[int, ...]) -> None:
@@ -350,7 +403,7 @@ def _from_objects(raw: NDArray[Any], names: Labels | None) -> Array:
             missing = value is None or kind in ("NAType", "NaTType")
             if raw.dtype.kind not in "mM" and not missing:
                 try:
-                    float(value)
+                    float(value)  # pyright: ignore[reportArgumentType]
                     continue
                 except (TypeError, ValueError):
                     pass

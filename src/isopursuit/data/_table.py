@@ -10,7 +10,7 @@ from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Labels
 from isopursuit.data._matrix import Matrix, with_fewer_rows
-from isopursuit.data._units import Standard
+from isopursuit.data._units import Standard, ranks
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,12 @@ class Table:
     notes: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()  # row numbers in the file, if some rows were left out
     shift: Array | None = None  # |mean| / spread of each column before standardization
+
+    def ranked(self) -> Table:
+        """The table with the ranks of the cells in each column (equal cells have their mean rank), for Spearman's
+        correlation.
+        """
+        return replace(self, values=ranks(self.values))
 
     def standardized(self) -> Table:
         """The table with columns of mean 0 and variance 1; constant columns are left out, with a note."""

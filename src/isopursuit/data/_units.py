@@ -109,6 +109,19 @@ def without(lengths: Array, excluded: Sequence[int] | Indices) -> Array:
     return np.delete(lengths, excluded, axis=-1) if len(excluded) else lengths
 
 
+def ranks(table: Array, weights: Array | None = None) -> Array:
+    """The rank of each cell in its column, for Spearman's correlation; equal cells have their mean rank.
+
+    With weights, a row counts that many times: the rank is the weight below plus half of the weight of equal cells.
+    """
+    found = np.empty(table.shape)
+    for j, column in enumerate(table.T):
+        _, place = np.unique(column, return_inverse=True)
+        total = np.bincount(place, weights)
+        found[:, j] = (np.cumsum(total) - total / 2)[place]
+    return found
+
+
 @dataclass(frozen=True)
 class Standard:
     """What standardization subtracts from each dimension (`mean`), and what it divides it by: `spread`, which is

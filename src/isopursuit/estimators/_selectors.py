@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -15,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.types import Array, Indices, Mask
+from isopursuit._core.types import Array, Indices, Mask, Method, Unit
 from isopursuit.data._matrix import Matrix, as_indices
-from isopursuit.errors import ParameterError
+from isopursuit.data._units import ranks
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.estimators._base import (
     IsometrySelector,
     as_weights,
@@ -61,6 +63,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         The length that counts as 1. "each", the default ("auto"): every feature is centred and has length 1, so that
         correlations decide. "median": the median length of the candidates becomes 1. A number: lengths are divided by
         it. None: lengths are as they came, the paper's choice.
+    correlation : {"pearson", "spearman"}
+        Whether features are compared by their values or by the ranks of their values.
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
     relevance : callable or array_like (n_features,), optional
@@ -103,6 +107,27 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
 
     kind, what = "features", "features"
 
+    def __init__(
+        self,
+        k: int | None = None,
+        c: float = 1.0,
+        *,
+        method: Method = "auto",
+        standardize: bool = False,
+        unit: Unit | Literal["auto"] = "auto",
+        correlation: Literal["pearson", "spearman"] = "pearson",
+        include: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        relevance: Any = None,
+        time_limit: float | None = 60.0,
+        gap: float = 0.0,
+    ) -> None:
+        super().__init__(
+            k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,
+            relevance=relevance, time_limit=time_limit, gap=gap,
+        )  # fmt: skip
+        self.correlation: Literal["pearson", "spearman"] = correlation
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Pick features.
 
@@ -119,11 +144,15 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         clock, table = Clock.of(self.time_limit), self._table(X, reset=True)
         n, p = table.shape
         weight = as_weights(sample_weight, n, "sample_weight")
+        relevance = self._relevance(table, y, weight if sample_weight is not None else None)
+        if self.correlation not in ("pearson", "spearman"):
+            raise unknown_option("correlation", self.correlation, ("pearson", "spearman"))
+        if self.correlation == "spearman":
+            table = ranks(table, weight)
         notes = self._learn_scale(table, weight)
         # length 1 is root mean square 1
         candidates = self._standardized(table) * np.sqrt(weight / weight.sum())[:, None]
         rounding = centring_rounding(candidates, np.abs(self.mean_) / self.scale_)
-        relevance = self._relevance(table, y, weight if sample_weight is not None else None)
         self._pick(
             Matrix(candidates, self._names(), notes, rounding),
             lambda rank: min(max(1, p // 2), rank),

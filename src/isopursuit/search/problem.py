@@ -24,8 +24,10 @@ from isopursuit.data._matrix import (
     as_labels,
     as_points,
     check_count,
+    frame_names,
     in_unit,
     too_few_columns,
+    uncentred_notes,
 )
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
@@ -129,6 +131,7 @@ class Problem:
         rows = len(points[0].values)
         k = as_size(k, rows, points[0].values.shape[1] if many else points[0].rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
+        uncentred = uncentred_notes(points) if unit == "each" and not many and _is_frame(X) else ()
         points = in_unit(points, unit, excluded)
         return cls(
             k=k,
@@ -140,7 +143,7 @@ class Problem:
             include=np.array(included, dtype=np.intp),
             exclude=np.array(excluded, dtype=np.intp),
             labels=points[0].labels,
-            notes=points[0].notes,
+            notes=points[0].notes + uncentred,
             in_memory=bool(in_memory),
         ).checked()
 
@@ -287,7 +290,8 @@ class Problem:
             values = self._stream.transform.apply(self._stream.take(some))
         else:
             values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
-        return np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
+        squares = np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
+        return np.asarray(squares, dtype=np.float64)
 
     def taken(self, numbers: Indices) -> tuple[Array, list[Array | None]]:
         """These columns (n, rows, m), and the rounding of each at each point, as in `Matrix`."""
@@ -327,6 +331,10 @@ def _together(rounding: list[Array | None]) -> Array | None:
     """The rounding of columns at all points, (n, m), if it is known at each."""
     known = [one for one in rounding if one is not None]
     return np.stack(known) if len(known) == len(rounding) else None
+
+
+def _is_frame(X: Any) -> bool:
+    return not isinstance(X, Matrix) and frame_names(X) is not None
 
 
 def _is_large(X: Any, k: int | None) -> bool:
