@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isopursuit._core.options import beyond_dimensions
 from isopursuit.cli.arguments import Limits, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.data import from_gram, read_table
@@ -169,7 +170,8 @@ class Input:
         rows, columns = f"{n} rows", f"{P} numeric columns"
         shape = f"{rows} of {columns}" if self.samples else f"{columns} of {rows}"
         hint = turned if self.k <= max(n, P) and self.k > (n if self.samples else P) else ""
-        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}")
+        why = f" {beyond_dimensions(P)}" if self.samples and P < self.k <= n else ""
+        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}{why}")
 
     def _whole_table_options(self) -> dict[str, object]:
         """The options that need the whole table in memory, and what was given for them."""

@@ -73,12 +73,12 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None) 
 def _stability(candidates: Candidates, search: Search, include: list[Any], exclude: list[Any]) -> ip.Stability:
     """The same selection from resampled rows of the file."""
     assert candidates.table is not None
-    limit = {"time_limit": search.time_limit, "gap": max(search.gap, 0.01), "resamples": search.resamples}
     with StageWatch() as watch:
         return ip.stability(
             candidates.table.values, candidates.input.k, search.c, method=search.method, unit="each", center=True,
             include=include, exclude=exclude, labels=candidates.table.columns,
-            callback=partial(watch, "resamples"), **limit,
+            time_limit=search.time_limit, gap=max(search.gap, 0.01), resamples=search.resamples,
+            callback=partial(watch, "resamples"),
         )  # fmt: skip
 
 

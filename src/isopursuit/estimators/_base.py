@@ -27,7 +27,7 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, leading_directions
-from isopursuit._core.options import is_whole
+from isopursuit._core.options import beyond_dimensions, is_whole
 from isopursuit._core.text import Caution, name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Labels, Method, Unit
@@ -216,8 +216,9 @@ class IsometrySelector(BaseEstimator):
         if not is_whole(self.k):
             raise ParameterError(f"k={self.k!r} is not a whole number. Pass how many {what} to pick, from 1 to {rank}.")
         if not 1 <= self.k <= rank:
+            why = f" {beyond_dimensions(rank)}" if self.k > rank and self.kind == "rows" else ""
             raise ParameterError(
-                f"k={self.k} is out of range: the table has rank {rank}, so pick from 1 to {rank} {what}."
+                f"k={self.k} is out of range: the table has rank {rank}, so pick from 1 to {rank} {what}.{why}"
             )
         return int(self.k)
 

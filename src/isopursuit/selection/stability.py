@@ -155,14 +155,10 @@ class Stability(html.Shown):
     @property
     def together_line(self) -> str:
         """The pairs of columns that are picked together most often."""
-        columns, share = self.columns.tolist(), np.triu(self.together, 1)
-        order = np.argsort(-share, axis=None, kind="stable")[:SHOWN].tolist()
-        pairs = [(divmod(at, len(columns)), share.flat[at]) for at in order]
-        some = [
-            f"{self.name(columns[i])} and {self.name(columns[j])} ({100 * part:.0f} %)"
-            for (i, j), part in pairs
-            if part
-        ]
+        names, share = [self.name(i) for i in self.columns.tolist()], np.triu(self.together, 1)
+        order = np.argsort(-share, axis=None, kind="stable")[:SHOWN]
+        pairs = zip(*np.unravel_index(order, share.shape), strict=True)
+        some = [f"{names[i]} and {names[j]} ({100 * share[i, j]:.0f} %)" for i, j in pairs if share[i, j] > 0]
         return f"most often together: {listed(some)}" if some else ""
 
     def __str__(self) -> str:
