@@ -17,7 +17,7 @@ dominates the loss, and the k most relevant candidates win; θ = 1 picks them di
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -30,7 +30,7 @@ from isopursuit._core.linalg import direction_rank, leading_directions
 from isopursuit._core.options import beyond_dimensions, is_whole
 from isopursuit._core.text import Caution, name_columns
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array, Labels, Method, Unit
+from isopursuit._core.types import Array, Label, Labels, Method, Unit
 from isopursuit.data._identifiers import doubtful_columns
 from isopursuit.data._matrix import (
     LARGEST,
@@ -45,6 +45,7 @@ from isopursuit.data._matrix import (
 from isopursuit.data._units import DEFAULT_UNITS, Standard, UnitLength, as_unit
 from isopursuit.errors import DataTypeError, InputError, IsoPursuitWarning, ParameterError, RankError
 from isopursuit.results import Certificate
+from isopursuit.search.rules import PerGroup
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select
 
@@ -84,6 +85,10 @@ class IsometrySelector(BaseEstimator):
         unit: Unit | Literal["auto"] = "auto",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
+        max_correlation: float | None = None,
+        apart: Iterable[Any] | None = None,
+        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+        per_group: PerGroup = None,
         relevance: Any = None,
         time_limit: float | None = 60.0,
         gap: float = 0.0,
@@ -95,6 +100,10 @@ class IsometrySelector(BaseEstimator):
         self.unit: Unit | Literal["auto"] = unit
         self.include = include
         self.exclude = exclude
+        self.max_correlation = max_correlation
+        self.apart = apart
+        self.groups = groups
+        self.per_group = per_group
         self.relevance = relevance
         self.time_limit = time_limit
         self.gap = gap
@@ -183,7 +192,9 @@ class IsometrySelector(BaseEstimator):
                 f"No {self.what} can be picked: all are zero, constant, excluded, or shorter than {1 / LARGEST:g}, "
                 "whose square underflows float64. Check X and options."
             )
-        k = self._size(rank, default, len(required))
+        rules = {name: getattr(self, name) for name in ("max_correlation", "apart", "groups", "per_group")}
+        ruled = any(value is not None for value in rules.values())
+        k = None if ruled and self.k is None else self._size(rank, default, len(required))
         if rank < len(matrix.values):  # no column that may be picked changes, but for rounding
             matrix = in_row_space(matrix, rank, exclude)
         counted = np.ones(matrix.values.shape[1]) if weight is None else weight.copy()
@@ -199,6 +210,7 @@ class IsometrySelector(BaseEstimator):
             exclude=exclude,
             time_limit=clock.remaining_limit,
             gap=self.gap,
+            **rules,
         )
         picked = replace(picked, notes=compared.notes + picked.notes)
         self.selection_ = picked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self, cast
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.types import Array, Indices, Mask, Method, Unit
+from isopursuit._core.types import Array, Indices, Label, Mask, Method, Unit
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.data._units import ranks
 from isopursuit.errors import ParameterError, unknown_option
@@ -29,6 +29,7 @@ from isopursuit.estimators._base import (
     share_factor,
 )
 from isopursuit.loss.lengths import table_notes
+from isopursuit.search.rules import PerGroup
 
 MOST_COPIES = (
     10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
@@ -51,7 +52,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     ----------
     k : int, optional
         How many features to pick; by default half of them (as in `sklearn.feature_selection.RFE`), or the rank of the
-        table if that is smaller.
+        table if that is smaller. With `max_correlation`, `apart` or `groups`, by default as many as these allow.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
@@ -67,6 +68,13 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         Whether features are compared by their values or by the ranks of their values.
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
+    max_correlation : float, optional
+        No two picked features have a larger |correlation| (or cosine, if they are not centred).
+    apart : iterable of pairs of feature names or numbers, optional
+        Pairs that must not be picked together.
+    groups, per_group : optional
+        The group of each feature (a sequence, or a mapping of names), and how many of a group may be picked. See
+        `isopursuit.select`.
     relevance : callable or array_like (n_features,), optional
         A score for each feature, or a function of (X, y) that returns scores, such as
         `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
@@ -118,13 +126,18 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         correlation: Literal["pearson", "spearman"] = "pearson",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
+        max_correlation: float | None = None,
+        apart: Iterable[Any] | None = None,
+        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+        per_group: PerGroup = None,
         relevance: Any = None,
         time_limit: float | None = 60.0,
         gap: float = 0.0,
     ) -> None:
         super().__init__(
             k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,
-            relevance=relevance, time_limit=time_limit, gap=gap,
+            max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, relevance=relevance,
+            time_limit=time_limit, gap=gap,
         )  # fmt: skip
         self.correlation: Literal["pearson", "spearman"] = correlation
 
@@ -209,9 +222,12 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Parameters
     ----------
     k : int, optional
-        How many samples to pick; by default the rank of the table, the paper's choice.
-    c, method, time_limit, gap
-        As for `IsometryFeatureSelector`.
+        How many samples to pick; by default the rank of the table, the paper's choice. With `max_correlation`, `apart`
+        or `groups`, by default as many as these allow.
+    c, method, apart, groups, per_group, time_limit, gap
+        As for `IsometryFeatureSelector`, with samples in place of features.
+    max_correlation : float, optional
+        No two picked samples have a larger |cosine|.
     standardize : bool
         Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each", None or "auto"
@@ -284,6 +300,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             if trade_off < 1:
                 t = cost_of_irrelevance(trade_off, shares, k)
                 factor_of = partial(length_factor, shares=shares, t=t)
+            elif not (self.max_correlation is self.apart is self.groups is None):
+                raise ParameterError(
+                    "relevance=1 picks the most relevant samples, without max_correlation=, apart= and groups=. Pass "
+                    "relevance=0.99."
+                )
             else:
                 first, never = (as_indices(some, matrix, "include") for some in (self.include, self.exclude))
                 include = most_relevant(candidates, shares, k, first, {*never, *absent})

@@ -77,6 +77,10 @@ cdef class JointKernel:
         self.at.losses = self.at.errors + n * (D + 1)
         self.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
         self.late = False
+        self.skipped = np.zeros(P, np.int8)
+
+    def skip(self, columns):
+        self.skipped[:] = columns
 
     @property
     def kappa(self):
@@ -153,7 +157,7 @@ cdef class JointKernel:
         # the last one if `lower`
         cdef int p, size = len(others) + 1, found = 0
         cdef double value, total, most = total_limit(&self.at, log_limit)
-        blocked, which, values = np.zeros(self.at.P, np.int8), np.empty(self.at.P, np.intc), np.empty(self.at.P)
+        blocked, which, values = self.skipped.copy(), np.empty(self.at.P, np.intc), np.empty(self.at.P)
         blocked[others] = 1
         blocked[besides if besides >= 0 else others] = 1
         cdef const char[::1] skipped = blocked
