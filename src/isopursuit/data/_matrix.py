@@ -151,7 +151,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     notes = found.notes
     if frame:
         notes += doubtful_columns(values, names, "drop columns that only name rows")
-    if D > P:
+    if D > P and not isinstance(X, Matrix):
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
     if not isinstance(X, Matrix) and is_like_correlation(values):
         notes += (Caution("X looks like a correlation matrix. If it is one, pass it as gram= in place of X."),)
@@ -189,7 +189,7 @@ def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
     standard = Standard.of(matrix.values)
     values = np.where(np.isfinite(standard.spread), matrix.values - standard.mean, 0.0)
     shift = np.abs(standard.mean) * np.sqrt(len(values))
-    notes = tuple(note for note in matrix.notes if not note.startswith("X looks like"))
+    notes = tuple(note for note in matrix.notes if "X.T" not in note and "gram=" not in note)  # rows are observations
     return replace(matrix, values=values, rounding=centring_rounding(values, shift), validated=False, notes=notes)
 
 

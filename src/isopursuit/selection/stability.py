@@ -27,7 +27,7 @@ from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
 from isopursuit.sources.columns import is_source
 
-SHOWN = 5  # columns in the text that are picked in resamples only
+SHOWN, PAIRS = 5, 3  # in the text: columns that are picked from resamples only, and pairs that are picked together
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Stability(html.Shown):
     def together_line(self) -> str:
         """The pairs of columns that are picked together most often."""
         names, share = [self.name(i) for i in self.columns.tolist()], np.triu(self.together, 1)
-        order = np.argsort(-share, axis=None, kind="stable")[:SHOWN]
+        order = np.argsort(-share, axis=None, kind="stable")[:PAIRS]
         pairs = zip(*np.unravel_index(order, share.shape), strict=True)
         some = [f"{names[i]} and {names[j]} ({100 * share[i, j]:.0f} %)" for i, j in pairs if share[i, j] > 0]
         return f"most often together: {listed(some)}" if some else ""
