@@ -193,20 +193,20 @@ def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
     return replace(matrix, values=values, rounding=centring_rounding(values, shift), validated=False, notes=notes)
 
 
-def uncentred_notes(points: list[Matrix]) -> tuple[str, ...]:
+def uncentred_notes(matrix: Matrix) -> tuple[str, ...]:
     """A note if most columns of a table have means that are large beside their spreads, so that cosines are not
     correlations.
     """
-    values = points[0].values
-    if len(points) > 1 or len(values) < 3:
+    values = matrix.values
+    if len(values) < 3:
         return ()
     shifted = int((np.abs(values.mean(axis=0)) > values.std(axis=0)).sum())
     if 2 * shifted <= values.shape[1]:
         return ()
     return (
         Caution(
-            f"{shifted} of {values.shape[1]} columns have a mean above their standard deviation, and unit='each' "
-            "compares cosines. center=True compares correlations."
+            f"{shifted} of {values.shape[1]} columns have a mean above their standard deviation, which their cosines "
+            "include. unit='each' with center=True compares correlations."
         ),
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit._core.linalg import direction_rank
+from isopursuit._core.linalg import direction_rank, unit_columns
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
@@ -150,7 +150,8 @@ class Problem:
         rows, rank = len(points[0].values), points[0].values.shape[1] if many else points[0].rank
         size = as_size(min(rows, rank) if ruled and k is None else k, rows, rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
-        uncentred = uncentred_notes(points) if unit == "each" and not many and _is_frame(X) else ()
+        correlated = _is_frame(X) and (unit == "each" or rows > points[0].values.shape[1])  # rows are observations
+        uncentred = uncentred_notes(points[0]) if correlated and not many else ()
         points = in_unit(points, unit, excluded)
         rules = as_rules(points, max_correlation, apart, groups, per_group) if ruled else None
         problem = cls(
@@ -346,12 +347,13 @@ class Problem:
         ).checked()  # fmt: skip
 
     def squared_singular_values(self) -> Array:
-        """Of the columns that are compared, or of a sample of many; at one point."""
+        """Of the columns that are compared, each divided by its length, or of a sample of many; at one point."""
         if self.points is None:
             some = self._stream.sample(SPECTRUM_SAMPLE)
             values = self._stream.transform.apply(self._stream.take(some))
         else:
             values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
+        values = unit_columns(values)
         squares = np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
         return np.asarray(squares, dtype=np.float64)
 

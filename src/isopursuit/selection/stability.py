@@ -194,7 +194,7 @@ def stability(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
     time_limit: float | None = 60.0,
-    gap: float = 0.01,
+    gap: float = 0.0,
     callback: Callable[[int, int], bool | None] | None = None,
 ) -> Stability:
     """Select from resampled rows, and count how often each column is picked.
@@ -213,7 +213,7 @@ def stability(
     time_limit : float, optional
         Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
     gap : float
-        Each search stops when its subset is proved to be within this relative distance of the best. Default: 0.01.
+        As in `select`. With a gap above 0, columns also differ between resamples because searches stop early.
     callback : callable, optional
         Called with the number of finished resamples and of all; return True to stop.
 
@@ -226,8 +226,8 @@ def stability(
     >>> from isopursuit.data import load_wine
     >>> wine = load_wine()
     >>> found = stability(wine.values, 3, unit="each", center=True, labels=wine.features, resamples=20)
-    >>> found.frequency.round(2).max(), float(found.frequency.sum().round(9))
-    (0.95, 3.0)
+    >>> found.labels, [round(share, 2) for share in found.frequency[found.indices].tolist()]
+    (('alcalinity_of_ash', 'proanthocyanins', 'color_intensity'), [0.45, 0.6, 0.4])
     """
     clock, gap, resamples = Clock.of(time_limit), as_gap(gap), as_count(resamples, 2, "resamples")
     if is_source(X) or isinstance(X, Matrix):
@@ -243,11 +243,11 @@ def stability(
         if many:
             data: Any = points if rows is None else [points[i] for i in rows.tolist()]
         else:
-            given = points[0]
-            data = given if rows is None else Matrix(given.values[rows], given.labels)
+            data = X if rows is None else Matrix(points[0].values[rows], points[0].labels)
+        names = labels if rows is None and not many else None
         problem = Problem.of(
-            centred(data) if center else data, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude,
-            clock=part,
+            centred(data, names) if center else data, k, c, unit=unit, aggregate=aggregate, include=include,
+            exclude=exclude, labels=None if center else names, clock=part,
         )  # fmt: skip
         return solve(problem, method, Limits(part, gap, workers=worker_count(None))).search
 
@@ -278,5 +278,7 @@ def stability(
     if failed:
         notes += (f"{failed} resamples had no {len(first.indices)} independent columns, and do not count.",)
     if proved < len(picks):
-        notes += (f"{len(picks) - proved} of {len(picks)} searches ended before a proof within {100 * gap:g} %.",)
+        notes += (
+            f"{len(picks) - proved} of {len(picks)} searches ended without a proof, which adds to the differences.",
+        )
     return Stability(first, np.array(picks), points[0].values.shape[1], n, "points" if many else "rows", failed, notes)
