@@ -187,12 +187,16 @@ cdef class JointKernel:
         return which[:found], values[:found]
 
     def replace(self, subset, int position, double log_limit):
-        which, values = self.beside(np.delete(subset, position), subset[position], log_limit, True)
-        return (int(which[-1]), float(values[-1])) if len(which) else (-1, log_limit)
+        return last(*self.beside(np.delete(subset, position), subset[position], log_limit, True), log_limit)
 
     def add(self, subset, double log_limit):
-        which, values = self.beside(subset, -1, log_limit, True)
-        return (int(which[-1]), float(values[-1])) if len(which) else (-1, log_limit)
+        return last(*self.beside(subset, -1, log_limit, True), log_limit)
 
     def below(self, subset, int position, double log_limit):
         return self.beside(np.delete(subset, position), subset[position], log_limit, False)
+
+
+def last(which, values, double log_limit):
+    # The last column found and its log-loss. Negative indices are not used: wraparound is off, also for NumPy's arrays.
+    cdef Py_ssize_t i = len(which) - 1
+    return (int(which[i]), float(values[i])) if i >= 0 else (-1, log_limit)

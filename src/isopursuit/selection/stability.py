@@ -227,7 +227,7 @@ def stability(
     >>> wine = load_wine()
     >>> found = stability(wine.values, 3, unit="each", center=True, labels=wine.features, resamples=20)
     >>> found.labels, [round(share, 2) for share in found.frequency[found.indices].tolist()]
-    (('alcalinity_of_ash', 'proanthocyanins', 'color_intensity'), [0.45, 0.6, 0.4])
+    (('alcalinity_of_ash', 'proanthocyanins', 'color_intensity'), [0.55, 0.4, 0.6])
     """
     clock, gap, resamples = Clock.of(time_limit), as_gap(gap), as_count(resamples, 2, "resamples")
     if is_source(X) or isinstance(X, Matrix):
