@@ -173,6 +173,10 @@ class Search(Limits):
     gap: Annotated[
         float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
     ] = 0.0
+    proof: Annotated[
+        Path | None,
+        typer.Option(help="Write what is proved to this file, for `isopursuit check`. The method is then exact."),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import isopursuit as ip
 from isopursuit._core.clock import as_time_limit
 from isopursuit._core.outputs import check_writable
@@ -21,15 +23,18 @@ from isopursuit.cli.candidates import Candidates, Input
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.watch import PursuitWatch, SearchWatch
 from isopursuit.data import DATASETS
-from isopursuit.errors import ParameterError, did_you_mean
+from isopursuit.errors import IsoPursuitError, ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
+from isopursuit.search.incumbent import ProofFile
 
 
 def select(table: Input, search: Search, outputs: Outputs, report: Path | None) -> None:
     """Pick rows or columns of a table in memory, or rows of streamed files."""
     as_time_limit(search.time_limit)  # check it before any file is read
-    check_outputs(table.file, output=outputs.output, report=report)
-    streamed = table.is_streamed() or (table.is_large() and report is None)
+    check_outputs(table.file, output=outputs.output, report=report, proof=search.proof)
+    streamed = table.is_streamed() or (table.is_large() and report is None and search.proof is None)
+    table = replace(table, rotated=search.proof is None)
+    target = None if search.proof is None else ProofFile(search.proof, table.reading)
     with table.candidates(streamed=streamed, report=report) as candidates:
         include, exclude = candidates.chosen(search)
         draft = None if streamed else outputs.output
@@ -45,6 +50,7 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None) 
                 callback=watch,
                 include=include,
                 exclude=exclude,
+                proof=target,
             )
     answer = candidates.answer(picked.as_dict())
     if table.samples and not streamed and not table.options.standardize:
@@ -58,6 +64,23 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None) 
     if report is not None:
         files[report] = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch)
     give(answer, partial(_show_selection, picked, answer), files, as_json=outputs.as_json)
+
+
+def check(proof: Path, data: Path) -> None:
+    """Check a proof for a table, which is read as it was for the proof, or for a matrix."""
+    from isopursuit.check import RefusedError, check_proof, read_header
+
+    try:
+        with proof.open("rb") as file:
+            reading = read_header(file).get("reading")
+        X = np.load(data, allow_pickle=False) if reading is None else Input.of(data, reading).read().X.values
+        found = check_proof(proof, X)
+    except IsoPursuitError:  # the table cannot be read
+        raise
+    except (RefusedError, ValueError, KeyError, TypeError) as error:
+        raise ParameterError(f"The proof is refused. {error}") from None
+    for line in str(found).splitlines():
+        say(line)
 
 
 def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], str | bytes]]:

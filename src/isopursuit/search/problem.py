@@ -27,6 +27,7 @@ from isopursuit.data._matrix import (
     in_unit,
     too_few_columns,
 )
+from isopursuit.data._units import as_unit
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
@@ -64,6 +65,8 @@ class Problem:
         The caller's numbers of the columns, if these are a part of the caller's.
     in_memory : bool
         Whether all subsets, or an objective other than the loss, need the columns in memory.
+    given : array or None
+        The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     """
 
     k: int
@@ -80,6 +83,8 @@ class Problem:
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
     in_memory: bool = False
+    given: Array | None = None
+    unit: Unit = None
 
     @classmethod
     def of(
@@ -125,6 +130,7 @@ class Problem:
         rows = len(points[0].values)
         k = as_size(k, rows, points[0].values.shape[1] if many else points[0].rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
+        given = points[0].values if len(points) == 1 else None
         points = in_unit(points, unit, excluded)
         return cls(
             k=k,
@@ -138,6 +144,8 @@ class Problem:
             labels=points[0].labels,
             notes=points[0].notes,
             in_memory=bool(in_memory),
+            given=given,
+            unit=as_unit(unit),
         ).checked()
 
     @property
