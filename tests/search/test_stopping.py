@@ -78,7 +78,7 @@ def node(method):
     if method == "relax":
         return lambda: kernel.relax(start, 200, 0.0)
     return lambda: kernel.explore(
-        start, 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, np.inf, NO_LIMIT, NO_LIMIT
+        [start], 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, np.inf, NO_LIMIT, NO_LIMIT
     )
 
 

@@ -68,7 +68,7 @@ class TreeKernel:
 
     def explore(
         self,
-        start: OpenNode,
+        start: list[OpenNode],
         incumbent: float,
         budgets: NDArray[np.int64],
         doubted: NDArray[np.int8],
@@ -77,7 +77,7 @@ class TreeKernel:
         work: int,
         most_nodes: int,
     ) -> Explored:
-        """Explore the subtree of a node, lowest bounds first; at least one node. `start` is used up.
+        """Explore the subtrees of these nodes, lowest bounds first; at least so many nodes. `start` is used up.
 
         An enumeration makes at most as many tests as `budgets` (size + 1) has for its number of missing columns, and
         all those that are `doubted` (size + 1) together make at most `spare`. No other node is started after so many

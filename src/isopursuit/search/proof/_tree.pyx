@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Branch and bound below one node: a task explores its subtree without the GIL, for a given amount of work.
+"""Branch and bound below a few nodes: a task explores their subtrees without the GIL, for a given amount of work.
 
 A node is bounded (_bound.pyx), closed by enumeration if that costs less than branching (_close.pyx), or split into the
 subsets with one of its candidates and those without. The nodes that are still open when the work is done go back to the
@@ -261,19 +261,19 @@ cdef bint grow(Task* task, int depth) noexcept nogil:
 
 
 cdef void explore(Task* task, double ceiling, long long work, long long most_nodes) noexcept nogil:
-    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least one, unless
-    # the search is stopped
+    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least as many as
+    # were given, unless the search is stopped
     cdef Node* node = &task.node
     cdef Status status
     cdef Open* at
-    cdef int i, best
+    cdef int i, best, given = task.depth
     while task.depth > 0 and not task.problem.stop[0]:
         best = 0
         for i in range(1, task.depth):
             if task.stack[i].bound <= task.stack[best].bound:
                 best = i
         at = task.stack[best]
-        if task.nodes > 0 and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes
+        if task.nodes >= given and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes
                                or at.bound >= ceiling):
             return
         task.stack[best] = task.stack[task.depth - 1]
@@ -290,6 +290,7 @@ cdef void explore(Task* task, double ceiling, long long work, long long most_nod
                 node.failed = True
                 return
         else:
+            given -= 1
             task.depth -= 1
             free(at)
 
@@ -382,10 +383,11 @@ cdef class TreeKernel:
     def stop(self):
         self.stopped = 1
 
-    def explore(self, OpenNode start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
+    def explore(self, list start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
                 double ceiling, long long work, long long most_nodes):
         cdef Task task
-        cdef int i, size = self.problem.size
+        cdef int i, most = 0, size = self.problem.size
+        cdef OpenNode node
         counts = np.zeros((size + 1, 6), np.int64)
         cdef long long[:, ::1] counted = counts
         cdef Explored found = Explored()
@@ -394,11 +396,14 @@ cdef class TreeKernel:
         task.problem.incumbent = incumbent
         task.counts, task.budgets = <Counts*> &counted[0, 0], &budgets[0]
         task.doubted, task.spare = &doubted[0], spare
-        if not allocate(&task, start.at.n) or not grow(&task, 1):
+        for node in start:
+            most = max(most, node.at.n)
+        if not allocate(&task, most) or not grow(&task, len(start)):
             free(task.stack)
             raise MemoryError
-        task.stack[0], task.depth = start.at, 1
-        start.at = NULL
+        for node in start:
+            task.stack[task.depth], node.at = node.at, NULL
+            task.depth += 1
         with nogil:
             explore(&task, ceiling, work, most_nodes)
         found.open = [wrap(task.stack[i]) for i in range(task.depth)]
