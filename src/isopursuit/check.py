@@ -33,6 +33,7 @@ r: `cutoff` is so much above `bound`. On a cell of width w of a grid, h + a log 
 a log)''. Other errors are subtracted from a bound; if it then misses the cutoff, the proof is refused.
 """
 
+# pyright: reportUnknownVariableType=false
 from __future__ import annotations
 
 import hashlib
@@ -49,7 +50,7 @@ FORMAT, VERSION, END = "isopursuit proof", 1, b"end\n"
 CLOSED, BRANCHED, ENUMERATED = 0, 1, 2  # kinds of nodes
 WEIGHT = 65535  # a weight is an integer divided by this
 U = 2.0**-53
-CELLS = 2**16  # of the grid for f
+CELLS = 2**14  # of the grid for f
 MOST_CHANGE = 1e-10  # of singular values by rotations, relative
 MOST_CANDIDATES = 1024  # of an enumerated node with two missing columns
 MOST_NODES, MOST_ENTRIES = 256, 2**24  # of nodes that are read together, and of their candidates' columns
@@ -152,13 +153,18 @@ class Tree:
         self.k, self.c, bound = header["k"], header["c"], header["bound"]
         columns, error = compared(X, header["unit"], header["exclude"])
         self.columns, (D, P) = np.ascontiguousarray(columns.T), columns.shape
-        squares = (self.columns * self.columns).sum(axis=1)
         self.number, self.most = "<u2" if P <= 2**16 else "<u4", min(MOST_NODES, max(MOST_ENTRIES // (P * D), 1))
-        allowed, include = np.ones(P, bool), np.array(header["include"], np.int64)
-        allowed[header["exclude"]] = False
-        trace = float(np.sort(squares[allowed])[-self.k :].sum()) * (1 + 1e-9)
         log = float(least_log(bound - self.k + 1, self.c))
         low, high = math.exp(max(log, -300)), math.exp(min(-log, 300))
+        squares = (self.columns * self.columns).sum(axis=1)
+        allowed, include = (
+            (squares > low * (1 - 1e-9)) & (squares < high * (1 + 1e-9)),
+            np.array(header["include"], int),
+        )
+        allowed[header["exclude"]] = False
+        closed = bound <= self.k or not allowed[include].all()  # no loss is below k
+        largest = np.sort(squares[allowed])[-self.k :]
+        self.longest, trace = float(largest.max(initial=0.0)), float(largest.sum()) * (1 + 1e-9)
         # what a rotation changes: Q'Q - I, and the rotated columns relative to the least singular value
         self.defect, self.stray = (16 * D**1.5 + 2 * D**2) * U, 8 * D**1.5 * U
         change = error + self.defect + (self.stray + error) * math.sqrt(trace / low)
@@ -168,20 +174,19 @@ class Tree:
         self.low, high = low * (1 - 1e-9), min(high, max(trace, 2 * low)) * (1 + 1e-9)
         self.splits = np.array(header["splits"], float)
         self.envelopes = [Envelope(self.c, float(a), self.low, high) for a in self.splits]
-        allowed &= (squares > self.low) & (squares < high)
-        self.longest = float(squares[allowed].max(initial=squares[include].max(initial=0.0)))
         allowed[include] = False
         candidates, j = np.flatnonzero(allowed), len(include)
         # the first of columns that are equal up to sign
         ordered = self.columns[np.concatenate([include, candidates])]
         signs = np.sign(np.take_along_axis(ordered, (ordered != 0).argmax(axis=1)[:, None], axis=1))
         first = np.sort(np.unique(ordered * signs + 0.0, axis=0, return_index=True)[1])
-        candidates = candidates[first[first >= j] - j]
         self.open: list[list[tuple[Any, Any, Any]]] = [[] for _ in range(self.k + 1)]
-        if bound > self.k:  # no loss is below k
-            self.open[j].append((include, candidates, None))
+        self.open[j] += [] if closed else [(include, candidates[first[first >= j] - j], None)]
         self.nodes = self.tried = 0
         self.margin = math.inf  # least distance of a bound from the cutoff, relative
+        least, self.loss = (float(bound[0]) for bound in self.losses(np.array([header["subset"]])))
+        if not header["loss"] * (1 - 1e-10) <= least <= self.loss <= header["loss"] * (1 + 1e-10):
+            raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
 
     def take(self) -> Any:
         """The next nodes, from the list with the most chosen columns that has `most` of them, or from the longest."""
@@ -326,7 +331,7 @@ def compared(X: Any, unit: Any, exclude: Any) -> tuple[Any, float]:
         return X, 0.0
     Q = np.linalg.qr(X)[0]
     # products of 64 rows are added, so that a sum of D products has an error of (64 + D / 64) U
-    inner = sum(Q[i : i + 64].T @ np.concatenate([Q[i : i + 64], X[i : i + 64]], axis=1) for i in range(0, D, 64))
+    inner: Any = sum(Q[i : i + 64].T @ np.concatenate([Q[i : i + 64], X[i : i + 64]], axis=1) for i in range(0, D, 64))
     beyond = np.linalg.norm(X - Q @ inner[:, P:], axis=0) / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
     measured = float(np.linalg.norm(inner[:, :P] - np.eye(P))) + float(beyond.max())
     return inner[:, P:], 1.1 * (measured + 4 * P * (65 + D / 64) * U)
@@ -357,8 +362,8 @@ class Checked(NamedTuple):
         gap = 1 - self.bound / self.loss
         return (
             f"checked: loss {self.loss:.9g}, {'proved optimal' if gap <= 1e-9 else f'within {100 * gap:.3g} %'}\n"
-            f"none of {self.subsets:,} subsets has a loss below {self.bound:.12g} ({self.nodes:,} nodes, {self.tried:,} "
-            f"losses, least margin {self.margin:.2g}, {self.seconds:.2g} s)"
+            f"none of {self.subsets:,} subsets has a loss below {self.bound:.12g}: {self.nodes:,} nodes, "
+            f"{self.tried:,} losses, least margin {self.margin:.2g}, {self.seconds:.2g} s"
         )
 
 
@@ -399,9 +404,6 @@ def check_proof(path: Any, X: Any) -> Checked:
                 raise RefusedError("The data are not those of the proof: their SHA-256 differs.")
             _check_header(header, *X.shape)
             tree = Tree(X, header)
-            low, high = (float(bound[0]) for bound in tree.losses(np.array([header["subset"]])))
-            if not header["loss"] * (1 - 1e-10) <= low <= high <= header["loss"] * (1 + 1e-10):
-                raise RefusedError(f"The loss of the subset is from {low:.12g} to {high:.12g}.")
             while (nodes := tree.take()) is not None:
                 B, j = nodes.chosen.shape
                 kinds, split, counts = (read(kind, B) for kind in ("u1", "u1", "<u2"))
@@ -418,7 +420,7 @@ def check_proof(path: Any, X: Any) -> Checked:
             raise error if isinstance(error, RefusedError) else RefusedError(f"The file is damaged: {error}") from None
     subsets = math.comb(X.shape[1] - len(header["include"] + header["exclude"]), tree.k - len(header["include"]))
     done = tree.nodes, tree.tried, tree.margin, time.perf_counter() - began
-    return Checked(header["subset"], high, header["bound"], subsets, *done)
+    return Checked(header["subset"], tree.loss, header["bound"], subsets, *done)
 
 
 if __name__ == "__main__":
