@@ -362,8 +362,8 @@ class Checked(NamedTuple):
         gap = 1 - self.bound / self.loss
         return (
             f"checked: loss {self.loss:.9g}, {'proved optimal' if gap <= 1e-9 else f'within {100 * gap:.3g} %'}\n"
-            f"none of {self.subsets:,} subsets has a loss below {self.bound:.12g}: {self.nodes:,} nodes, "
-            f"{self.tried:,} losses, least margin {self.margin:.2g}, {self.seconds:.2g} s"
+            f"none of {self.subsets:,} subsets has a loss below {self.bound:.12g}\n"
+            f"{self.nodes:,} nodes, {self.tried:,} losses, least margin {self.margin:.2g}, {self.seconds:.2g} s"
         )
 
 

@@ -79,8 +79,10 @@ def check(proof: Path, data: Path) -> None:
         raise
     except (RefusedError, ValueError, KeyError, TypeError) as error:
         raise ParameterError(f"The proof is refused. {error}") from None
-    for line in str(found).splitlines():
+    *claim, effort = str(found).splitlines()
+    for line in claim:
         say(line)
+    show_notes([effort])
 
 
 def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], str | bytes]]:
