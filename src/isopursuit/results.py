@@ -120,6 +120,8 @@ class Pursuit(html.Shown):
         from 0 to 1 and trace k, and the residual is the nuclear norm of the difference between X B and the nearest
         such matrix. The optimal P need not be unique. `unique` refers to the weights, hence to B and P = X B; it is
         True only if the equations alone determine them.
+    unit : str
+        The length that counts as 1, in words.
     """
 
     weights: Array
@@ -134,6 +136,12 @@ class Pursuit(html.Shown):
     effort: Effort | None = None
     k: int | None = None
     optimum: Optimum | None = field(default=None, repr=False, compare=False)
+    unit_length: UnitLength = AS_GIVEN
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return str(self.unit_length)
 
     @cached_property
     def unique(self) -> bool:
@@ -201,6 +209,7 @@ class Pursuit(html.Shown):
             "status": self.status,
             "penalty": self.penalty,
             "k": self.k,
+            "unit": self.unit,
             "certificate": self.certificate.as_dict(),
             "effort": None if self.effort is None else self.effort.as_dict(),
             "notes": list(self.notes),
@@ -217,6 +226,7 @@ class Pursuit(html.Shown):
             f"{self._title}, {kind}",
             f"  {self.certificate}",
             f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
+            *([] if self.unit_length == AS_GIVEN else [f"  unit: {self.unit}"]),
             *([] if self.effort is None else [f"  {self.effort}"]),
         ]
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
@@ -230,6 +240,7 @@ class Pursuit(html.Shown):
             ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
             ("solution", "the only one" if self.unique else "one of many"),
             ("tied set", f"{len(self.tied)} columns; no other column is in any optimal solution"),
+            ("unit", self.unit),
         ]
         heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
         weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
@@ -274,6 +285,10 @@ class Search(html.Shown):
         How the losses at many points were combined.
     point_log_losses : ndarray, shape (n,), or None
         The logarithm of the loss at each point; None for one matrix.
+    rules : tuple of str
+        What holds of the picked columns because of `max_correlation`, `apart` and `groups`, in words.
+    most : int or None
+        If k was not given and such rules were: no set that they allow has more columns. It is proved.
     """
 
     indices: Indices
@@ -291,6 +306,17 @@ class Search(html.Shown):
     unit_length: UnitLength = AS_GIVEN
     aggregate: Aggregate = SUM
     point_log_losses: Array | None = field(default=None, repr=False)
+    rules: tuple[str, ...] = ()
+    most: int | None = None
+
+    @property
+    def rule_lines(self) -> tuple[str, ...]:
+        """What holds because of rules, and whether the set is a largest one, in words."""
+        if self.most is None:
+            return self.rules
+        k = len(self.indices)
+        proof = "proved largest" if k == self.most else f"at most {self.most}"
+        return (*self.rules, f"{k} column{'s' * (k > 1)}, {proof}")
 
     @property
     def points(self) -> int:
@@ -354,6 +380,8 @@ class Search(html.Shown):
             **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds", "unit")},
             "aggregate": None if self.points == 1 else str(self.aggregate),
             "loss_per_point": None if self.points == 1 else plain(self.per_point.loss),
+            "rules": list(self.rules),
+            "most": self.most,
             "notes": list(self.notes),
         }
 
@@ -371,6 +399,7 @@ class Search(html.Shown):
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),
             ("unit", self.unit),
+            *(("rule", line) for line in self.rule_lines),
         ]
         title = f"{len(self.indices)} columns by {self.method} search"
         return html.result(title, self.verdict, html.table((), rows), notes=self.notes)

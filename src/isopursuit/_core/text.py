@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Number
 from os import PathLike
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -91,6 +91,12 @@ def plain(value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------- losses
+
+
+class Caution(str):
+    """A note that says that the answer may not be what its reader wants: estimators also raise it as a warning."""
+
+    __slots__ = ()
 
 
 class LogLoss(NamedTuple):
@@ -204,8 +210,8 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         value = given.get(name, parameter.default)
         if value is parameter.default or name in ("callback", "progress"):
             continue
-        required = parameter.default is parameter.empty
-        named = name in ("X", "data", "labels") and not isinstance(value, str | PathLike)
+        required = parameter.default is parameter.empty or name == "X"
+        named = name in ("X", "gram", "data", "labels") and not isinstance(value, str | PathLike)
         try:
             text = name if named else _literal(value)
         except TypeError:
@@ -225,4 +231,7 @@ def _literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, np.ndarray) and value.dtype == bool:
         return f"numpy.array({value.tolist()})"
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value)
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(one)}' for key, one in pairs.items())}}}"
     return f"[{', '.join(map(_literal, value))}]"  # not iterable: TypeError

@@ -14,6 +14,7 @@ from isopursuit.cli.arguments import (
     Limits,
     Outputs,
     ReportFile,
+    Rules,
     Samples,
     Search,
     Size,
@@ -44,13 +45,16 @@ def select(
     k: Size = None,
     table: Table = DEFAULT,
     search: Search = DEFAULT,
+    rules: Rules = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,
 ) -> None:
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     from isopursuit.cli import candidates, commands
 
-    commands.select(candidates.Input(table, samples, k), search, outputs, report)
+    commands.select(
+        candidates.Input(table, samples and not table.correlation, k, bool(rules.given)), search, rules, outputs, report
+    )
 
 
 @command
@@ -60,7 +64,7 @@ def pursue(
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     from isopursuit.cli import candidates, commands
 
-    commands.pursue(candidates.Input(table, samples, k), c, outputs)
+    commands.pursue(candidates.Input(table, samples and not table.correlation, k), c, outputs)
 
 
 @command
@@ -96,7 +100,7 @@ def audit(
     """Judge rows (or columns) that you name: their loss, a proved bound, the best swap and the best subset found."""
     from isopursuit.cli import commands
 
-    commands.audit(table, samples, columns, limits, outputs, report)
+    commands.audit(table, False if table.correlation else samples, columns, limits, outputs, report)
 
 
 @command

@@ -108,8 +108,8 @@ class Table:
     file: Annotated[
         Path,
         typer.Argument(
-            help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz. A pattern such as 'folder/*.parquet' is "
-            "streamed.",
+            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz. A pattern such as "
+            "'folder/*.parquet' is streamed.",
             show_default=False,
         ),
     ]
@@ -119,6 +119,10 @@ class Table:
     standardize: Annotated[bool, typer.Option("--standardize", help="Scale every column to mean 0 and variance 1.")] = (
         False
     )
+    spearman: Annotated[bool, typer.Option("--spearman", help="Compare columns by the correlation of ranks.")] = False
+    correlation: Annotated[
+        bool, typer.Option("--correlation", help="The file holds the correlations (or inner products) of its columns.")
+    ] = False
     unit: Annotated[
         str | None,
         typer.Option(
@@ -136,6 +140,15 @@ class Table:
             "--header/--no-header", help="Whether the first line of a text file has names. Default: detect it."
         ),
     ] = None
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="The decimal mark of a text file. Default: detect it.")
+    ] = None
+    thousands: Annotated[
+        str | None, typer.Option("--thousands", help="What separates thousands in a text file, such as ','.")
+    ] = None
+    missing: Annotated[
+        str, typer.Option("--missing", help="More words for missing cells besides NA, - and the like, by commas.")
+    ] = ""
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
     ] = None
@@ -166,6 +179,43 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """Which candidates may be picked together."""
+
+    max_correlation: Annotated[
+        float | None,
+        typer.Option(
+            "--max-correlation", help="No two picked candidates have a larger |correlation| (|cosine| of rows)."
+        ),
+    ] = None
+    apart: Annotated[
+        Labels, typer.Option(help="Two candidates that must not be picked together: a,b (repeatable).")
+    ] = None
+    groups: Annotated[
+        Path | None, typer.Option(help="A .csv file with two columns: the name of a candidate, and its group.")
+    ] = None
+    group_by: Annotated[
+        str | None,
+        typer.Option("--group-by", metavar="TEXT", help="Group candidates by what stands before TEXT in their names."),
+    ] = None
+    per_group: Annotated[
+        Labels,
+        typer.Option(
+            "--per-group",
+            metavar="LIMIT",
+            help="How many of each group may be picked, at most (2) or as least:most (1:2); group=1:2 limits one group "
+            "(repeatable). Default: 1.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+@dataclass(frozen=True)
 class Search(Limits):
     """How to search."""
 
@@ -177,6 +227,10 @@ class Search(Limits):
         Path | None,
         typer.Option(help="Write what is proved to this file, for `isopursuit check`. The method is then exact."),
     ] = None
+    stability: Annotated[
+        bool, typer.Option("--stability", help="With --features: how often each column is picked from resampled rows.")
+    ] = False
+    resamples: Annotated[int, typer.Option("--resamples", help="How many resamples --stability draws.")] = 50
 
 
 @dataclass(frozen=True)

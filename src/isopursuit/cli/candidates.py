@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.cli.arguments import Limits, Table, as_unit_option
+from isopursuit._core.options import beyond_dimensions
+from isopursuit.cli.arguments import Limits, Rules, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.data import read_table
-from isopursuit.data._files import is_there, one_line
-from isopursuit.data._matrix import in_unit, with_fewer_rows
+from isopursuit.data import from_gram, read_table
+from isopursuit.data._files import check_file, is_there, one_line
+from isopursuit.data._matrix import in_unit, is_like_correlation, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import (
+    FileError,
     LabelError,
     ParameterError,
     RangeError,
@@ -30,24 +33,28 @@ if TYPE_CHECKING:
     from isopursuit import data
     from isopursuit._core.types import Label, Unit
 
-READING = ("use", "drop_columns", "label", "standardize", "unit", "drop_missing", "header")  # options of a table
+READING = [one.name for one in fields(Table) if one.name not in ("file", "scheduler")]  # as in the header of a proof
 LARGE_FILE = 2**26  # bytes; larger .npy files of rows are streamed, because a table in memory takes several copies
 
 
 @dataclass(frozen=True)
 class Input:
-    """A table, whether its rows (`samples`) or its columns are candidates, and how many of them to pick."""
+    """A table, whether its rows (`samples`) or its columns are candidates, and how many of them to pick.
+
+    `ruled`: rules decide how many if `k` is None.
+    """
 
     options: Table
     samples: bool = True
     k: int | None = None
+    ruled: bool = False
     rotated: bool = True  # whether long rows may be replaced by coordinates in their span
 
     @classmethod
     def of(cls, file: Path, reading: dict[str, Any]) -> Input:
         """The table that the header of a proof describes."""
         options = {name: reading[name] for name in READING}
-        return cls(Table(file, **options), reading["samples"], k=1, rotated=False)
+        return cls(Table(file, **options), bool(reading["samples"]), k=1, rotated=False)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -87,7 +94,7 @@ class Input:
         if not streamed:
             yield self.read()
             return
-        given = self._whole_table_options() | {f"--{name}": value for name, value in also.items()}
+        given = self._whole_table_options() | {f"--{name.replace('_', '-')}": value for name, value in also.items()}
         for option, value in given.items():
             if value:
                 raise ParameterError(
@@ -122,9 +129,20 @@ class Input:
             drop_missing=options.drop_missing,
             header=options.header,
             drop_columns=options.drop_columns or (),
+            decimal=options.decimal,
+            thousands=options.thousands,
+            missing=options.missing or (),
         )
+        if options.correlation:
+            return self._correlations(raw)
+        if options.spearman and self.samples:
+            raise ParameterError("--spearman compares columns. Pass --features.")
+        if is_like_correlation(raw.values):
+            note = "the table looks like a correlation matrix. If it is one, pass --correlation."
+            raw = replace(raw, notes=(*raw.notes, note))
         centred = options.standardize or (self.unit == "each" and not self.samples)
-        table = raw.standardized() if centred else raw
+        table = raw.ranked() if options.spearman else raw
+        table = table.standardized() if centred else table
         self._check_size(*table.values.shape)
         matrix = table.samples() if self.samples else table.features()
         if self.samples and len(table.rows) < len(table.columns):
@@ -140,8 +158,28 @@ class Input:
             places = [number[name] for name in table.columns]
         return Candidates(self, replace(matrix, notes=()), matrix.notes, places, raw)
 
+    def _correlations(self, table: data.Table) -> Candidates:
+        """The columns of a table of their inner products, in the order of its rows if these have the same names."""
+        if self.options.standardize or self.options.spearman:
+            raise ParameterError(
+                "--correlation takes a file of correlations as it is. Leave --standardize and --spearman out."
+            )
+        if table.values.shape[0] != table.values.shape[1]:
+            n, P = table.values.shape
+            raise ShapeError(
+                f"--correlation needs as many rows as columns; {self.file.name} has {n} rows of {P} numbers."
+            )
+        values = table.values
+        if set(table.rows) == set(table.columns):
+            values = values[[table.rows.index(name) for name in table.columns]]
+        self._check_size(*values.shape)
+        matrix = from_gram(values, table.columns)
+        return Candidates(self, replace(matrix, notes=()), table.notes + matrix.notes, range(len(values)), table)
+
     def _check_size(self, n: int, P: int) -> None:
         """Raise an error, before any work, if more are to be picked than there are or than can be independent."""
+        if self.k is None and self.ruled:
+            return
         if self.k is None and not self.samples:
             raise ParameterError(f"Pass -k: how many of the {P} columns to pick.")
         turned = "" if self.is_streamed() else f" Did you mean {'--features' if self.samples else '--samples'}?"
@@ -155,17 +193,23 @@ class Input:
         rows, columns = f"{n} rows", f"{P} numeric columns"
         shape = f"{rows} of {columns}" if self.samples else f"{columns} of {rows}"
         hint = turned if self.k <= max(n, P) and self.k > (n if self.samples else P) else ""
-        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}")
+        why = f" {beyond_dimensions(P)}" if self.samples and P < self.k <= n else ""
+        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}{why}")
 
     def _whole_table_options(self) -> dict[str, object]:
         """The options that need the whole table in memory, and what was given for them."""
         return {
+            "--correlation": self.options.correlation,
+            "--spearman": self.options.spearman,
             "--features": not self.samples,
             "--columns": self.options.use,
             "--drop-columns": self.options.drop_columns,
             "--label": self.options.label,
             "--drop-missing": self.options.drop_missing,
             "--header": self.options.header is not None,
+            "--decimal": self.options.decimal,
+            "--thousands": self.options.thousands,
+            "--missing": self.options.missing,
         }
 
 
@@ -192,17 +236,56 @@ class Candidates:
         """The name of a candidate."""
         return i if self.table is None else self.X.labels[i]
 
-    def in_unit(self) -> tuple[Any, str]:
-        """The candidates in the unit of the command, for functions that take none, and the unit in words."""
+    def in_unit(self) -> Any:
+        """The candidates in the unit of the command, for functions that take none."""
         unit = self.input.unit
-        found = as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
-        return found, str(found.unit_length)
+        return as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
 
     def chosen(self, limits: Limits) -> tuple[list[Label], list[Label]]:
         """The candidates that must and must not be picked."""
         included = self._numbers(limits.must_include or (), "--must-include")
         excluded = self._numbers(limits.must_exclude or (), "--must-exclude")
         return [self.label(i) for i in included], [self.label(i) for i in excluded]
+
+    def rules(self, rules: Rules) -> dict[str, Any]:
+        """The options of the library that say which candidates may be picked together."""
+        if not rules.given:
+            return {}
+        groups: dict[Label, str] | None = None
+        if rules.groups is not None and rules.group_by is not None:
+            raise ParameterError("--groups and --group-by both name groups. Pass one of them.")
+        if rules.groups is not None:
+            groups = self._groups_of(rules.groups)
+        elif rules.group_by is not None:
+            cut = {self.label(i): name.partition(rules.group_by) for name, i in self.names.items()}
+            groups = {label: before for label, (before, found, _) in cut.items() if found}
+            if not groups:
+                raise ParameterError(f"--group-by {rules.group_by!r}: no {self.input.kind} has this in its name.")
+        pairs = [next(csv.reader([pair], skipinitialspace=True), []) for pair in rules.apart or ()]
+        apart = [[self.label(i) for i in self._numbers(pair, "--apart")] for pair in pairs]
+        return {
+            "max_correlation": rules.max_correlation,
+            "apart": apart or None,
+            "groups": groups,
+            "per_group": _per_group(rules.per_group),
+        }
+
+    def _groups_of(self, file: Path) -> dict[Label, str]:
+        """The group of each candidate that a file names; its first line may be a header."""
+        check_file(file)
+        try:
+            with file.open(newline="", encoding="utf-8-sig") as text:
+                lines = [line for line in csv.reader(text) if any(line)]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise FileError(f"{file} cannot be read: {one_line(error)}.") from None
+        wrong = next((line for line in lines if len(line) != 2), None)
+        if wrong is not None:
+            raise FileError(
+                f"{file} has a line with {len(wrong)} cells: {wrong}. Write a name and a group on each line."
+            )
+        if lines and lines[0][0] not in self.names:
+            lines = lines[1:]
+        return {self.label(self._numbers([name], f"{file}:")[0]): group for name, group in lines}
 
     def judged(self, names: Sequence[str]) -> list[Label]:
         """The candidates that --columns names."""
@@ -260,6 +343,23 @@ class Candidates:
         try:
             yield
         except (ParameterError, RangeError, RankError, ShapeError) as error:
+            message = on_command_line(str(error))
             if not self.input.samples:
-                raise
-            raise type(error)(f"{error} (Here the columns of X are the table's rows.)") from None
+                raise type(error)(message) from None
+            raise type(error)(f"{message} (Here the columns of X are the table's rows.)") from None
+
+
+def _per_group(given: Sequence[str] | None) -> Any:
+    """The limits of groups that --per-group describes: "2", "1:2", or "name=1:2" several times."""
+    if not given:
+        return None
+    limits: dict[str, Any] = {}
+    for one in given:
+        name, _, numbers = one.rpartition("=")
+        parts = numbers.split(":")
+        if not all(part.isdecimal() for part in parts) or len(parts) > 2 or (not name and len(given) > 1):
+            raise ParameterError(
+                f"--per-group {one!r} must be one limit, such as 2 or 1:2, or name=1:2 for each group."
+            )
+        limits[name] = int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
+    return limits.get("", limits)

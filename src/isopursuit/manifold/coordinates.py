@@ -23,7 +23,7 @@ from isopursuit._core.progress import SEARCHING, shown, stage_line
 from isopursuit._core.text import USEFUL, call_text, listed, loss_text, seconds_text, within
 from isopursuit._core.types import AggregateOption, Array, Indices, Labels, Method
 from isopursuit.data._matrix import as_matrix
-from isopursuit.data._units import DEFAULT_GRADIENT_UNIT
+from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import ParameterError, ShapeError, StoppedError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.manifold.dictionary import Dictionary, Differentials, GradientUnit, differentials, torsion_differentials
@@ -52,7 +52,7 @@ def find_coordinates(
     neighbours: int | None = None,
     aggregate: AggregateOption = AGGREGATE,
     leave_out: bool = False,
-    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    unit: GradientUnit = DEFAULT_UNITS["gradients"],
     c: float = 1.0,
     method: Method = "auto",
     time_limit: float | None = 60.0,

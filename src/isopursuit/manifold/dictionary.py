@@ -17,7 +17,7 @@ from isopursuit._core.options import as_numbers
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Unit
 from isopursuit.data._matrix import as_matrix, in_unit_stack
-from isopursuit.data._units import AS_GIVEN, DEFAULT_GRADIENT_UNIT, UnitLength
+from isopursuit.data._units import AS_GIVEN, DEFAULT_UNITS, UnitLength
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, ShapeError, optional, unknown_option
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.molecules.shapes import shape_gradients
@@ -198,7 +198,7 @@ def differentials(
     gradients: Dictionary | ArrayLike,
     tangents: TangentSpaces,
     *,
-    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    unit: GradientUnit = DEFAULT_UNITS["gradients"],
     labels: Sequence[Label] | None = None,
 ) -> Differentials:
     """Project the gradients of functions onto tangent spaces.
@@ -251,7 +251,7 @@ def torsion_differentials(
     tangents: TangentSpaces,
     torsions: TorsionKind | ArrayLike = "bonds",
     *,
-    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    unit: GradientUnit = DEFAULT_UNITS["gradients"],
     callback: Callable[[int, int], object] | None = None,
 ) -> Differentials:
     """Gradients of a molecule's torsions along the tangent spaces of the manifold of its shapes.

@@ -14,7 +14,7 @@ import numpy as np
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.text import loss_text
 from isopursuit._core.types import Method, SearchMethod
-from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.results import IMPROVES, Pursuit, Search
 from isopursuit.search.brute import brute
@@ -55,6 +55,8 @@ def solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
         return _solve(problem, method, limits)
     if method not in ("exact", "auto"):
         raise ParameterError(f"method={method!r} proves nothing that can be written. With proof=, pass method='exact'.")
+    if problem.rules is not None:
+        raise ParameterError("proof= is not available with rules on which columns may be picked together.")
     if problem.given is None:
         what = "columns that are read in passes" if problem.points is None else "many points"
         raise ParameterError(
@@ -120,8 +122,13 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
         return _exchanged(problem.pool(clock), limits, None, why)
     try:
         return Outcome(_search_tied(problem, pursuit, limits), pursuit)
-    except (RankError, RangeError):
+    except (RankError, RangeError, ParameterError, ShapeError):
         n = problem.size[0]
+        if problem.rules is not None:
+            note = (
+                f"among the {len(pursuit.tied)} columns that the pursuit keeps no subset is allowed: all were searched."
+            )
+            return replace(_solve(problem, "exact", limits), notes=(note,))
         if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
             raise
         note = (
@@ -165,6 +172,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
             reason = f"the search of all columns continued, since {why}"
             return Outcome(exact(pool, limits), method="exact", reason=reason)
     except KeyboardInterrupt:  # between two searches, or before one has an answer
+        clock.pressed()
         known = replace(known, status="interrupted")
     return Outcome(known, method="exact", reason="the caller ended the search")
 
@@ -174,7 +182,7 @@ def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str
     ends with a proof; otherwise the best subset known, with the bound of `first` over all columns. And the reason.
     """
     part = limits.clock.within(HALF * limits.clock.remaining)
-    too_long = _no_time_to_pursue(problem, part)
+    too_long = _no_time_to_pursue(problem, part) if problem.rules is None else "the pursuit does not know the rules"
     if too_long:
         return too_long, first, None
     try:

@@ -10,6 +10,7 @@ import numpy as np
 from isopursuit._core import html
 from isopursuit._core.text import LogLoss, loss_text, plain, power_text, signed
 from isopursuit._core.types import Array, Indices, Label, Labels
+from isopursuit.data._matrix import frame_names
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import Aggregate
@@ -23,9 +24,10 @@ class Choice:
     """One picked column: its length, its price, and its best replacement.
 
     `price` is how much the loss rises if the column is replaced by its best substitute, whose label is `replacement`.
-    If no column can replace it, because any other would make the columns dependent, the price is infinite and the
-    replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the logarithm of the loss
-    with the replacement; it is finite even if the price overflows float64. At many points `length` is the mean length.
+    If no column can replace it, because rules allow no other or any other would make the columns dependent, the price
+    is infinite and the replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the
+    logarithm of the loss with the replacement; it is finite even if the price overflows float64. At many points
+    `length` is the mean length.
     """
 
     index: int
@@ -206,9 +208,10 @@ class Selection(html.Shown):
         return f"{self.search.verdict} among the {len(self.pursuit.tied)} candidates the pursuit left{also}"
 
     def take(self, X: Any) -> Any:
-        """The picked columns of X, which is a pandas or polars frame or an array."""
-        if hasattr(X, "columns"):
-            return X[[X.columns[i] for i in self.indices.tolist()]]
+        """The picked columns of X, which is a pandas, Polars or Arrow frame or an array."""
+        names = frame_names(X)
+        if names is not None:
+            return (X.select if hasattr(X, "select") else X.__getitem__)([names[i] for i in self.indices.tolist()])
         return np.asarray(X)[..., self.indices]
 
     def as_dict(self) -> dict[str, Any]:
@@ -264,7 +267,7 @@ class Selection(html.Shown):
         shown = self.per_point()
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
-        lines.append(f"  unit: {self.unit}")
+        lines += [f"  {printable(line)}" for line in (f"unit: {self.unit}", *self.search.rule_lines)]
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
         prices = [choice.price_text() for choice in shown.choices]
@@ -285,7 +288,11 @@ class Selection(html.Shown):
             f"{self.k} columns by {self.method}, loss {self._loss_words}",
             f"{self.verdict}; unit: {self.unit}",
             html.table(("column", "length", "price", "best replacement"), rows),
-            *(f"<p>{html.escape(line)}</p>" for line in (*shown.swap_lines, self.point_line) if line),
+            *(
+                f"<p>{html.escape(line)}</p>"
+                for line in (*self.search.rule_lines, *shown.swap_lines, self.point_line)
+                if line
+            ),
             html.gram_table(self.gram, self.labels),
             notes=self.notes,
         )

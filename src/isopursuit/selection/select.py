@@ -7,7 +7,7 @@ gets the rest.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -16,16 +16,20 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
-from isopursuit._core.text import call_text, loss_text, name_of
+from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
-from isopursuit.errors import unknown_option
+from isopursuit.data._gram import from_gram
+from isopursuit.data._matrix import centred
+from isopursuit.errors import ParameterError, unknown_option
+from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
+from isopursuit.search.rules import PerGroup
 from isopursuit.search.searches import NO_BRUTE_SOURCE
 from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
@@ -37,16 +41,22 @@ QUICK = 0.2  # seconds for the prices of a small matrix, and after an interrupt:
 
 @on_one_blas_thread
 def select(
-    X: Any,
+    X: Any = None,
     k: int | None = None,
     c: float = 1.0,
     *,
+    gram: Any = None,
     method: Method = "auto",
     unit: Unit = None,
+    center: bool = False,
     aggregate: AggregateOption = "sum",
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    max_correlation: float | None = None,
+    apart: Iterable[Any] | None = None,
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     time_limit: float | None = 60.0,
     gap: float = 0.0,
     callback: Callback | None = None,
@@ -63,8 +73,12 @@ def select(
         Columns are candidates; a frame's column names become labels. Several matrices, such as the differentials of
         functions at many points of a manifold, share one selection (`aggregate`). For files, tensors and Dask arrays
         see `as_source`.
+    gram : array_like or data frame (P, P)
+        In place of X, the inner products of its columns: a correlation, covariance or kernel matrix. It must be
+        symmetric and positive semidefinite up to rounding; see `isopursuit.data.from_gram`.
     k : int, optional
-        How many columns to pick. Default: D, which makes them a basis.
+        How many columns to pick. Default: D, which makes them a basis; with `max_correlation`, `apart` or `groups`, as
+        many as these allow (and are independent). `Search.most` says whether that is proved to be the largest number.
     c : float
         The paper's exponent: a larger one penalizes lengths and angles more strongly. Default: 1, as in the paper.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
@@ -80,6 +94,9 @@ def select(
         all lengths by it. "median" divides them by the median length of the columns that may be picked: one number for
         all points, so lengths at different points remain comparable. "each" scales every column to length 1 at every
         point, so only angles matter. Zero columns remain zero.
+    center : bool
+        Whether to subtract the mean of each column. With unit="each" inner products are then correlations: the rows of
+        X are observations, and its columns variables. For Spearman's correlation pass ranks, such as ``df.rank()``.
     aggregate : {"sum", "trimmed"} or number
         How the losses at many points are combined into the number to minimize. "sum" (the default) is the paper's
         choice; a single point whose columns are nearly dependent can dominate it. "trimmed" is the mean over the
@@ -90,6 +107,17 @@ def select(
         Columns that must or must not be picked.
     labels : sequence, optional
         Names of the columns. Default: the column names of a frame, otherwise none.
+    max_correlation : float, optional
+        No two picked columns have a larger |cosine| than this. The cosine of two centred columns is their correlation;
+        unit="each" does not centre. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and
+        `groups`.
+    apart : iterable of pairs of column numbers or labels, optional
+        Pairs that must not be picked together.
+    groups : sequence or mapping, optional
+        The group of each column, or a mapping of columns to groups. Columns without a group (None) have no limit.
+    per_group : int, pair or mapping, optional
+        How many columns of each group may be picked. Default: at most 1. A pair is (least, most); a mapping has a
+        number or a pair for some groups, and does not limit others.
     time_limit : float, optional
         Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
@@ -136,13 +164,25 @@ def select(
     (('north', 'east'), 2.005)
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
-    include, exclude = as_repeatable(include), as_repeatable(exclude)
+    include, exclude, apart = as_repeatable(include), as_repeatable(exclude), as_repeatable(apart)
+    groups = as_repeatable(groups)
     call = call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
     target = ProofFile.of(proof)
+    if target is not None and (center or gram is not None):
+        raise ParameterError(
+            "A proof is about the matrix that you pass. With proof=, pass no gram=, and centre X before."
+        )
+    if (X is None) == (gram is None):
+        raise ParameterError("Pass either X, whose columns are the candidates, or gram=, their inner products.")
+    if gram is not None:
+        X, labels = from_gram(gram, labels), None
+    if center:
+        X, labels = centred(X, labels), None
     problem = Problem.of(
-        X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels, clock=clock,
+        X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels,
+        max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, clock=clock,
         in_memory=NO_BRUTE_SOURCE if method == "brute" else "",
     )  # fmt: skip
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
@@ -155,9 +195,12 @@ def select(
     try:
         values, found = problem.replacements(outcome.search, clock)
     except KeyboardInterrupt:  # the answer is known; without time there are no prices
+        clock.pressed()
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
+    if not problem.many and not any(isinstance(note, Caution) for note in outcome.search.notes):
+        why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
     picked = explain(values, problem, outcome.method or method, outcome, found)
     return replace(picked, reason=outcome.reason, call=call)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,7 +51,8 @@ class TreeKernel:
     """Explores subtrees of one problem, several at a time in as many threads (the GIL is released).
 
     `columns` (P, D) are the candidates. Subsets have `size` <= D of them, and tasks search for losses below the
-    incumbent. `low`, `high` and `table` are from `envelope.relax`, and `stiffness` is from `penalty.stiffness`.
+    incumbent. `low`, `high` and `table` are from `envelope.relax`, `stiffness` is from `penalty.stiffness`, and `rules`
+    from `Rules.tables`.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class TreeKernel:
         table: NDArray[np.float64],
         incumbent: float,
         stiffness: float,
+        rules: tuple[NDArray[Any], ...] | None = None,
     ) -> None: ...
     def stop(self) -> None:
         """Make every call, in any thread, return soon."""

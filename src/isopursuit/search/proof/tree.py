@@ -18,13 +18,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.clock import REPORT_SECONDS, UNLIMITED, Clock
+from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import relax
@@ -33,6 +33,7 @@ from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.local import include_first
 from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, Explored, OpenNode, TreeKernel
+from isopursuit.search.rules import Rules
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
@@ -59,7 +60,7 @@ class Limits:
     gap: float = 0.0
     nodes: int | None = None
     workers: int = 1
-    clock: Clock = UNLIMITED
+    clock: Clock = field(default_factory=lambda: Clock.of(None))
     report: Callable[[Snapshot], bool] | None = None
 
 
@@ -118,6 +119,7 @@ def branch_and_bound(
     include: Sequence[int] | NDArray[np.integer] = (),
     roots: Sequence[Root] | None = None,
     below: float = math.inf,
+    rules: Rules | None = None,
 ) -> Proof:
     """Find the columns of least isometry loss, as many as `start` has, and prove it.
 
@@ -138,24 +140,28 @@ def branch_and_bound(
     below : float, optional
         Search only for losses below this; it replaces the loss of `start`. If there is none, the proof has this loss
         and the subset `start`.
+    rules : Rules, optional
+        Which columns may be picked together; `start` is allowed.
     """
-    search = _Search(X, c, start, limits, np.asarray(include, np.int32), below)
+    search = _Search(X, c, start, limits, np.asarray(include, np.int32), below, rules)
     search.plant(roots)
     try:
         search.run()
     except KeyboardInterrupt:
+        limits.clock.pressed()
         search.end(StopReason.INTERRUPTED)
     except MemoryError:
         search.end(StopReason.MEMORY)
     return search.proof()
 
 
-def tree_kernel(columns: Array, k: int, c: float, incumbent: float) -> TreeKernel:
+def tree_kernel(columns: Array, k: int, c: float, incumbent: float, rules: Rules | None = None) -> TreeKernel:
     """The kernel that searches for k of `columns` (P, D) with a loss below the incumbent's."""
     trace = float(np.sort(np.einsum("pd,pd->p", columns, columns))[-k:].sum())
     envelopes = relax(c, k, incumbent, trace)
     pairs = stiffness(c, max(incumbent - k, 0.0))
-    return TreeKernel(columns, k, c, envelopes.low, envelopes.high, envelopes.rows, incumbent, pairs)
+    tables = None if rules is None else rules.tables
+    return TreeKernel(columns, k, c, envelopes.low, envelopes.high, envelopes.rows, incumbent, pairs, tables)
 
 
 class Budgets:
@@ -200,6 +206,7 @@ class _Search:
         limits: Limits,
         include: NDArray[np.int32],
         below: float,
+        rules: Rules | None,
     ) -> None:
         self.columns, self.k = np.ascontiguousarray(X.T), len(start)
         self.c, self.limits, self.include = c, limits, include
@@ -207,7 +214,7 @@ class _Search:
         self.node_limit = NO_LIMIT if limits.nodes is None else limits.nodes
         self.best = include_first(include, start)
         self.loss = min(self._loss(self.best), below)
-        self.kernel = tree_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
+        self.kernel = tree_kernel(self.columns, self.k, c, min(self.loss, LARGEST), rules)
         self.heap: list[tuple[float, int, OpenNode]] = []
         self.taken: list[tuple[float, int, OpenNode]] = []  # nodes for the next task
         self.running: deque[Task] = deque()  # in the order of their start
