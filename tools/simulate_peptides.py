@@ -3,8 +3,8 @@
     pip install openmm
     python tools/simulate_peptides.py
 
-Writes output/valine.npz (ACE-VAL-NME) and output/dialanine.npz (ACE-ALA-ALA-NME), 6,000 frames each; git ignores that folder.
-Force field, temperature and time step are those of simulate_alanine_dipeptide.py. It takes about half an hour.
+Writes output/valine.npz (ACE-VAL-NME) and output/dialanine.npz (ACE-ALA-ALA-NME), 6,000 frames each; git ignores
+that folder. Force field, temperature and time step are those of simulate_alanine_dipeptide.py. It takes half an hour.
 """
 
 from __future__ import annotations

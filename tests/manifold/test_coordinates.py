@@ -24,7 +24,7 @@ from isopursuit.manifold import (
     swiss_roll,
     tangent_spaces,
 )
-from isopursuit.manifold.coordinates import _Stages
+from isopursuit.manifold._stages import Stages
 from isopursuit.molecules import (
     ETHANOL_BONDS,
     load_alanine_dipeptide,
@@ -461,7 +461,7 @@ def test_torsions_of_chains_are_found_where_angles_do_not_move():
 
 
 def test_a_stage_that_would_exceed_the_time_limit_is_stopped_with_an_estimate(ethanol):
-    stages = _Stages(Clock.of(10.0), None)
+    stages = Stages(Clock.of(10.0), None)
     stages("projecting gradients", 0, 100)
     stages.began["projecting gradients"] -= 2.0  # two seconds ago
     with pytest.raises(StoppedError, match=r"would take about (198|199|200) s\. Pass .*time_limit=400"):

@@ -6,68 +6,38 @@ The steps can be used separately: `tangent_spaces` of points or of the `shape_va
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from math import comb
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank
-from isopursuit._core.options import as_count, as_exponent, as_numbers, as_repeatable, is_whole
-from isopursuit._core.progress import SEARCHING, shown, stage_line
-from isopursuit._core.text import USEFUL, call_text, listed, loss_text, seconds_text, within
+from isopursuit._core.options import as_count, as_exponent, as_repeatable, is_whole
+from isopursuit._core.progress import shown
+from isopursuit._core.text import call_text, listed
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Method
-from isopursuit.data._matrix import as_matrix
 from isopursuit.data._units import DEFAULT_GRADIENT_UNIT
-from isopursuit.errors import BudgetError, ParameterError, RankError, ShapeError, StoppedError, unknown_option
+from isopursuit.errors import ParameterError, RankError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
-from isopursuit.manifold.dictionary import (
-    Dictionary,
-    Differentials,
-    GradientUnit,
-    Periodic,
-    as_dictionary,
-    differentials,
-    known_functions,
-    torsion_differentials,
-    unmarked_angles,
-)
-from isopursuit.manifold.dimension import MOST, DimensionScan
+from isopursuit.manifold._given import FRAMES, Manifold, Shapes, drawn_points, is_molecule, of_molecule, of_points
+from isopursuit.manifold._stages import Stages, Watch, stage_and_time
+from isopursuit.manifold.dictionary import Differentials, GradientUnit, Periodic, unmarked_angles
+from isopursuit.manifold.dimension import DimensionScan
 from isopursuit.manifold.evidence import AGGREGATE, KICKS, REDRAWS, STARTS, check_points, gather_evidence
 from isopursuit.manifold.result import Coordinates
 from isopursuit.manifold.slopes import local_slopes
-from isopursuit.manifold.tangent import POINTS, SHAPES, TangentSpaces, default_neighbours, tangent_spaces
-from isopursuit.molecules import (
-    Trajectory,
-    as_trajectory,
-    shape_values,
-    torsion_labels,
-    torsion_rows,
-    torsion_shapes,
-    torsion_values,
-)
-from isopursuit.molecules.shapes import MAX_BYTES, refuse_large
-from isopursuit.molecules.torsions import TorsionKind
-from isopursuit.search.incumbent import SearchProgress
+from isopursuit.manifold.tangent import default_neighbours, tangent_spaces
+from isopursuit.molecules import as_trajectory
 from isopursuit.search.searches import exchange_search
 from isopursuit.selection.select import select
 
-# points at which tangent spaces are estimated (measured: over eight draws of alanine dipeptide the loss per point has a
-# standard deviation of 6 % with 25 or 50 frames, and of 2 % with 100 or 200)
-FRAMES = 100
 SEARCH_SHARE = 0.7  # of the time of one dimension for its search; redraws follow (chosen)
 QUICK = 1.0  # seconds that a search in a redraw may take in any case, of at least 20 searches (chosen)
-SURE = 1.0  # seconds of a stage after which its speed is taken for granted (chosen)
 TIED = 1e-9  # relative difference of losses that rounding can make
-Shapes = Literal["torsions", "angles"]
-Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
 
 
 def find_coordinates(
@@ -112,18 +82,18 @@ def find_coordinates(
     shapes : {"torsions", "angles"}
         What the shape of a molecule is made of. "torsions" (the default): cosines and sines of all torsions along three
         bonds, which know how far bonds turn and tell mirror images apart, but forget bond lengths and angles. "angles",
-        as in the paper: all planar angles, which forget mirror images, and for which turning a stretched chain is a small
-        change.
+        as in the paper: all planar angles, which forget mirror images, and for which turning a stretched chain is a
+        small change.
     dictionary : {"rotatable", "bonds", "all"}, Dictionary, functions or values
         The functions to pick from. For a molecule: "rotatable" (the default), one torsion for each rotatable bond;
         "bonds", the torsions along three bonds; "all", the torsions of every four atoms; or rows of four whole numbers,
         atoms by their position among the chosen atoms. For points and molecules: the values of functions at all points
         as an array (N, P), a data frame or the path of a COLVAR file; named callables, which take all points (N, B), or
-        all positions (N, atoms, 3), and return N values; or a `Dictionary`, with values at all N points, or gradients at
-        all N points or at the points in `frames`. Differentials of functions without gradients are estimated from the
-        values on the neighbours of each point.
+        all positions (N, atoms, 3), and return N values; or a `Dictionary`, with values at all N points, or gradients
+        at all N points or at the points in `frames`. Differentials of functions without gradients are estimated from
+        the values on the neighbours of each point.
     periodic : bool, number, labels, or mapping from labels to periods
-        Which functions jump back after a period, if they are given by values: as in `isopursuit.manifold.as_dictionary`.
+        Which functions jump back after a period, if they are given by values; see `isopursuit.manifold.as_dictionary`.
     include, exclude : iterables of labels, optional
         Functions that must, or must not, be picked.
     frames : int or array_like of int
@@ -190,20 +160,20 @@ def find_coordinates(
         "include": as_repeatable(include),
         "exclude": as_repeatable(exclude),
     }
-    with shown(progress, callback, partial(_line, clock)) as watch:
-        stages = _Stages(clock, watch)
-        draw = partial(_drawn, frames, seed)
-        if _is_molecule(data):
+    with shown(progress, callback, partial(stage_and_time, clock)) as watch:
+        stages = Stages(clock, watch)
+        draw = partial(drawn_points, frames, seed)
+        if is_molecule(data):
             stages("reading", 0, 1)
             trajectory = as_trajectory(data, topology, atoms=atoms)
-            manifold = _of_molecule(trajectory, shapes, dictionary, periodic, draw, unit, wanted or 1, stages)
+            manifold = of_molecule(trajectory, shapes, dictionary, periodic, draw, unit, wanted or 1, stages)
         else:
-            manifold = _of_points(data, dictionary, periodic, draw, unit, is_whole(frames))
-        several = wanted is None or not isinstance(wanted, int)
-        tried, notes = manifold.possible(wanted, neighbours) if several else ([wanted], ())
+            manifold = of_points(data, dictionary, periodic, draw, unit, is_whole(frames))
+        several = not isinstance(wanted, int)
+        tried, notes = manifold.possible(wanted, neighbours) if not isinstance(wanted, int) else ([wanted], ())
         manifold.check(min(tried), neighbours)
         points = manifold.points()
-        tried = [D for D in tried if D <= points.shape[1]] or tried[:1]
+        tried = [D for D in tried if points.shape[1] >= D] or tried[:1]
         found: list[Coordinates] = []
         for D, matrices, random in _each_dimension(points, manifold, tried, neighbours, several, stages):
             share = clock.part(1 / (1 + max(tried) - D))  # of the time that is left
@@ -224,7 +194,8 @@ def _dimensions(D: Any) -> int | list[int] | None:
         return None
     if not isinstance(D, Iterable):
         return as_count(D, 1, "D")
-    several = sorted({as_count(one, 1, "D") for one in D})
+    given: list[Any] = list(D)  # pyright: ignore[reportUnknownArgumentType]
+    several = sorted({as_count(one, 1, "D") for one in given})
     if not several:
         raise ParameterError("D is empty. Pass a dimension, several such as range(1, 8), or nothing for the default.")
     return several
@@ -232,11 +203,11 @@ def _dimensions(D: Any) -> int | list[int] | None:
 
 def _each_dimension(
     points: Array,
-    manifold: _Manifold,
+    manifold: Manifold,
     tried: Sequence[int],
     neighbours: int | None,
     several: bool,
-    stages: _Stages,
+    stages: Stages,
 ) -> Generator[tuple[int, Differentials, Iterable[Array]]]:
     """Differentials for each dimension, and slopes of sets of random functions.
 
@@ -288,7 +259,7 @@ class _RandomFunctions:
 
     def of_dimension(self, D: int) -> Generator[Array]:
         """`REDRAWS` sets in the leading D directions."""
-        n, _, P = self.matrices.matrices.shape
+        P = len(self.matrices.labels)
         for draw in range(REDRAWS):
             if draw == len(self.made) and self.matrices.errors is None:
                 self.made.append(self.rng.normal(size=self.matrices.matrices.shape))
@@ -299,14 +270,14 @@ class _RandomFunctions:
 
 
 def _pick(
-    manifold: _Manifold,
+    manifold: Manifold,
     matrices: Differentials,
     random: Iterable[Array],
     options: dict[str, Any],
     method: Method,
     leave_out: bool,
     clock: Clock,
-    stages: _Stages,
+    stages: Stages,
 ) -> Coordinates:
     """The coordinates for one dimension, with their evidence."""
     checks = check_points(matrices)
@@ -354,233 +325,3 @@ def _pick(
     if bad.mean() > 0.5:
         notes = ("most points are undetermined: try more neighbours, or another D.", *notes)
     return replace(found, notes=notes)
-
-
-def _line(clock: Clock, stage: str, done: int, total: int) -> str:
-    return f"{stage_line(stage, done, total)}  {seconds_text(clock.seconds, clock.limit)}"
-
-
-def _drawn(frames: Any, seed: int, N: int, noun: str) -> Indices:
-    """The numbers of the points at which tangent spaces are estimated; ascending if drawn at random."""
-    if not is_whole(frames):
-        if not np.size(frames):
-            raise ParameterError(f"frames is empty. Pass how many {noun}s to draw, such as {FRAMES}, or numbers.")
-        return as_numbers(frames, N, "frames")
-    if frames < 1:
-        raise ParameterError(f"frames={frames} must be at least 1: how many {noun}s to draw, or their numbers.")
-    drawn = np.random.default_rng(seed).choice(N, min(frames, N), replace=False)
-    return np.sort(drawn).astype(np.intp)
-
-
-@dataclass(frozen=True)
-class _Manifold:
-    """`size` points and a number of `functions` on them; `scale` is that of the default number of neighbours.
-
-    `points` makes the points, and `differentials` the matrices to select from, at the points `at`.
-    """
-
-    noun: str
-    size: int
-    functions: int
-    at: Indices
-    scale: float
-    points: Callable[[], Array]
-    differentials: Callable[[TangentSpaces], Differentials]
-    trajectory: Trajectory | None = None
-    data: Array | None = None
-    dictionary: Dictionary | None = None
-
-    def possible(self, wanted: list[int] | None, neighbours: int | None) -> tuple[list[int], tuple[str, ...]]:
-        """The dimensions that can be compared, and a note about those that cannot."""
-        given = list(range(1, MOST + 1)) if wanted is None else wanted
-        first = given[:1]  # if it is not possible either, `check` says why
-        kept = [
-            D
-            for D in given
-            if D <= self.functions and 2 * (neighbours or default_neighbours(self.size, D, self.scale)) <= self.size
-        ]
-        left = [D for D in given if D not in kept]
-        if not left or not kept or wanted is None:
-            return kept or first, ()
-        return kept, (f"not compared: D = {listed(left)}, for which there are too few {self.noun}s or functions.",)
-
-    def check(self, D: int, neighbours: int | None) -> None:
-        """Raise an error if there are fewer than D functions, or if neighbourhoods are more than half of the data: such
-        neighbourhoods overlap so much that they say nothing about single points.
-        """
-        N, P, noun = self.size, self.functions, self.noun
-        if P < D:
-            more = "" if self.trajectory is None else ", such as dictionary='bonds'"
-            raise ParameterError(
-                f"D={D} functions cannot be picked from {P}. Pass a smaller D or more functions{more}."
-            )
-        k = neighbours or default_neighbours(N, D, self.scale)
-        if 2 * k <= N:
-            return
-        came = f"The data have {N} {noun}s, and neighbours={k} is more than half of them."
-        if neighbours is None:
-            came = f"{N} {noun}s are too few: by default a tangent space needs {k} neighbours, at most half of them."
-        raise ParameterError(
-            f"{came} For {k} neighbours at least {2 * k} {noun}s are needed. Pass more data, or neighbours={N // 2} or "
-            "fewer, which leaves more tangent spaces undetermined."
-        )
-
-
-def _is_molecule(data: Any) -> bool:
-    """Whether the data are a trajectory, and not points."""
-    return isinstance(data, str | Path | Trajectory) or not (hasattr(data, "shape") or _is_rows(data))
-
-
-def _is_rows(data: Any) -> bool:
-    """Whether the data are a list of rows of numbers."""
-    return isinstance(data, list | tuple) and bool(data) and isinstance(data[0], list | tuple)
-
-
-def _of_points(
-    data: Any,
-    given: Any,
-    periodic: Periodic,
-    draw: Callable[[int, str], Indices],
-    unit: GradientUnit,
-    drawn: bool,
-) -> _Manifold:
-    """Functions of any kind on the manifold of the given points; `drawn`: not at points of the caller's choice."""
-    points = as_matrix(data, wide=False).values
-    if isinstance(given, str) and given in get_args(TorsionKind):
-        raise ParameterError(
-            "Points need dictionary=, the functions to pick from: their values at all points as an array (N, P) or a "
-            "data frame, or named callables. For the positions of a molecule pass a Trajectory."
-        )
-    dictionary = known_functions(given, points, periodic)
-    N, n = len(points), dictionary.points
-    at = draw(N, "point")
-    if n not in (N, len(at)) or (n != N and (drawn or dictionary.gradients is None)):
-        what = "values" if dictionary.gradients is None else "gradients"
-        or_there = "" if dictionary.gradients is None else ", or at the points in frames="
-        raise ShapeError(f"The dictionary has {what} at {n} points; expected {what} at all {N} points{or_there}.")
-    here = dictionary.take(at) if n == N and dictionary.gradients is not None else dictionary
-    return _Manifold(
-        "point", N, len(dictionary.labels), at, POINTS, lambda: points,
-        lambda tangents: differentials(here, tangents, unit=unit, points=points), data=points, dictionary=dictionary,
-    )  # fmt: skip
-
-
-def _of_molecule(
-    trajectory: Trajectory,
-    shapes: Shapes,
-    given: Any,
-    periodic: Periodic,
-    draw: Callable[[int, str], Indices],
-    unit: GradientUnit,
-    D: int | list[int],
-    stages: _Stages,
-) -> _Manifold:
-    """Torsions or other functions on the manifold of a molecule's shapes."""
-    N, atoms, _ = trajectory.positions.shape
-    at, angles = draw(N, "frame"), shapes == "angles"
-    largest = D if isinstance(D, int) else max(D)
-    every = 6 * comb(atoms, 4) if isinstance(given, str) and given == "all" else 0
-    if angles:  # before the rows of all torsions are made
-        refuse_large(N, atoms, len(at), largest, every)
-    elif 8 * N * every > MAX_BYTES:
-        raise BudgetError(
-            f"{N:,} frames have {every:,} torsions of every four atoms each: more than {MAX_BYTES / 1e9:.1f} GB. Pass "
-            "dictionary='bonds', or fewer atoms by atoms=."
-        )
-    rows = None
-    if (isinstance(given, str) and given in get_args(TorsionKind)) or _is_torsions(given):
-        rows = torsion_rows(trajectory, given)
-    if angles and rows is not None:
-        refuse_large(N, atoms, len(at), largest, len(rows))
-    if rows is not None:
-        values = None if angles else torsion_values(trajectory.positions, rows)
-        labels = torsion_labels(trajectory, rows)
-        dictionary = None if values is None else as_dictionary(values=values, labels=labels, periodic=True)
-        P = len(rows)
-    else:
-        if isinstance(given, str) and not Path(given).exists():
-            raise unknown_option("dictionary", given, get_args(TorsionKind), "values, functions or a COLVAR file")
-        dictionary = known_functions(given, trajectory.positions, periodic)
-        P = len(dictionary.labels)
-        if dictionary.points != N or dictionary.gradients is not None:
-            came = "gradients" if dictionary.gradients is not None else f"{dictionary.points} values of each function"
-            raise ShapeError(f"There are {came}, and {N} frames. Pass the value of each function at each frame.")
-
-    def points() -> Array:
-        measuring = partial(stages, "measuring shapes")
-        return shape_values(trajectory.positions, measuring) if angles else torsion_shapes(trajectory, measuring)
-
-    made: list[Array] = []
-
-    def remembered() -> Array:
-        if not made:
-            made.append(points())
-        return made[0]
-
-    def project(tangents: TangentSpaces) -> Differentials:
-        if dictionary is None and rows is not None:
-            told = partial(stages, "projecting gradients")
-            return torsion_differentials(trajectory, tangents, rows, unit=unit, callback=told)
-        found = differentials(dictionary, tangents, unit=unit, points=remembered())
-        return replace(found, torsions=rows)
-
-    return _Manifold("frame", N, P, at, SHAPES, remembered, project, trajectory=trajectory, dictionary=dictionary)
-
-
-def _is_torsions(given: Any) -> bool:
-    """Whether these are rows of four atoms, not values."""
-    array = np.asarray(given) if isinstance(given, np.ndarray | list | tuple) and len(given) else None
-    return array is not None and array.dtype.kind in "iu"
-
-
-@dataclass(frozen=True)
-class _Stages:
-    """Reports progress, and stops the work before the search if the callback or the clock requires it."""
-
-    clock: Clock
-    callback: Watch | None
-    began: dict[str, float] = field(default_factory=dict)  # when each unfinished stage began
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report a stage before the search; raise `StoppedError` to stop, and if the stage would exceed the limit."""
-        began = self.began.setdefault(stage, time.perf_counter())
-        share = f"{done / max(total, 1):.0%} done"
-        if self.callback is not None and self.callback(stage, done, total) is True:
-            raise StoppedError(f"Stopped while {stage} ({share}), before any functions were picked.")
-        spent = time.perf_counter() - began
-        needed = self.clock.seconds + spent * (total / max(done, 1) - 1)  # for the whole call up to here
-        if done == total:
-            del self.began[stage]
-        if self.clock.expired or (self.clock.limit is not None and spent > SURE and needed > self.clock.limit):
-            raise StoppedError(
-                f"The time limit was over while {stage} ({share}), before any functions were picked: this would take "
-                f"about {max(needed, self.clock.seconds):.0f} s. Pass a longer limit such as "
-                f"time_limit={_rounded_up(2 * needed)}, fewer frames by frames=, or fewer atoms by atoms=; shapes made "
-                "of torsions take less time than shapes made of angles."
-                if stage != "reading"
-                else f"The time limit was over while {stage}. Pass a longer time limit by time_limit=."
-            )
-
-    def redrawing(self, done: int, total: int) -> bool:
-        """Report the redraws after a search; True to stop."""
-        return self.callback is not None and self.callback("drawing points again", done, total) is True
-
-    def searching(self, share: float, labels: Labels, now: SearchProgress) -> bool:
-        """Report a running search; True to stop it. `share` is the share of one point in the loss.
-
-        If the callback has a method `picked`, it receives the labels of the best functions so far.
-        """
-        if self.callback is None:
-            return False
-        picked = getattr(self.callback, "picked", None)
-        if picked is not None:
-            picked([labels[i] for i in now.indices.tolist()])
-        gap = f", {within(now.gap)}" if now.gap <= USEFUL else ""
-        stage = f"{SEARCHING}, best loss per point {loss_text(share * now.incumbent, 4)}{gap}"
-        total = 0 if self.clock.limit is None else round(self.clock.limit)
-        return self.callback(stage, round(self.clock.seconds), total) is True
-
-
-def _rounded_up(seconds: float) -> int:
-    """A number of seconds to recommend, rounded up to tens."""
-    return 10 * math.ceil(seconds / 10)

@@ -84,8 +84,8 @@ class Differentials:
 
     `tangents` are the tangent spaces that the gradients were projected onto. `unit_length` is the divisor of the
     lengths; `overall` says that instead the differentials of each function have mean square length 1. `torsions` (P, 4)
-    are the atoms, if the functions are torsions. `errors` (n, D, P) are standard errors of the entries, in the same unit,
-    if the differentials were estimated from values.
+    are the atoms, if the functions are torsions. `errors` (n, D, P) are standard errors of the entries, in the same
+    unit, if the differentials were estimated from values.
     """
 
     matrices: Array
@@ -108,7 +108,7 @@ class Differentials:
 
     def of_dimension(self, D: int) -> Differentials:
         """The same functions in the leading D directions of the tangent spaces, with the same kind of unit."""
-        if D == self.tangents.dimension:
+        if self.tangents.dimension == D:
             return self
         errors = None if self.errors is None else self.errors[:, :D]
         matrices, tangents = np.ascontiguousarray(self.matrices[:, :D]), self.tangents.of_dimension(D)
@@ -141,8 +141,9 @@ def evaluate_dictionary(
     Parameters
     ----------
     functions : callable, sequence of callables, or mapping from labels to callables
-        Each function takes all points (n, B) and returns n values; a single callable returns (n, P). With a framework, each function takes one point, a tensor or array (B,), and returns one number; a single
-        callable returns P numbers. The functions are differentiated automatically in float64.
+        Each function takes all points (n, B) and returns n values; a single callable returns (n, P). With a framework,
+        each takes one point, a tensor or array (B,), and returns one number; a single callable returns P numbers. The
+        functions are differentiated automatically in float64.
     points : array_like (n, B)
         The points.
     gradients : as `functions`, optional
@@ -288,7 +289,7 @@ def known_functions(given: Any, points: Array, periodic: Periodic) -> Dictionary
         return given
     if isinstance(given, str | Path):
         return read_colvar(given)
-    some = list(given.values()) if isinstance(given, Mapping) else given
+    some: Any = list(given.values()) if isinstance(given, Mapping) else given  # pyright: ignore
     if callable(some) or (isinstance(some, list | tuple) and some and all(map(callable, some))):
         return evaluate_dictionary(given, points, periodic=periodic)
     return as_dictionary(values=given, periodic=periodic)
@@ -299,7 +300,7 @@ def unmarked_angles(dictionary: Dictionary) -> list[str]:
     if dictionary.gradients is not None or dictionary.values is None:
         return []
     ranges = np.ptp(dictionary.values, axis=0)
-    turn = ((0.99 * TURN < ranges) & (ranges <= TURN)) | ((ranges > 356.4) & (ranges <= 360.0))
+    turn = ((ranges > 0.99 * TURN) & (ranges <= TURN)) | ((ranges > 356.4) & (ranges <= 360.0))
     if dictionary.periods is not None:
         turn &= ~np.isfinite(dictionary.periods)
     return [str(dictionary.labels[i]) for i in np.flatnonzero(turn).tolist()]

@@ -16,8 +16,8 @@ STABLE = 0.8  # least share of redraws with the same choice for a stable one (ch
 # least standard deviation of a coordinate, relative to that in a neighbourhood. A function that moves no farther than
 # that describes the thickness of the manifold (measured: 1.0 to 1.2 for vibrations, above 2 for φ, ψ and χ1)
 EXTENT = 1.5
-# least variance of a direction of the tangent space, relative to the first (measured: curvature and noise have below 0.1
-# on the manifolds of the tests)
+# least variance of a direction of the tangent space, relative to the first (measured: curvature and noise have below
+# 0.1 on the manifolds of the tests)
 SHARE = 0.15
 
 
@@ -44,7 +44,8 @@ class DimensionRow:
     points : int
         The number of points.
     extents : ndarray (D,) or None
-        The standard deviation of each picked function, relative to that in a neighbourhood; None if values are not known.
+        The standard deviation of each picked function, relative to that in a neighbourhood; None if values are not
+        known.
     """
 
     D: int

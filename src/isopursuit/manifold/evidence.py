@@ -45,8 +45,8 @@ STARTS, KICKS = (
     10,
 )  # of the search in each of them (measured: the same subsets as 6 and 1000 on the tests' manifolds)
 # how far below that of random functions a loss must be: let x be the logarithm of the loss per direction, which random
-# functions exceed by orders of magnitude for D ≥ 2. log x must be below its least value for random functions by twice the
-# distance from that to their median. For ten normal numbers that is 4.6 standard deviations below the mean
+# functions exceed by orders of magnitude for D ≥ 2. log x must be below its least value for random functions by twice
+# the distance from that to their median. For ten normal numbers that is 4.6 standard deviations below the mean
 # (`python -m benchmarks.coordinates noise`: 0 of 100 pass)
 MARGIN = 2.0
 LARGEST_COMPARED = 10**7  # entries of differentials that are compared for equality (chosen: a second at most)
@@ -212,8 +212,8 @@ def gather_evidence(
 ) -> Evidence:
     """Compare the picked columns with those of redraws and with random functions, as far as the time suffices.
 
-    `search` picks columns of matrices (n, D, P) and returns them with the logarithm of their loss per point. `random` are
-    slopes of random functions (n, D, P), a set for each redraw, in any unit. The callback returns True to stop.
+    `search` picks columns of matrices (n, D, P) and returns them with the logarithm of their loss per point. `random`
+    are slopes of random functions (n, D, P), a set for each redraw, in any unit. The callback returns True to stop.
     """
     n, D, _ = found.matrices.shape
     names = _axes(found)

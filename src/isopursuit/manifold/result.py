@@ -335,7 +335,7 @@ class Coordinates(html.Shown):
 
     @property
     def summary(self) -> list[str]:
-        """A line each about the quality and proof, the loss, redraws, undetermined points, the dimension and the unit."""
+        """A line each about quality and proof, loss, redraws, undetermined points, the dimension and the unit."""
         loss = loss_text(LogLoss(self._per_point(self.selection.log_loss)), DIGITS)
         over = self.selection.aggregate.words(self.selection.points).replace("point", self._noun)
         worst = ", ".join(
@@ -371,7 +371,7 @@ class Coordinates(html.Shown):
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """The label of each picked function, its spread, and its best replacement with the loss per point after the swap."""
+        """The label of each picked function, its spread, and its best replacement with the loss after the swap."""
         rows: list[tuple[str, str, str]] = []
         for i, choice in enumerate(self.selection.choices):
             text = choice.replacement_text

@@ -1,20 +1,23 @@
 """Slopes of functions from their values, by linear regression on the neighbours of each point.
 
-In the neighbourhood of a point, with tangent coordinates u_j = Tᵀ (x_j − x̄) of its k neighbours, the values of a function
-are a + ⟨b, u_j⟩ + r_j. Least squares gives the slopes b = G⁻¹ Σ u_j f_j with G = Σ u_j u_jᵀ; they estimate the differential
-Tᵀ ∇f, averaged over the neighbourhood. Their covariance is s² G⁻¹ with s² = Σ r_j² / (k − D − 1). Curvature of f counts as
-a residual r_j.
+In the neighbourhood of a point, with tangent coordinates u_j = Tᵀ (x_j − x̄) of its k neighbours, the values of a
+function are a + ⟨b, u_j⟩ + r_j. Least squares gives the slopes b = G⁻¹ Σ u_j f_j with G = Σ u_j u_jᵀ; they estimate the
+differential Tᵀ ∇f, averaged over the neighbourhood. Their covariance is s² G⁻¹ with s² = Σ r_j² / (k − D − 1).
+Curvature of f counts as a residual r_j.
 
-A circular function, with values θ of period 2π, is regressed as z = e^{iθ}. Where the line through the values of z passes
-a at the point itself, with slopes b, the angle of z changes by
+A circular function, with values θ of period 2π, is regressed as z = e^{iθ}. If the fit is a at the point itself, with
+slopes b, the angle of z changes there by
 
     dθ = Im(ā b) / |a|².
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import pinvh
 
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
@@ -55,12 +58,13 @@ def local_slopes(
         offsets = (places[near] - here) @ tangents.bases[i]
         centre = offsets.mean(axis=0)
         offsets -= centre
-        inverse = np.linalg.pinv(offsets.T @ offsets, hermitian=True)
+        inverse: Array = np.asarray(pinvh(offsets.T @ offsets), dtype=np.float64)
         spread = np.sqrt(np.diag(inverse) / max(k - D - 1, 1))
         for some, circular in ((~around, False), (around, True)):
             if not some.any():
                 continue
-            f = np.exp(1j * rates * values[near][:, some]) if circular else values[near][:, some]
+            f: NDArray[Any] = values[near][:, some]
+            f = np.exp(1j * rates * f) if circular else f
             mean = f.mean(axis=0)
             b = inverse @ (offsets.T @ (f - mean))
             residuals = f - mean - offsets @ b

@@ -2,16 +2,16 @@
 
 There are two kinds of shapes. Both are the same for molecules that differ by a rigid motion.
 
-*Torsions*: the cosine and sine of every torsion along three bonds. They know how far each bond has turned and tell mirror
-images apart. They forget bond lengths and angles, and the distance between parts that no chain of bonds joins. All torsions
-about one bond turn together, so a bond with more substituents counts more: bonds between tetrahedral atoms, which turn
-freely, more than planar ones, which vibrate (measured: valine's φ, ψ and χ1 are found with 330 of 6,000 frames in 6 of 6
-draws, and in 2 of 6 if every bond counts the same).
+*Torsions*: the cosine and sine of every torsion along three bonds. They know how far each bond has turned and tell
+mirror images apart. They forget bond lengths and angles, and the distance between parts that no chain of bonds joins.
+All torsions about one bond turn together, so a bond with more substituents counts more: bonds between tetrahedral
+atoms, which turn freely, more than planar ones, which vibrate (measured: valine's φ, ψ and χ1 are found with 330 of
+6,000 frames in 6 of 6 draws, and in 2 of 6 if every bond counts the same).
 
-*Angles*, as in the paper: every planar angle of three atoms. They know the shape up to its scale and forget mirror images.
-Angles hardly change where a chain is stretched, so equal turns of a bond have unequal lengths. Torsions depend on the
-angles up to their sign. With the gradients J of the angles and B of the torsions, both by position, the gradient of the
-torsions by the angles is the shortest G with J G = B,
+*Angles*, as in the paper: every planar angle of three atoms. They know the shape up to its scale and forget mirror
+images. They hardly change where a chain is stretched, so equal turns of a bond have unequal lengths. Torsions depend
+on the angles up to their sign. With the gradients J of the angles and B of the torsions, both by position, the gradient
+of the torsions by the angles is the shortest G with J G = B,
 
     G = J⁺ B.
 
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
-from isopursuit.errors import BudgetError, GeometryError, ShapeError
+from isopursuit.errors import BudgetError, GeometryError, ParameterError, ShapeError
 from isopursuit.molecules._geometry import (
     angle_gradients,
     angle_values,
@@ -76,7 +76,11 @@ def torsion_shapes(trajectory: Trajectory, callback: Callback | None = None) -> 
     >>> shapes.shape, round(float((shapes[0] ** 2).sum()), 6)
     ((16000, 24), 12.0)
     """
-    rows, n = torsion_rows(trajectory, "bonds"), len(trajectory.positions)
+    n = len(trajectory.positions)
+    try:
+        rows = torsion_rows(trajectory, "bonds")
+    except ParameterError as error:
+        raise ParameterError(f"{error} Shapes without torsions along bonds are shapes='angles'.") from None
     if 16 * n * len(rows) > MAX_BYTES:
         raise BudgetError(
             f"The shapes of {n:,} frames with {len(rows):,} torsions take {16 * n * len(rows) / 1e9:,.1f} GB, and the "

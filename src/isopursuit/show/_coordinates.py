@@ -245,7 +245,7 @@ def _coloured(found: Coordinates) -> tuple[Drawings, dict[str, Any]]:
 
 
 def _shapes(found: Coordinates, numbers: Indices) -> Array:
-    """The coordinates of some points: as given, or the shapes of those frames by torsions, or by some of their angles."""
+    """The coordinates of some points: as given, or the shapes of those frames by torsions or by some of the angles."""
     if found.trajectory is None:
         return np.asarray(found.data)[numbers]
     some = found.trajectory.take(numbers)

@@ -311,7 +311,7 @@ def plot_dimension(scan: DimensionScan, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax)
     largest = np.log(2 * LARGE)
     for row in scan.rows:
-        colour = BLUE if row.D == scan.recommended else ORANGE
+        colour = BLUE if scan.recommended == row.D else ORANGE
         redraws = np.exp(np.minimum(row.evidence.log_losses, largest))
         ax.plot([row.D] * len(redraws), redraws, "-", color=colour, linewidth=5, alpha=0.3, solid_capstyle="round")
         ax.plot([row.D], [np.exp(min(row.log_loss, largest))], "o", color=colour)
