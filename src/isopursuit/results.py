@@ -274,6 +274,10 @@ class Search(html.Shown):
         How the losses at many points were combined.
     point_log_losses : ndarray, shape (n,), or None
         The logarithm of the loss at each point; None for one matrix.
+    rules : tuple of str
+        What holds of the picked columns because of `max_correlation`, `apart` and `groups`, in words.
+    most : int or None
+        If k was not given and such rules were: no set that they allow has more columns. It is proved.
     """
 
     indices: Indices
@@ -291,6 +295,17 @@ class Search(html.Shown):
     unit_length: UnitLength = AS_GIVEN
     aggregate: Aggregate = SUM
     point_log_losses: Array | None = field(default=None, repr=False)
+    rules: tuple[str, ...] = ()
+    most: int | None = None
+
+    @property
+    def rule_lines(self) -> tuple[str, ...]:
+        """What holds because of rules, and whether the set is a largest one, in words."""
+        if self.most is None:
+            return self.rules
+        k = len(self.indices)
+        proof = "proved largest" if k == self.most else f"at most {self.most}"
+        return (*self.rules, f"{k} column{'s' * (k > 1)}, {proof}")
 
     @property
     def points(self) -> int:
@@ -354,6 +369,8 @@ class Search(html.Shown):
             **{name: plain(getattr(self, name)) for name in (*names, "evaluations", "seconds", "unit")},
             "aggregate": None if self.points == 1 else str(self.aggregate),
             "loss_per_point": None if self.points == 1 else plain(self.per_point.loss),
+            "rules": list(self.rules),
+            "most": self.most,
             "notes": list(self.notes),
         }
 
@@ -371,6 +388,7 @@ class Search(html.Shown):
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),
             ("unit", self.unit),
+            *(("rule", line) for line in self.rule_lines),
         ]
         title = f"{len(self.indices)} columns by {self.method} search"
         return html.result(title, self.verdict, html.table((), rows), notes=self.notes)

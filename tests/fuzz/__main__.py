@@ -12,7 +12,7 @@ from collections import Counter
 
 from fuzz.harness import Outcome
 
-CHECKS = ("search", "pursuit", "explain")
+CHECKS = ("search", "rules", "pursuit", "explain")
 
 
 def main() -> int:

@@ -163,7 +163,8 @@ def worst_start(pool: Any, incumbent: Any, clock: Any, *effort: Any) -> Any:
         return improve(pool, incumbent, clock, *effort)
     rng, free = np.random.default_rng(0), np.setdiff1d(np.arange(pool.count), pool.include)
     subsets = [np.sort(np.append(pool.include, rng.choice(free, pool.missing, replace=False))) for _ in range(20)]
-    finite = [one for one in subsets if pool.log_loss(one) < LARGEST_LOG]
+    allowed = np.ones(len(subsets), dtype=bool) if pool.rules is None else pool.rules.allow(np.array(subsets))
+    finite = [one for one, may in zip(subsets, allowed, strict=True) if may and pool.log_loss(one) < LARGEST_LOG]
     if not finite:
         return improve(pool, incumbent, clock, *effort)
     worst = max(finite, key=pool.log_loss)

@@ -24,7 +24,8 @@ PAST = 0.0  # as a time of perf_counter
 
 # Entries that do one piece of work whose size the caller chooses: one subset, one block of columns or of problems.
 PIECES = {
-    "search/_swap.log_loss_of", "search/_swap.SwapKernel.loss",
+    "search/_swap.log_loss_of", "search/_swap.SwapKernel.loss", "search/_swap.SwapKernel.skip",
+    "search/_joint.JointKernel.skip",
     "search/_joint.JointKernel.loss", "search/_joint.JointKernel.prepare", "search/_joint.JointKernel.total_limit",
     "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
     "sources/_screen.measure", "pursuit/_program.evaluate", "pursuit/_program.column_keys",
@@ -78,7 +79,7 @@ def node(method):
     if method == "relax":
         return lambda: kernel.relax(start, 200, 0.0)
     return lambda: kernel.explore(
-        start, 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, np.inf, NO_LIMIT, NO_LIMIT
+        [start], 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, np.inf, NO_LIMIT, NO_LIMIT
     )
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Number
 from os import PathLike
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -225,4 +225,7 @@ def _literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, np.ndarray) and value.dtype == bool:
         return f"numpy.array({value.tolist()})"
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value)
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(one)}' for key, one in pairs.items())}}}"
     return f"[{', '.join(map(_literal, value))}]"  # not iterable: TypeError

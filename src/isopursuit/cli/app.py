@@ -14,6 +14,7 @@ from isopursuit.cli.arguments import (
     Limits,
     Outputs,
     ReportFile,
+    Rules,
     Samples,
     Search,
     Size,
@@ -44,13 +45,14 @@ def select(
     k: Size = None,
     table: Table = DEFAULT,
     search: Search = DEFAULT,
+    rules: Rules = DEFAULT,
     outputs: Outputs = DEFAULT,
     report: ReportFile = None,
 ) -> None:
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     from isopursuit.cli import candidates, commands
 
-    commands.select(candidates.Input(table, samples, k), search, outputs, report)
+    commands.select(candidates.Input(table, samples, k, bool(rules.given)), search, rules, outputs, report)
 
 
 @command

@@ -166,6 +166,43 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """Which candidates may be picked together."""
+
+    max_correlation: Annotated[
+        float | None,
+        typer.Option(
+            "--max-correlation", help="No two picked candidates have a larger |correlation| (|cosine| of rows)."
+        ),
+    ] = None
+    apart: Annotated[
+        Labels, typer.Option(help="Two candidates that must not be picked together: a,b (repeatable).")
+    ] = None
+    groups: Annotated[
+        Path | None, typer.Option(help="A .csv file with two columns: the name of a candidate, and its group.")
+    ] = None
+    group_by: Annotated[
+        str | None,
+        typer.Option("--group-by", metavar="TEXT", help="Group candidates by what stands before TEXT in their names."),
+    ] = None
+    per_group: Annotated[
+        Labels,
+        typer.Option(
+            "--per-group",
+            metavar="LIMIT",
+            help="How many of each group may be picked, at most (2) or as least:most (1:2); group=1:2 limits one group "
+            "(repeatable). Default: 1.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+@dataclass(frozen=True)
 class Search(Limits):
     """How to search."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isopursuit.cli.arguments import Limits, Table, as_unit_option
+from isopursuit.cli.arguments import Limits, Rules, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.data import read_table
-from isopursuit.data._files import is_there, one_line
+from isopursuit.data._files import check_file, is_there, one_line
 from isopursuit.data._matrix import in_unit, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import (
+    FileError,
     LabelError,
     ParameterError,
     RangeError,
@@ -35,11 +37,15 @@ LARGE_FILE = 2**26  # bytes; larger .npy files of rows are streamed, because a t
 
 @dataclass(frozen=True)
 class Input:
-    """A table, whether its rows (`samples`) or its columns are candidates, and how many of them to pick."""
+    """A table, whether its rows (`samples`) or its columns are candidates, and how many of them to pick.
+
+    `ruled`: rules decide how many if `k` is None.
+    """
 
     options: Table
     samples: bool = True
     k: int | None = None
+    ruled: bool = False
 
     @property
     def file(self) -> Path:
@@ -73,7 +79,7 @@ class Input:
         if not streamed:
             yield self.read()
             return
-        given = self._whole_table_options() | {f"--{name}": value for name, value in also.items()}
+        given = self._whole_table_options() | {f"--{name.replace('_', '-')}": value for name, value in also.items()}
         for option, value in given.items():
             if value:
                 raise ParameterError(
@@ -127,6 +133,8 @@ class Input:
 
     def _check_size(self, n: int, P: int) -> None:
         """Raise an error, before any work, if more are to be picked than there are or than can be independent."""
+        if self.k is None and self.ruled:
+            return
         if self.k is None and not self.samples:
             raise ParameterError(f"Pass -k: how many of the {P} columns to pick.")
         turned = "" if self.is_streamed() else f" Did you mean {'--features' if self.samples else '--samples'}?"
@@ -189,6 +197,46 @@ class Candidates:
         excluded = self._numbers(limits.must_exclude or (), "--must-exclude")
         return [self.label(i) for i in included], [self.label(i) for i in excluded]
 
+    def rules(self, rules: Rules) -> dict[str, Any]:
+        """The options of the library that say which candidates may be picked together."""
+        if not rules.given:
+            return {}
+        groups: dict[Label, str] | None = None
+        if rules.groups is not None and rules.group_by is not None:
+            raise ParameterError("--groups and --group-by both name groups. Pass one of them.")
+        if rules.groups is not None:
+            groups = self._groups_of(rules.groups)
+        elif rules.group_by is not None:
+            cut = {self.label(i): name.partition(rules.group_by) for name, i in self.names.items()}
+            groups = {label: before for label, (before, found, _) in cut.items() if found}
+            if not groups:
+                raise ParameterError(f"--group-by {rules.group_by!r}: no {self.input.kind} has this in its name.")
+        pairs = [next(csv.reader([pair], skipinitialspace=True), []) for pair in rules.apart or ()]
+        apart = [[self.label(i) for i in self._numbers(pair, "--apart")] for pair in pairs]
+        return {
+            "max_correlation": rules.max_correlation,
+            "apart": apart or None,
+            "groups": groups,
+            "per_group": _per_group(rules.per_group),
+        }
+
+    def _groups_of(self, file: Path) -> dict[Label, str]:
+        """The group of each candidate that a file names; its first line may be a header."""
+        check_file(file)
+        try:
+            with file.open(newline="", encoding="utf-8-sig") as text:
+                lines = [line for line in csv.reader(text) if any(line)]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise FileError(f"{file} cannot be read: {one_line(error)}.") from None
+        wrong = next((line for line in lines if len(line) != 2), None)
+        if wrong is not None:
+            raise FileError(
+                f"{file} has a line with {len(wrong)} cells: {wrong}. Write a name and a group on each line."
+            )
+        if lines and lines[0][0] not in self.names:
+            lines = lines[1:]
+        return {self.label(self._numbers([name], f"{file}:")[0]): group for name, group in lines}
+
     def judged(self, names: Sequence[str]) -> list[Label]:
         """The candidates that --columns names."""
         found = self._numbers(names, "--columns")
@@ -245,6 +293,23 @@ class Candidates:
         try:
             yield
         except (ParameterError, RangeError, RankError, ShapeError) as error:
+            message = on_command_line(str(error))
             if not self.input.samples:
-                raise
-            raise type(error)(f"{error} (Here the columns of X are the table's rows.)") from None
+                raise type(error)(message) from None
+            raise type(error)(f"{message} (Here the columns of X are the table's rows.)") from None
+
+
+def _per_group(given: Sequence[str] | None) -> Any:
+    """The limits of groups that --per-group describes: "2", "1:2", or "name=1:2" several times."""
+    if not given:
+        return None
+    limits: dict[str, Any] = {}
+    for one in given:
+        name, _, numbers = one.rpartition("=")
+        parts = numbers.split(":")
+        if not all(part.isdecimal() for part in parts) or len(parts) > 2 or (not name and len(given) > 1):
+            raise ParameterError(
+                f"--per-group {one!r} must be one limit, such as 2 or 1:2, or name=1:2 for each group."
+            )
+        limits[name] = int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
+    return limits.get("", limits)

@@ -16,22 +16,24 @@ import isopursuit as ip
 from isopursuit._core.clock import as_time_limit
 from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import loss_text
-from isopursuit.cli.arguments import Limits, Outputs, Search, Table
+from isopursuit.cli.arguments import Limits, Outputs, Rules, Search, Table
 from isopursuit.cli.candidates import Candidates, Input
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
 from isopursuit.cli.watch import PursuitWatch, SearchWatch
+from isopursuit.cli.words import on_command_line
 from isopursuit.data import DATASETS
 from isopursuit.errors import ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
 
 
-def select(table: Input, search: Search, outputs: Outputs, report: Path | None) -> None:
+def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report: Path | None) -> None:
     """Pick rows or columns of a table in memory, or rows of streamed files."""
     as_time_limit(search.time_limit)  # check it before any file is read
     check_outputs(table.file, output=outputs.output, report=report)
-    streamed = table.is_streamed() or (table.is_large() and report is None)
-    with table.candidates(streamed=streamed, report=report) as candidates:
+    streamed = table.is_streamed() or (table.is_large() and report is None and not rules.given)
+    with table.candidates(streamed=streamed, report=report, **rules.given) as candidates:
         include, exclude = candidates.chosen(search)
+        together = candidates.rules(rules)
         draft = None if streamed else outputs.output
         with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates, draft) as watch:
             picked = ip.select(
@@ -45,6 +47,7 @@ def select(table: Input, search: Search, outputs: Outputs, report: Path | None) 
                 callback=watch,
                 include=include,
                 exclude=exclude,
+                **together,
             )
     answer = candidates.answer(picked.as_dict())
     if table.samples and not streamed and not table.options.standardize:
@@ -68,7 +71,8 @@ def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], 
 def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
     """Print the picked columns, the verdict, improving swaps and close losers."""
     _show_choices("picked", picked, f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}")
-    say(f"unit: {answer['unit']}")
+    for line in (f"unit: {answer['unit']}", *map(on_command_line, picked.search.rule_lines)):
+        say(line)
     if picked.pursuit is not None:
         say(f"objective of the convex stage: {picked.pursuit.certificate}")
     for line in picked.swap_lines:

@@ -14,7 +14,13 @@ def on_command_line(message: str) -> str:
     '--unit median makes the median length 1, a longer --time-limit may help.'
     """
     message = re.sub(r"\b(unit|method)='([\w-]+)'", r"--\1 \2", message)
+    message = re.sub(r"\b(max_correlation|per_group)=([\d.]+\b)?", lambda found: _option(*found.groups()), message)
+    message = re.sub(r"\b(apart|groups)=", r"--\1", message)
     return message.replace("time_limit=", "--time-limit")
+
+
+def _option(name: str, value: str | None) -> str:
+    return f"--{name.replace('_', '-')} {value or ''}".rstrip()
 
 
 def of_rows(note: str) -> str:

@@ -16,7 +16,7 @@ dominates the loss, and the k most relevant candidates win; θ = 1 picks them di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -29,12 +29,13 @@ from isopursuit._core.linalg import direction_rank, leading_directions
 from isopursuit._core.options import is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array, Labels, Method, Unit
+from isopursuit._core.types import Array, Label, Labels, Method, Unit
 from isopursuit.data._identifiers import identifier_note
 from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit, mean_and_spread
 from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
 from isopursuit.results import Certificate
+from isopursuit.search.rules import PerGroup
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select
 
@@ -74,6 +75,10 @@ class IsometrySelector(BaseEstimator):
         unit: Unit | Literal["auto"] = "auto",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
+        max_correlation: float | None = None,
+        apart: Iterable[Any] | None = None,
+        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+        per_group: PerGroup = None,
         relevance: Any = None,
         time_limit: float | None = 60.0,
         gap: float = 0.0,
@@ -85,6 +90,10 @@ class IsometrySelector(BaseEstimator):
         self.unit: Unit | Literal["auto"] = unit
         self.include = include
         self.exclude = exclude
+        self.max_correlation = max_correlation
+        self.apart = apart
+        self.groups = groups
+        self.per_group = per_group
         self.relevance = relevance
         self.time_limit = time_limit
         self.gap = gap
@@ -160,7 +169,9 @@ class IsometrySelector(BaseEstimator):
         rank = (matrix.take(allowed) if exclude else matrix).rank if len(allowed) else 0
         if rank == 0:
             raise RankError(f"No {self.what} can be picked: all are zero, constant or excluded. Check X and options.")
-        k = self._size(rank, default, len(required))
+        rules = {name: getattr(self, name) for name in ("max_correlation", "apart", "groups", "per_group")}
+        ruled = any(value is not None for value in rules.values())
+        k = None if ruled and self.k is None else self._size(rank, default, len(required))
         if rank < len(matrix.values):  # no column that may be picked changes, but for rounding
             matrix = in_row_space(matrix, rank, exclude)
         counted = np.ones(matrix.values.shape[1]) if weight is None else weight.copy()
@@ -176,6 +187,7 @@ class IsometrySelector(BaseEstimator):
             exclude=exclude,
             time_limit=clock.remaining_limit,
             gap=self.gap,
+            **rules,
         )
         picked = replace(picked, notes=compared.notes + picked.notes)
         self.selection_ = picked

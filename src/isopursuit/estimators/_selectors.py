@@ -49,7 +49,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     ----------
     k : int, optional
         How many features to pick; by default half of them (as in `sklearn.feature_selection.RFE`), or the rank of the
-        table if that is smaller.
+        table if that is smaller. With `max_correlation`, `apart` or `groups`, by default as many as these allow.
     c : float
         The paper's exponent: larger punishes lengths away from 1 more.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
@@ -63,6 +63,13 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         it. None: lengths are as they came, the paper's choice.
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
+    max_correlation : float, optional
+        No two picked features have a larger |correlation| (or cosine, if they are not centred).
+    apart : iterable of pairs of feature names or numbers, optional
+        Pairs that must not be picked together.
+    groups, per_group : optional
+        The group of each feature (a sequence, or a mapping of names), and how many of a group may be picked. See
+        `isopursuit.select`.
     relevance : callable or array_like (n_features,), optional
         A score for each feature, or a function of (X, y) that returns scores, such as
         `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
@@ -179,9 +186,12 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Parameters
     ----------
     k : int, optional
-        How many samples to pick; by default the rank of the table, the paper's choice.
-    c, method, time_limit, gap
-        As for `IsometryFeatureSelector`.
+        How many samples to pick; by default the rank of the table, the paper's choice. With `max_correlation`, `apart`
+        or `groups`, by default as many as these allow.
+    c, method, apart, groups, per_group, time_limit, gap
+        As for `IsometryFeatureSelector`, with samples in place of features.
+    max_correlation : float, optional
+        No two picked samples have a larger |cosine|.
     standardize : bool
         Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each", None or "auto"
@@ -254,6 +264,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             if trade_off < 1:
                 t = cost_of_irrelevance(trade_off, shares, k)
                 factor_of = partial(length_factor, shares=shares, t=t)
+            elif not (self.max_correlation is self.apart is self.groups is None):
+                raise ParameterError(
+                    "relevance=1 picks the most relevant samples, without max_correlation=, apart= and groups=. Pass "
+                    "relevance=0.99."
+                )
             else:
                 first, never = (as_indices(some, matrix, "include") for some in (self.include, self.exclude))
                 include = most_relevant(candidates, shares, k, first, {*never, *absent})

@@ -1,11 +1,12 @@
-"""The solver for more columns near √q = 1 than D(D+1)/2: an interior-point method in moments.
+"""The solver for many columns near √q = 1: an interior-point method with conjugate gradients.
 
 With slacks s_p = 1 − q_p and w_p s_p = μ, a step of Newton's method solves
 
     (H + S/W) dw = (μ − dw' ds')/w − (1 − q),        ds = (μ − dw' ds')/w − s − (s/w) dw,
 
 with H as in truncated.py; dw' and ds' are the step with μ = 0 (Mehrotra's predictor). H = AᵀGA has rank D(D+1)/2 at
-most, where A u = Σ u_p x_p x_pᵀ and G(N) = K N R + R N K, so the unknown is a matrix y of second moments:
+most, where A u = Σ u_p x_p x_pᵀ and G(N) = K N R + R N K. If S/W is small on more columns than that, the unknown is a
+matrix y of second moments:
 
     dw = W/S (right − Aᵀy),        (G⁻¹ + A diag(w/s) Aᵀ) y = A (w/s ∘ right).
 
@@ -25,26 +26,29 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from isopursuit._core.backend import on_host
 from isopursuit._core.linalg import EPS
-from isopursuit._core.types import Array, Indices
+from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.pursuit.products import ColumnProducts
 from isopursuit.pursuit.settings import (
+    DOUBLE_GAP,
     FAR_SLACK,
     LEAST_CENTRING,
-    NEARLY_DETERMINED,
     PATH_CONJUGATE_STEPS,
     PATH_RESIDUAL,
     PATH_TURNS,
+    SMALL_SHIFT,
     STALE_TURNS,
     TO_THE_BOUNDARY,
 )
-from isopursuit.pursuit.truncated import Point, Program, conjugate_gradients
+from isopursuit.pursuit.truncated import Point, Program, conjugate_gradients, curvature_of
+
+# solves for a right-hand side, to residuals of about a number or less; also returns a start for another right-hand side
+Solver: TypeAlias = Callable[[Array, float, Any], tuple[Array, Any]]
 
 
 def follow(
@@ -53,11 +57,9 @@ def follow(
     """Improve the weights w in place to a relative gap of tol; returns the gap that was reached.
 
     `watch` receives the gap and may stop the solver. A step is left unfinished at the deadline, a time of
-    `time.perf_counter`. If few columns have weight, truncated.py is the better solver, and nothing is done.
+    `time.perf_counter`.
     """
-    D = program.x.shape[1]
-    spread_out = float(w.sum()) ** 2 > NEARLY_DETERMINED * D * (D + 1) / 2 * float(w @ w)
-    point = program.at(w) if spread_out else None
+    point = program.at(w)
     if point is None:
         return np.inf
     q = program.products.forms(point.R)
@@ -80,8 +82,8 @@ def follow(
             break
         if gap > 2 * gap_near:
             path.join(q, gap_near)
-        elif not path.step(point, q[path.near], gap, tol):
-            break
+        else:
+            path.step(point, q[path.near], gap, tol)
     return best
 
 
@@ -124,16 +126,45 @@ class Path:
         self.w, self.s = np.concatenate([self.w, mu / slack[new]]), np.concatenate([self.s, slack[new]])
         self.part = self.program.products.take(self.near)
 
-    def step(self, point: Point, q: Array, gap: float, tol: float) -> bool:
-        """One step of Newton's method; False if K½CK½ is singular."""
-        w, s = self.w, self.s
-        system = System.at(self.part, point, w / s, self.deadline)
-        if system is None:
-            return False
-        dw, ds = _direction(system, w, s, q - 1, gap, tol)
-        self.w = w + min(1.0, TO_THE_BOUNDARY * _reach(w, dw)) * dw
-        self.s = s + min(1.0, TO_THE_BOUNDARY * _reach(s, ds)) * ds
-        return True
+    def far(self, gap: float) -> Mask:
+        """Columns of small weight far from 1, as many as can leave in one step; none if they are few.
+
+        A step that moves the share t of all weight leaves an error of about t² in q, which should be below the gap.
+        """
+        total = float(self.w.sum())
+        slack = 2 * FAR_SLACK * max(gap, 0.5 * float(self.w @ self.s) / total)
+        light = np.flatnonzero((self.w < 0.1 * total / len(self.w)) & (self.s > slack))
+        light = light[np.argsort(self.w[light])]
+        light = light[np.cumsum(self.w[light]) < 0.5 * math.sqrt(gap) * total]
+        far = np.zeros(len(self.w), dtype=bool)
+        far[light] = 10 * len(light) > len(far)
+        return far
+
+    def step(self, point: Point, q: Array, gap: float, tol: float) -> None:
+        """One step of Newton's method. Columns far from 1 lose weight by the fraction of the step that is taken.
+
+        The system is solved in moments if s/w is small on more than 2 D(D+1)/2 columns, so that H + S/W is nearly
+        singular.
+        """
+        far, part, D, right = self.far(gap), self.part, len(point.K), q - 1
+        shift, diagonal = self.s / self.w, 2 * part.forms(point.K, rough=True) * q
+        if far.any():
+            leaving = curvature_of(part, point, 0 * shift, rough=gap > DOUBLE_GAP)
+            right = right + on_host(leaving(part.place(np.where(far, self.w, 0.0))))
+            part = part.take(np.flatnonzero(~far))
+        w, s, shift, diagonal, right = (values[~far] for values in (self.w, self.s, shift, diagonal, right))
+        solve = None
+        if np.count_nonzero(shift < SMALL_SHIFT * diagonal) > D * (D + 1):
+            solve = solver_in_moments(part, point, 1 / shift, self.deadline)
+        if solve is None:
+            solve = solver_in_weights(part, point, diagonal, shift, gap > DOUBLE_GAP, self.deadline)
+        dw, ds = _direction(solve, w, s, right, gap, tol)
+        length = min(1.0, TO_THE_BOUNDARY * _reach(w, dw))
+        self.w[~far] = w + length * dw
+        self.s[~far] = s + min(1.0, TO_THE_BOUNDARY * _reach(s, ds)) * ds
+        self.w[far] *= 1 - length
+        if length == 1:
+            self.near, self.w, self.s, self.part = self.near[~far], self.w[~far], self.s[~far], part
 
 
 def _slacks(q: Array, gap: float) -> Array:
@@ -142,7 +173,7 @@ def _slacks(q: Array, gap: float) -> Array:
     return np.maximum(1 - q / (1 + 2 * excess), gap)
 
 
-def _direction(system: System, w: Array, s: Array, right: Array, gap: float, tol: float) -> tuple[Array, Array]:
+def _direction(solve: Solver, w: Array, s: Array, right: Array, gap: float, tol: float) -> tuple[Array, Array]:
     """The step of weights and slacks towards a smaller μ, or the same μ if the gap is much larger."""
     m, total = len(w), float(w.sum())
     mu = float(w @ s) / m
@@ -150,12 +181,12 @@ def _direction(system: System, w: Array, s: Array, right: Array, gap: float, tol
     least = max(2 * LEAST_CENTRING * gap, tol) * unit
     goal, correction, start = mu, np.zeros(m), None
     if least < mu:
-        dw, start = system.solve(right, mu / unit, None)
+        dw, start = solve(right, mu / unit, None)
         ds = -s - s / w * dw
         ahead = float((w + min(1.0, _reach(w, dw)) * dw) @ (s + min(1.0, _reach(s, ds)) * ds)) / m
         goal, correction = max(min(1.0, (ahead / mu) ** 3) * mu, least), dw * ds
     pull = (goal - correction) / w
-    dw, _ = system.solve(right + pull, PATH_RESIDUAL * goal / unit, start)
+    dw, _ = solve(right + pull, PATH_RESIDUAL * goal / unit, start)
     return dw, pull - s - s / w * dw
 
 
@@ -165,68 +196,60 @@ def _reach(x: Array, d: Array) -> float:
     return 1 / most if most > 0 else np.inf
 
 
-@dataclass(frozen=True)
-class System:
-    """The system for z: F, the sums λ_i + λ_j, and `ratio` = w/s."""
+# ------------------------------------------------------------------------------------------------ linear systems
 
-    part: ColumnProducts
-    ratio: Array
-    base: Array
-    sums: Array
-    deadline: float
 
-    @classmethod
-    def at(cls, part: ColumnProducts, point: Point, ratio: Array, deadline: float) -> System | None:
-        """The system at a point; None if K½ Y Yᵀ K½ is singular."""
-        lengths, basis = np.linalg.eigh(point.K)
-        half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
-        values, rotation = np.linalg.eigh(half @ point.C @ half)
-        if values[0] <= EPS * values[-1]:
-            return None
-        return cls(part, ratio, half @ rotation, values[:, None] + values, deadline)
+def solver_in_weights(
+    part: ColumnProducts, point: Point, diagonal: Array, shift: Array, rough: bool, deadline: float
+) -> Solver:
+    """A solver for (H + diag(shift)) dw = right, preconditioned by the diagonal; `diagonal` is that of H."""
+    apply = curvature_of(part, point, shift, rough=rough)
+    preconditioner = part.place(1 / (diagonal + shift))
 
-    def moments(self, u: Any, base: Any) -> Any:
-        """Fᵀ (A u) F."""
-        found = base.T @ self.part.moments(u) @ base
+    def solve(right: Array, most: float, start: Any) -> tuple[Array, Any]:
+        def solved(r: Any, _: float) -> bool:
+            return float(abs(r).max()) <= most
+
+        right = part.place(right)
+        found = conjugate_gradients(apply, right, preconditioner, solved, PATH_CONJUGATE_STEPS, deadline, start=start)
+        return on_host(found), found
+
+    return solve
+
+
+def solver_in_moments(part: ColumnProducts, point: Point, ratio: Array, deadline: float) -> Solver | None:
+    """A solver for dw by way of z; `ratio` is w/s. None if K½ Y Yᵀ K½ is singular.
+
+    A residual r of z corresponds to the residual AᵀG r in the weights.
+    """
+    lengths, basis = np.linalg.eigh(point.K)
+    half = basis * np.sqrt(np.maximum(lengths, 0.0)) @ basis.T
+    values, rotation = np.linalg.eigh(half @ point.C @ half)
+    if values[0] <= EPS * values[-1]:
+        return None
+    D, base = len(half), half @ rotation
+    sums = values[:, None] + values
+
+    def moments(u: Any, base: Any) -> Any:
+        found = base.T @ part.moments(u) @ base
         return (found + found.T) / 2
 
-    def forms(self, z: Any, base: Any) -> Any:
-        """Aᵀ (F z Fᵀ)."""
-        return self.part.forms(base @ z @ base.T)
+    # the diagonal is that for columns with independent Gaussian entries
+    n = np.diag(moments(ratio, base))
+    diagonal = 1 / sums + 2 * np.outer(n, n) / float(ratio.sum()) * D / (D + 2)
+    F, ratios, divisors, preconditioner = (part.place(values) for values in (base, ratio, sums, 1 / diagonal))
+    # an estimate of the largest zᵀS z of a column z = Fᵀx (S symmetric, norm 1), for columns in all directions
+    size = 4 * float(part.forms(base @ base.T, rough=True).mean()) * math.sqrt(2 / (D * (D + 2)))
 
-    @cached_property
-    def placed(self) -> tuple[Any, ...]:
-        """The ratio, F, the sums and the inverse of the matrix's diagonal, on the device of the columns.
+    def apply(z: Any) -> Any:
+        return z / divisors + moments(part.forms(F @ z @ F.T) * ratios, F)
 
-        The diagonal is that for columns with independent Gaussian entries.
-        """
-        n, D = np.diag(self.moments(self.ratio, self.base)), len(self.base)
-        diagonal = 1 / self.sums + 2 * np.outer(n, n) / float(self.ratio.sum()) * D / (D + 2)
-        return tuple(self.part.place(v) for v in (self.ratio, self.base, self.sums, 1 / diagonal))
-
-    @cached_property
-    def size(self) -> float:
-        """An estimate of the largest zᵀS z of a column z = Fᵀx (S symmetric, norm 1), for columns in all directions."""
-        D = len(self.base)
-        leverage = float(self.part.forms(self.base @ self.base.T, rough=True).mean())
-        return 4 * leverage * float(np.sqrt(2 / (D * (D + 2))))
-
-    def solve(self, right: Array, most: float, start: Array | None) -> tuple[Array, Array]:
-        """A step with residuals of at most about `most`, and a start for another right-hand side.
-
-        A residual r of z corresponds to the residual AᵀG r in the weights.
-        """
-        ratio, base, sums, preconditioner = self.placed
-
-        def apply(z: Any) -> Any:
-            return z / sums + self.moments(self.forms(z, base) * ratio, base)
-
+    def solve(right: Array, most: float, start: Any) -> tuple[Array, Any]:
         def solved(r: Any, _: float) -> bool:
-            return self.size * math.sqrt(float((r * sums * r * sums).sum())) <= most
+            return size * math.sqrt(float((r * divisors * r * divisors).sum())) <= most
 
-        moments = self.moments(self.part.place(right * self.ratio), base)
-        begin = None if start is None else self.part.place(start)
-        steps = PATH_CONJUGATE_STEPS
-        found = conjugate_gradients(apply, moments, preconditioner, solved, steps, self.deadline, start=begin)
-        z: Array = on_host(found)
-        return (right - self.forms(z, self.base)) * self.ratio, z
+        b = moments(part.place(right * ratio), F)
+        z = conjugate_gradients(apply, b, preconditioner, solved, PATH_CONJUGATE_STEPS, deadline, start=start)
+        return (right - part.forms(base @ on_host(z) @ base.T)) * ratio, z
+
+    return solve

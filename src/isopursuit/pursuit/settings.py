@@ -68,6 +68,6 @@ USUAL_CONJUGATE_STEPS = 1000  # usual steps in a whole solve, to estimate its co
 PATH_RESIDUAL = 0.3  # residual of a linear system, relative to the target of 1 − q (guess)
 LEAST_CENTRING = 0.1  # least target of μ, as a share of the gap (guess)
 FAR_SLACK = 10.0  # a column is far from 1 if 1 − q is above this multiple of twice the gap (guess)
-# (Σw)² / Σw², the number of columns with weight, relative to H's rank: above, H is singular (guess)
-NEARLY_DETERMINED = 0.85
+SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
+DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double precision (guess: 50 times single's eps)
 TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to w = 0 or z = 0 (customary: 0.9 to 0.995)

@@ -261,12 +261,7 @@ def _stepped(
     mean = float(v.sum()) / max(np.count_nonzero(v), 1)
     extra = gap * float(np.median(2 * leverage)) * mean / np.maximum(v, 0.1 * mean)
     diagonal = 2 * leverage * q + extra
-    K, R, placed = (part.place(values) for values in (point.K, point.R, extra))
-
-    def curvature(u: Any) -> Any:
-        S = K @ part.moments(u, rough=True) @ R
-        return part.forms(S + S.T, rough=True) + placed * u
-
+    curvature = curvature_of(part, point, extra, rough=True)
     least = residual**2 * float((q - 1) @ ((q - 1) / diagonal))
     # K M R + R M K = 2R without a ridge: the curvature in the direction of the weights, by far the largest
     image = part.place(2 * q + extra * v) if point.ridge == 0 else curvature(part.place(v))
@@ -289,6 +284,17 @@ def _stepped(
             return new
         t /= 2
     return point
+
+
+def curvature_of(part: ColumnProducts, point: Point, added: Array, *, rough: bool) -> Callable[[Any], Any]:
+    """The product of H + diag(added) with a vector on the device of the columns."""
+    K, R, diagonal = (part.place(values) for values in (point.K, point.R, added))
+
+    def apply(u: Any) -> Any:
+        S = K @ part.moments(u, rough=rough) @ R
+        return part.forms(S + S.T, rough=rough) + diagonal * u
+
+    return apply
 
 
 def conjugate_gradients(

@@ -182,6 +182,7 @@ cdef class JointKernel:
     cdef char[::1] room
     cdef double until
     cdef readonly bint late
+    cdef object skipped       # (P) columns that `beside` does not try
     cdef Points at
 
     cdef bint expired(self) noexcept nogil

@@ -35,6 +35,9 @@ class JointKernel:
     def least_loss(self, total: float) -> float:
         """The least loss of a subset with this total."""
 
+    def skip(self, columns: NDArray[np.bool_]) -> None:
+        """Do not try these columns (P,) in the next call of `add`, `replace` or `below`."""
+
     def replace(self, subset: NDArray[np.int32], position: int, log_limit: float) -> tuple[int, float]:
         """The best replacement at one position of the subset, and its log-loss; −1 if none is below the limit."""
 

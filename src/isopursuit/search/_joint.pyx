@@ -77,6 +77,10 @@ cdef class JointKernel:
         self.at.losses = self.at.errors + n * (D + 1)
         self.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
         self.late = False
+        self.skipped = np.zeros(P, np.int8)
+
+    def skip(self, columns):
+        self.skipped[:] = columns
 
     @property
     def kappa(self):
@@ -153,7 +157,7 @@ cdef class JointKernel:
         # the last one if `lower`
         cdef int p, size = len(others) + 1, found = 0
         cdef double value, total, most = total_limit(&self.at, log_limit)
-        blocked, which, values = np.zeros(self.at.P, np.int8), np.empty(self.at.P, np.intc), np.empty(self.at.P)
+        blocked, which, values = self.skipped.copy(), np.empty(self.at.P, np.intc), np.empty(self.at.P)
         blocked[others] = 1
         blocked[besides if besides >= 0 else others] = 1
         cdef const char[::1] skipped = blocked
@@ -183,12 +187,16 @@ cdef class JointKernel:
         return which[:found], values[:found]
 
     def replace(self, subset, int position, double log_limit):
-        which, values = self.beside(np.delete(subset, position), subset[position], log_limit, True)
-        return (int(which[-1]), float(values[-1])) if len(which) else (-1, log_limit)
+        return last(*self.beside(np.delete(subset, position), subset[position], log_limit, True), log_limit)
 
     def add(self, subset, double log_limit):
-        which, values = self.beside(subset, -1, log_limit, True)
-        return (int(which[-1]), float(values[-1])) if len(which) else (-1, log_limit)
+        return last(*self.beside(subset, -1, log_limit, True), log_limit)
 
     def below(self, subset, int position, double log_limit):
         return self.beside(np.delete(subset, position), subset[position], log_limit, False)
+
+
+def last(which, values, double log_limit):
+    # The last column found and its log-loss. Negative indices are not used: wraparound is off, also for NumPy's arrays.
+    cdef Py_ssize_t i = len(which) - 1
+    return (int(which[i]), float(values[i])) if i >= 0 else (-1, log_limit)

@@ -22,6 +22,9 @@ class SwapKernel:
     def loss(self, subset: NDArray[np.int32]) -> float:
         """The log-loss of a subset, as `log_loss_of`."""
 
+    def skip(self, columns: NDArray[np.bool_]) -> None:
+        """Do not try these columns (P,) in the next call of `add`, `replace` or `below`."""
+
     def prepare(self, subset: NDArray[np.int32]) -> None:
         """Bound all swaps into this subset at once, for `replace` and `below`, which must be given the same subset."""
 

@@ -227,6 +227,9 @@ cdef class SwapKernel:
     def loss(self, const int[::1] subset):
         return log_loss(&self.at, &subset[0], subset.shape[0])
 
+    def skip(self, columns):
+        np.asarray(self.blocked)[:] = columns
+
     def prepare(self, const int[::1] subset):
         if self.at.c >= CONVEX_EXPONENT:
             with nogil:

@@ -30,6 +30,8 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
             f"budget of {limits.budget:,}. Use exact_search, which proves the same answer much faster, or raise "
             "budget=."
         )
+    if pool.rules is not None:
+        pool.first_allowed()  # raises an error if there is no subset to try
     size = max(1, ENTRIES // (pool.points * pool.rows * pool.k))
     best, least, tried = np.inf, np.inf, 0
     subset = np.zeros(0, np.intp)
@@ -37,6 +39,11 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
     try:
         while batch := list(islice(subsets, size)):
             picked = np.array([(*pool.include, *rest) for rest in batch], dtype=np.intp)
+            tried += len(batch)
+            if pool.rules is not None:
+                picked = picked[pool.rules.allow(picked)]
+                if len(picked) == 0:
+                    continue
             stack = np.moveaxis(X[:, :, picked], 2, 0)
             scores = objective.total(stack)
             if objective.isometry:
@@ -44,7 +51,6 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
             i = lowest(scores)
             if best == np.inf or scores[i] < best - TIE * max(abs(best), 1.0):
                 best, subset = float(scores[i]), picked[i]
-            tried += len(batch)
             if report is not None:
                 loss, bound = objective.loss(best), pool.ideal if objective.isometry else -np.inf
                 gap = (loss - bound) / abs(loss) if loss and np.isfinite(loss) else np.inf

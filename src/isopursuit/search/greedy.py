@@ -17,7 +17,7 @@ from isopursuit.errors import RankError
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
-from isopursuit.search.local import large_volume, residuals, swap_kernel
+from isopursuit.search.local import large_volume, residuals, ruled, swap_kernel
 from isopursuit.search.objective import ENTRIES, lowest
 from isopursuit.search.pool import Pool
 from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
@@ -46,6 +46,8 @@ def greedy(pool: Pool, limits: Limits) -> Search:
         evaluations += sum(pool.count - size for size in range(len(first), pool.k))
         one_pass_each = pool.objective.isometry and pool.points == 1
         subset, finished = (greedy_subset if one_pass_each else _by_scores)(pool, first, clock, report)
+        if pool.rules is not None and pool.objective.isometry and pool.log_loss(subset) == np.inf:
+            subset = pool.first_allowed()  # the rules left only columns that depend on the others
         runs.append(subset)
         late = late or not finished
         if late or stopped:
@@ -71,7 +73,9 @@ def greedy_subset(
     while len(subset) < pool.k:
         here = pool.at_hand(subset)
         basis = _extended(basis, here)
-        excluded = np.union1d(pool.excluded, subset)
+        if pool.is_stuck(subset):
+            return pool.first_allowed(), finished
+        excluded = np.union1d(pool.excluded, np.flatnonzero(pool.blocked(subset)))
         task = BestAddition.to(here, basis, pool.c, pool.columns.transform, excluded, known)
         best: BestColumn | None = pool.ask(task, clock)
         if best is None:
@@ -105,7 +109,7 @@ def _farthest(pool: Pool, subset: Indices) -> int:
     positions, columns = pool.resident_positions, pool.resident_columns
     if pool.X is not None:
         positions, columns = np.arange(pool.count), pool.X[0]
-    unit, used = unit_columns(columns), np.isin(positions, np.union1d(subset, pool.include))
+    unit, used = unit_columns(columns), pool.blocked(np.union1d(subset, pool.include))[positions]
     off = np.linalg.norm(residuals(unit, unit_columns(pool.at_hand(subset))), axis=0)
     best = int(np.where(used, -1.0, off).argmax())
     known = not used[best] and off[best] > (pool.rows * np.finfo(np.float64).eps if pool.X is None else -1.0)
@@ -124,6 +128,8 @@ def _extended(basis: Array, columns: Array) -> Array:
 
 def _completed(pool: Pool, subset: Indices) -> Indices | None:
     """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
+    if pool.rules is not None:
+        return pool.first_allowed()
     if pool.X is not None:
         return large_volume(pool.X, subset, pool.k).astype(np.intp)
     if len(pool.resident_positions) < pool.k:
@@ -139,8 +145,10 @@ def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
     assert pool.X is not None
     if pool.objective.isometry:
         columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
-        kernel = swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k)
+        kernel = ruled(swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k), pool)
     while len(subset) < pool.k and not clock.expired:
+        if pool.is_stuck(subset):
+            return pool.first_allowed(), True
         if kernel is None:
             scores, free = _extension_scores(pool, subset, clock)
             number = int(free[lowest(scores)])
@@ -149,18 +157,20 @@ def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
             if kernel.late:  # not all columns were tried
                 break
             if number < 0:  # every other column is dependent on these: take any
-                number = int(np.setdiff1d(np.arange(pool.count), subset)[0])
+                number = int(np.flatnonzero(~pool.blocked(subset))[0])
         subset = np.append(subset, number)
         if report(subset):
             break
     finished = len(subset) == pool.k
-    return subset if finished else large_volume(pool.X, subset, pool.k).astype(np.intp), finished
+    whole = subset if finished else _completed(pool, subset)
+    assert whole is not None
+    return whole, finished
 
 
 def _extension_scores(pool: Pool, subset: Indices, clock: Clock) -> tuple[Array, Indices]:
     """Scores of subset + p for every candidate p outside it (infinite after the deadline), and those p."""
     assert pool.X is not None
-    free = np.setdiff1d(np.arange(pool.count), subset)
+    free = np.flatnonzero(~pool.blocked(subset))
     scores = np.full(len(free), np.inf)
     batch = max(1, ENTRIES // (pool.points * pool.rows * pool.k))
     for first in range(0, len(free), batch):

@@ -25,6 +25,7 @@ from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
+from isopursuit.search.rules import Rules
 from isopursuit.search.settings import MIN_DECREASE, SOURCE_ENTRIES
 
 # fruitless kicks for each free column before another start (measured on "x gauss16" and unit-length 14 × 300: 10 and 20
@@ -37,18 +38,48 @@ FEW_COLUMNS = 4096
 NEGLIGIBLE = 1e-10  # a residual below this, relative to the longest column, is rounding (chosen: above k eps)
 
 Subset: TypeAlias = NDArray[np.int32]  # positions as the kernels read them; the included ones first
-Kernel: TypeAlias = SwapKernel | JointKernel
 
 # ------------------------------------------------------------------------------------------------------- single swaps
 
 
+class RuledKernel:
+    """A kernel for swaps that lead to allowed sets of k columns only."""
+
+    def __init__(self, kernel: SwapKernel | JointKernel, rules: Rules, k: int) -> None:
+        self.kernel, self.rules, self.k = kernel, rules, k
+        self.loss, self.prepare = kernel.loss, kernel.prepare
+
+    @property
+    def late(self) -> bool:
+        """As of the kernel."""
+        return self.kernel.late
+
+    def replace(self, subset: Subset, position: int, log_limit: float) -> tuple[int, float]:
+        """As of the kernel."""
+        self.kernel.skip(self.rules.blocked(np.delete(subset, position), self.k))
+        return self.kernel.replace(subset, position, log_limit)
+
+    def add(self, subset: Subset, log_limit: float) -> tuple[int, float]:
+        """As of the kernel."""
+        self.kernel.skip(self.rules.blocked(subset, self.k))
+        return self.kernel.add(subset, log_limit)
+
+
+Kernel: TypeAlias = SwapKernel | JointKernel | RuledKernel
+
+
 def swap_kernel(
     columns: Array, c: float, aggregate: Aggregate = SUM, deadline: float = np.inf, most: int = 0
-) -> Kernel:
+) -> SwapKernel | JointKernel:
     """The kernel for single swaps in subsets of at most `most` of `columns` (n, P, D)."""
     if len(columns) == 1:
         return SwapKernel(columns[0], c, deadline, most)
     return joint_kernel(np.swapaxes(columns, 0, 1), c, aggregate, deadline)
+
+
+def ruled(kernel: SwapKernel | JointKernel, pool: Pool) -> Kernel:
+    """The kernel, with the rules of the pool if it has any."""
+    return kernel if pool.rules is None else RuledKernel(kernel, pool.rules, pool.k)
 
 
 def joint_kernel(columns: Array, c: float, aggregate: Aggregate, deadline: float = np.inf) -> JointKernel:
@@ -189,6 +220,7 @@ def local_search(
     if clock.expired or not free:
         return None
     kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), pool.c, pool.aggregate, clock.deadline, pool.k)
+    kernel = ruled(kernel, pool)
     current, lowest, fruitless, most = incumbent.log_loss, incumbent.log_loss, 0, min(MOST_KICKED, len(free) - 1)
     for turn in range(starts + (kicks if X.shape[2] > pool.k else 0)):
         if clock.expired or incumbent.closed:
@@ -221,7 +253,10 @@ def offer_large_volume(pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
     """Offer columns in memory of large volume if there is no incumbent, so that soon there is an answer. True if the
     search must stop.
     """
-    if len(incumbent.subset) < pool.k:
+    if len(incumbent.subset) < pool.k and pool.rules is not None:
+        subset = pool.first_allowed()
+        incumbent.offer(subset, pool.log_loss(subset), "large volume")
+    elif len(incumbent.subset) < pool.k:
         X, positions, include = pool.X, np.arange(pool.count), pool.include
         if X is None:
             X, positions = pool.resident_columns[None], pool.resident_positions

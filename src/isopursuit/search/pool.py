@@ -20,7 +20,7 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, rotated, spectrum, unit_columns
 from isopursuit._core.text import name_columns
-from isopursuit._core.types import Array, Indices, Labels
+from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.data._matrix import length_notes
 from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
@@ -29,8 +29,10 @@ from isopursuit.loss.lengths import scale_notes
 from isopursuit.loss.penalty import STATED, log_spectral_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
+from isopursuit.search.largest import first_allowed, largest
 from isopursuit.search.objective import Objective
 from isopursuit.search.passes import OutOfTimeError, fold_until, usable
+from isopursuit.search.rules import Rules
 from isopursuit.search.scan import FirstEqual, Lengths
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.arrays import ArraySource
@@ -61,6 +63,12 @@ class Pool:
         The caller's numbers of the columns; None if positions are the caller's numbers.
     pass_seconds : tuple of float
         The duration of each pass.
+    rules : Rules or None
+        Which columns may be picked together; then the columns are in memory.
+    first : array or None
+        A set that the rules allow, if one is known.
+    most : int or None
+        If k is the size of a largest set that the rules allow: an upper bound of it.
     """
 
     k: int
@@ -77,6 +85,9 @@ class Pool:
     notes: tuple[str, ...] = ()
     unit_length: UnitLength = AS_GIVEN
     pass_seconds: tuple[float, ...] = ()
+    rules: Rules | None = None
+    first: Indices | None = None
+    most: int | None = None
     _residents: tuple[Indices, Array] | None = None
 
     @property
@@ -115,6 +126,49 @@ class Pool:
     def log_loss(self, positions: Indices) -> float:
         """The logarithm of the loss of these columns, which are resident or in memory."""
         return float(self.aggregate.log_total(log_spectral_loss(spectrum(self.at_points(positions)), self.c)))
+
+    def blocked(self, subset: Indices) -> Mask:
+        """Which columns cannot be added to a subset: its own, and those that the rules exclude."""
+        blocked = np.zeros(self.count, dtype=bool) if self.rules is None else self.rules.blocked(subset, self.k)
+        blocked[subset] = True
+        return blocked
+
+    def is_stuck(self, subset: Indices) -> bool:
+        """Whether the rules leave too few columns to complete a subset."""
+        return self.rules is not None and int((~self.blocked(subset)).sum()) < self.k - len(subset)
+
+    def first_allowed(self) -> Indices:
+        """A set that the rules allow, of finite loss if possible; raises an error if there is none."""
+        rules, X, k = self.rules, self.X, self.k
+        assert rules is not None
+        assert X is not None
+        if self.first is not None and self.log_loss(self.first) < np.inf:
+            return self.first
+
+        def finite(subset: Indices) -> bool:
+            return not self.objective.isometry or self.log_loss(subset) < np.inf
+
+        found, tried = first_allowed(X, rules, self.include, k, finite)
+        if found is not None:
+            return found
+        free = np.setdiff1d(np.flatnonzero(~rules.blocked(self.include, k)), self.include)
+        found, most = largest(rules, self.include, free, k)
+        if most < k:
+            raise ParameterError(
+                f"At most {most} columns can be picked with {rules.words}, but k={k}. Pass k={most} or less, or relax "
+                "these options."
+            )
+        if tried:
+            raise RankError(
+                f"Every {k} columns that {rules.words} allows are dependent and have infinite loss. Pass a smaller k, "
+                "or relax these options."
+            )
+        if len(found) < k or not finite(found):
+            raise ParameterError(
+                f"No {k} columns were found that {rules.words} allows, nor was it proved that there are none. Pass a "
+                "smaller k, or relax these options."
+            )
+        return found
 
     # ------------------------------------------------------------------------------------------ resident columns
     def _resident(self) -> tuple[Indices, Array]:
@@ -258,7 +312,7 @@ class Pool:
         order[tied] = order[tied][np.lexsort(entries(order[tied])[::-1])]
         # equal columns are now adjacent
         same = np.zeros(P, dtype=bool)
-        pairs = np.flatnonzero(alike)
+        pairs = np.flatnonzero(alike & (self.rules is None))  # with rules, equal columns can be in different groups
         same[pairs + 1] = (entries(order[pairs]) == entries(order[pairs + 1])).all(axis=0)
         optional = np.ones(P, dtype=bool)
         optional[self.include] = False
@@ -284,7 +338,13 @@ class Pool:
     def _with(self, X: Array, positions: Indices, include: Indices) -> Pool:
         caller = positions if self.caller is None else self.caller[positions]
         include = include.astype(np.intp)
-        return replace(self, X=X, caller=caller, include=include, excluded=include, source=None, _residents=None)
+        pool = replace(self, X=X, caller=caller, include=include, excluded=include, source=None, _residents=None)
+        if self.rules is None:
+            return pool
+        first = None if self.first is None else np.flatnonzero(np.isin(positions, self.first))
+        return replace(
+            pool, rules=self.rules.take(positions), first=first if first is not None and len(first) == self.k else None
+        )
 
     # ------------------------------------------------------------------------------------------ the caller's numbers
     def to_caller(self, positions: Indices) -> Indices:
@@ -358,6 +418,8 @@ class Pool:
             unit_length=self.unit_length,
             aggregate=self.aggregate,
             point_log_losses=None if self.points == 1 else objective.score(subset),
+            rules=() if self.rules is None else self.rules.held(found.subset[order], subset),
+            most=self.most,
         )
 
     def _refuse_dependent(self, subset: Array) -> None:

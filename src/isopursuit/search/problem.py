@@ -31,13 +31,20 @@ from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
+from isopursuit.search.largest import largest
 from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
+from isopursuit.search.rules import PerGroup, Rules, as_rules
 from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
+
+NO_RULES_SOURCE = (
+    "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
+    "for example 20,000 of suitable length, and pass them as an array."
+)
 
 
 def _none() -> Indices:
@@ -63,7 +70,11 @@ class Problem:
     caller : array or None
         The caller's numbers of the columns, if these are a part of the caller's.
     in_memory : bool
-        Whether all subsets, or an objective other than the loss, need the columns in memory.
+        Whether all subsets, rules, or an objective other than the loss, need the columns in memory.
+    rules : Rules or None
+        Which columns may be picked together.
+    first, most : array and int, or None
+        If the caller gave no k and rules: a largest allowed set, and an upper bound of the size of any.
     """
 
     k: int
@@ -80,6 +91,9 @@ class Problem:
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
     in_memory: bool = False
+    rules: Rules | None = None
+    first: Indices | None = None
+    most: int | None = None
 
     @classmethod
     def of(
@@ -94,6 +108,10 @@ class Problem:
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         labels: Sequence[Label] | None = None,
+        max_correlation: float | None = None,
+        apart: Iterable[Any] | None = None,
+        groups: Any = None,
+        per_group: PerGroup = None,
         clock: Clock = UNLIMITED,
         in_memory: str = "",
     ) -> Problem:
@@ -104,6 +122,8 @@ class Problem:
         """
         c, together = as_exponent(c), as_aggregate(aggregate)
         goal = as_objective(objective, c, together)
+        ruled = not (max_correlation is apart is groups is per_group is None)
+        in_memory = in_memory or (NO_RULES_SOURCE if ruled else "")
         if in_memory and is_source(X) and not isinstance(X, np.memmap):
             raise ParameterError(in_memory)
         if not in_memory and (is_source(X) or _is_large(X, k)):
@@ -119,15 +139,16 @@ class Problem:
             columns = columns.in_unit(unit, excluded)
             problem = cls(k=k, c=c, objective=goal, columns=columns, include=included, exclude=excluded, labels=names)
             return replace(problem, notes=columns.notes).checked()
-        points, many = as_points(X, labels, wide=k is None)
+        points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)
         points = points if many else [points[0].with_time_for_rank(clock)]
-        rows = len(points[0].values)
-        k = as_size(k, rows, points[0].values.shape[1] if many else points[0].rank)
+        rows, rank = len(points[0].values), points[0].values.shape[1] if many else points[0].rank
+        size = as_size(min(rows, rank) if ruled and k is None else k, rows, rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
         points = in_unit(points, unit, excluded)
-        return cls(
-            k=k,
+        rules = as_rules(points, max_correlation, apart, groups, per_group) if ruled else None
+        problem = cls(
+            k=size,
             c=c,
             objective=goal,
             aggregate=SUM if len(points) == 1 else together,
@@ -138,7 +159,9 @@ class Problem:
             labels=points[0].labels,
             notes=points[0].notes,
             in_memory=bool(in_memory),
-        ).checked()
+            rules=rules,
+        )
+        return problem.checked() if rules is None or k is not None else problem.of_largest(rules)
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -180,9 +203,16 @@ class Problem:
         unusable = self.include[~allowed[self.include]]
         if len(unusable):
             raise ParameterError(f"include names zero columns: {self.names(unusable)}.")
+        why = "zero or excluded"
+        if self.rules is not None:
+            self.rules.check(self.include, np.flatnonzero(allowed), k, self.labels)
+            blocked = self.rules.blocked(self.include, k)
+            blocked[self.include] = False
+            allowed &= ~blocked
+            why = f"zero, excluded or ruled out by {self.rules.words} and include"
         possible = np.flatnonzero(allowed)
         if len(possible) < k:
-            raise too_few_columns(len(possible), P, k, "zero or excluded")
+            raise too_few_columns(len(possible), P, k, why)
         for i, one in enumerate(self.points):
             self._check_rank(one, possible, f" at point {i}" if len(self.points) > 1 else "")
         notes = self.notes + ((note,) if vanishing and note not in self.notes else ())
@@ -203,6 +233,33 @@ class Problem:
             )
         if len(self.include) and rank_of(self.include) < len(self.include):
             raise RankError(f"The included columns are linearly dependent{where}: {self.names(self.include)}.")
+
+    def of_largest(self, rules: Rules) -> Problem:
+        """The problem of a largest allowed set: k becomes its size, which is at most `self.k`, the rank of the columns.
+
+        Rounding or dependent columns can make all allowed sets of that size dependent; then k is lower.
+        """
+        assert self.points is not None
+        allowed = np.all([one.nonzero for one in self.points], axis=0)
+        allowed[self.exclude] = False
+        rules.check(self.include, np.flatnonzero(allowed), None, self.labels)
+        have = np.bincount(rules.group[self.include], minlength=len(rules.most))
+        allowed &= ~rules.near_of(self.include) & (have < rules.most)[rules.group]
+        allowed[self.include] = False
+        free = np.flatnonzero(allowed)
+        free = free[np.lexsort(np.abs(self.points[0].values[:3, free]))]
+        first, most = largest(rules, self.include, free, self.k)
+        for k in range(len(first), 0, -1):
+            try:
+                found = replace(self, k=k, most=most, first=first if k == len(first) else None).checked()
+                found.pool(UNLIMITED).first_allowed()
+            except RankError:  # all allowed sets of k columns are dependent
+                most = min(most, k - 1) if k == most else most
+            except ParameterError:  # none was found
+                continue
+            else:
+                return found
+        raise ParameterError(f"No columns can be picked: {rules.words} and include allow no set. Relax these options.")
 
     def names(self, numbers: Indices) -> str:
         """The first few of these columns by name, for messages."""
@@ -232,7 +289,11 @@ class Problem:
         X = X if whole else np.ascontiguousarray(X[:, :, possible])
         include = np.searchsorted(possible, self.include).astype(np.intp)
         caller = possible if self.caller is None else self.caller[possible]
-        return replace(pool, X=X, caller=caller, include=include, excluded=include)
+        pool = replace(pool, X=X, caller=caller, include=include, excluded=include, most=self.most)
+        if self.rules is None:
+            return pool
+        first = None if self.first is None else np.searchsorted(possible, self.first).astype(np.intp)
+        return replace(pool, rules=self.rules.take(possible), first=first)
 
     @property
     def _in_passes(self) -> bool:
@@ -272,9 +333,11 @@ class Problem:
         else:
             points = [replace(one, labels=None).take(numbers) for one in self.points]
         include = np.searchsorted(numbers, self.include).astype(np.intp)
+        rules = None if self.rules is None else self.rules.take(numbers)
         return replace(
-            self, points=points, columns=None, caller=numbers, include=include, exclude=_none(), notes=notes
-        ).checked()
+            self, points=points, columns=None, caller=numbers, include=include, exclude=_none(), notes=notes,
+            rules=rules, first=None,
+        ).checked()  # fmt: skip
 
     def taken(self, numbers: Indices) -> tuple[Array, list[Array | None]]:
         """These columns (n, rows, m), and the rounding of each at each point, as in `Matrix`."""
@@ -292,7 +355,7 @@ class Problem:
         task = Replacements(
             picked, search.log_loss, self.c, outside, rounding, aggregate=search.aggregate, deadline=clock.deadline
         )
-        if len(picked) == 1:  # an array is a source with one block
+        if len(picked) == 1 and self.rules is None:  # an array is a source with one block
             columns = self.columns
             if self.points is not None:
                 columns = Columns(ArraySource(self.points[0].values, np.dtype(np.float64)))
@@ -307,6 +370,9 @@ class Problem:
         assert self.possible is not None
         others = np.setdiff1d(self.possible, search.indices)
         values, errors = self.taken(others)
+        if self.rules is not None:
+            rest = [np.delete(search.indices, i) for i in range(self.k)]
+            task = replace(task, barred=np.stack([self.rules.blocked(some, self.k)[others] for some in rest]))
         return picked, task.among(values, others, _together(errors))
 
 

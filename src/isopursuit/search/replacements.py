@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from isopursuit._core.backend import on_host
 from isopursuit._core.linalg import EPS, LOOSE, spectrum
-from isopursuit._core.types import Array, Indices
+from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.search.local import swap_kernel
@@ -48,7 +48,8 @@ class Replacements:
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
     (sorted) are not considered. As a task of one pass, n is 1, and `roundings` (P,), if known, are those of all
-    columns. `cutoffs` has one log-loss for each picked column; replacements above it are ignored.
+    columns. `cutoffs` has one log-loss for each picked column; replacements above it are ignored. `barred` (k, P) says
+    which columns cannot replace each picked one, if all columns are given at once.
     """
 
     picked: Array
@@ -61,6 +62,7 @@ class Replacements:
     aggregate: Aggregate = SUM
     roundings: Array | None = None
     deadline: float = np.inf
+    barred: Mask | None = None
 
     @property
     def work(self) -> int:
@@ -120,8 +122,13 @@ class Replacements:
             if bounds is not None and bounds[position].min(initial=np.inf) > to_loss(self._above(cutoff)):
                 found.append(())
                 continue
+            free = np.arange(len(numbers))
+            if self.barred is not None:
+                swaps.skip(np.append(np.zeros(k, dtype=bool), self.barred[position]))
+                free = np.flatnonzero(~self.barred[position])
             if cutoff == np.inf:
-                some = self._promising(position, few) if bounds is None else _least(bounds[position])
+                some = self._promising(position, few[:, :, free]) if bounds is None else _least(bounds[position, free])
+                some = free[some]
                 scores = np.sort(self._log_losses(position, few[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
             which, values = swaps.below(subset, position, self._above(cutoff))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits
 from isopursuit.search.problem import Problem
+from isopursuit.search.rules import PerGroup
 from isopursuit.search.settings import BUDGET, KICKS, STARTS
 from isopursuit.search.solve import solve
 
@@ -40,6 +41,10 @@ def greedy_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    max_correlation: float | None = None,
+    apart: Iterable[Any] | None = None,
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -48,7 +53,7 @@ def greedy_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, progress
+    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
         As in `select`. For a source each column takes one pass.
     objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
         The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
@@ -79,7 +84,8 @@ def greedy_search(
     plain = objective == "isometry" and starts == 1
     return _search(
         "greedy", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, objective=objective,
-        include=include, exclude=exclude, labels=labels, in_memory="" if plain else NO_GREEDY_SOURCE,
+        include=include, exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
+        per_group=per_group, in_memory="" if plain else NO_GREEDY_SOURCE,
     )  # fmt: skip
 
 
@@ -96,6 +102,10 @@ def brute_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    max_correlation: float | None = None,
+    apart: Iterable[Any] | None = None,
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -104,7 +114,7 @@ def brute_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, objective, include, exclude, labels
+    X, c, k, unit, aggregate, objective, include, exclude, labels, max_correlation, apart, groups, per_group
         As in `greedy_search`; X must be in memory.
     budget : int
         The largest number of subsets to try; if there are more, `BudgetError` is raised.
@@ -127,7 +137,8 @@ def brute_search(
     limits = Limits(Clock.of(time_limit), budget=budget)
     return _search(
         "brute", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, objective=objective,
-        include=include, exclude=exclude, labels=labels, in_memory=NO_BRUTE_SOURCE,
+        include=include, exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
+        per_group=per_group, in_memory=NO_BRUTE_SOURCE,
     )  # fmt: skip
 
 
@@ -148,6 +159,10 @@ def exact_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    max_correlation: float | None = None,
+    apart: Iterable[Any] | None = None,
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     memory: int = MEMORY,
 ) -> Search:
     """Find the k columns of least isometry loss, with a proof.
@@ -157,7 +172,7 @@ def exact_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, progress
+    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
         As in `select`.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with its bound and status "time". Default: None. Without
@@ -198,7 +213,8 @@ def exact_search(
     limits = Limits(Clock.of(time_limit), as_gap(gap), nodes, worker_count(workers), memory)
     return _search(
         "exact", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
-        exclude=exclude, labels=labels,
+        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
+        per_group=per_group,
     )  # fmt: skip
 
 
@@ -219,6 +235,10 @@ def exchange_search(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    max_correlation: float | None = None,
+    apart: Iterable[Any] | None = None,
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     memory: int = MEMORY,
 ) -> Search:
     """Find a subset by swaps and kicks; it is often the best of all.
@@ -229,7 +249,7 @@ def exchange_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, progress
+    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
         As in `select`.
     starts : int
         The number of starting subsets: one of large volume (pivoted QR) or the greedy one, then random ones.
@@ -263,7 +283,8 @@ def exchange_search(
     limits = Limits(Clock.of(time_limit), memory=memory, starts=starts, kicks=kicks, seed=seed)
     return _search(
         "exchange", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
-        exclude=exclude, labels=labels,
+        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
+        per_group=per_group,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.text import loss_text
 from isopursuit._core.types import Method, SearchMethod
-from isopursuit.errors import RangeError, RankError
+from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.results import IMPROVES, Pursuit, Search
 from isopursuit.search.brute import brute
@@ -74,8 +74,13 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
         return _exchanged(problem.pool(clock), limits, None, why)
     try:
         return Outcome(_search_tied(problem, pursuit, limits), pursuit)
-    except (RankError, RangeError):
+    except (RankError, RangeError, ParameterError, ShapeError):
         n = problem.size[0]
+        if problem.rules is not None:
+            note = (
+                f"among the {len(pursuit.tied)} columns that the pursuit keeps no subset is allowed: all were searched."
+            )
+            return replace(solve(problem, "exact", limits), notes=(note,))
         if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
             raise
         note = (
@@ -128,7 +133,7 @@ def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str
     ends with a proof; otherwise the best subset known, with the bound of `first` over all columns. And the reason.
     """
     part = limits.clock.within(HALF * limits.clock.remaining)
-    too_long = _no_time_to_pursue(problem, part)
+    too_long = _no_time_to_pursue(problem, part) if problem.rules is None else "the pursuit does not know the rules"
     if too_long:
         return too_long, first, None
     try:

@@ -23,9 +23,10 @@ class Choice:
     """One picked column: its length, its price, and its best replacement.
 
     `price` is how much the loss rises if the column is replaced by its best substitute, whose label is `replacement`.
-    If no column can replace it, because any other would make the columns dependent, the price is infinite and the
-    replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the logarithm of the loss
-    with the replacement; it is finite even if the price overflows float64. At many points `length` is the mean length.
+    If no column can replace it, because rules allow no other or any other would make the columns dependent, the price
+    is infinite and the replacement is None. If there was no time to compute the price, it is NaN. `log_loss` is the
+    logarithm of the loss with the replacement; it is finite even if the price overflows float64. At many points
+    `length` is the mean length.
     """
 
     index: int
@@ -264,7 +265,7 @@ class Selection(html.Shown):
         shown = self.per_point()
         if self.pursuit is not None:
             lines.append(f"  pursuit: {self.pursuit.certificate}")
-        lines.append(f"  unit: {self.unit}")
+        lines += [f"  {printable(line)}" for line in (f"unit: {self.unit}", *self.search.rule_lines)]
         names = [printable(choice.label) for choice in self.choices]
         width = max(6, *map(len, names))
         prices = [choice.price_text() for choice in shown.choices]
@@ -285,7 +286,11 @@ class Selection(html.Shown):
             f"{self.k} columns by {self.method}, loss {self._loss_words}",
             f"{self.verdict}; unit: {self.unit}",
             html.table(("column", "length", "price", "best replacement"), rows),
-            *(f"<p>{html.escape(line)}</p>" for line in (*shown.swap_lines, self.point_line) if line),
+            *(
+                f"<p>{html.escape(line)}</p>"
+                for line in (*self.search.rule_lines, *shown.swap_lines, self.point_line)
+                if line
+            ),
             html.gram_table(self.gram, self.labels),
             notes=self.notes,
         )

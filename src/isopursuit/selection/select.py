@@ -6,7 +6,7 @@ gets the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -25,6 +25,7 @@ from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, SearchProgress
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
+from isopursuit.search.rules import PerGroup
 from isopursuit.search.searches import NO_BRUTE_SOURCE
 from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
@@ -46,6 +47,10 @@ def select(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
+    max_correlation: float | None = None,
+    apart: Iterable[Any] | None = None,
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     time_limit: float | None = 60.0,
     gap: float = 0.0,
     callback: Callback | None = None,
@@ -62,7 +67,8 @@ def select(
         functions at many points of a manifold, share one selection (`aggregate`). For files, tensors and Dask arrays
         see `as_source`.
     k : int, optional
-        How many columns to pick. Default: D, which makes them a basis.
+        How many columns to pick. Default: D, which makes them a basis; with `max_correlation`, `apart` or `groups`, as
+        many as these allow (and are independent). `Search.most` says whether that is proved to be the largest number.
     c : float
         The paper's exponent: a larger one penalizes lengths and angles more strongly. Default: 1, as in the paper.
     method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
@@ -88,6 +94,17 @@ def select(
         Columns that must or must not be picked.
     labels : sequence, optional
         Names of the columns. Default: the column names of a frame, otherwise none.
+    max_correlation : float, optional
+        No two picked columns have a larger |cosine| than this. The cosine of two centred columns is their correlation;
+        unit="each" does not centre. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and
+        `groups`.
+    apart : iterable of pairs of column numbers or labels, optional
+        Pairs that must not be picked together.
+    groups : sequence or mapping, optional
+        The group of each column, or a mapping of columns to groups. Columns without a group (None) have no limit.
+    per_group : int, pair or mapping, optional
+        How many columns of each group may be picked. Default: at most 1. A pair is (least, most); a mapping has a
+        number or a pair for some groups, and does not limit others.
     time_limit : float, optional
         Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
@@ -130,12 +147,14 @@ def select(
     (('north', 'east'), 2.005)
     """
     clock, gap = Clock.of(time_limit), as_gap(gap)
-    include, exclude = as_repeatable(include), as_repeatable(exclude)
+    include, exclude, apart = as_repeatable(include), as_repeatable(exclude), as_repeatable(apart)
+    groups = as_repeatable(groups)
     call = call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
     problem = Problem.of(
-        X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels, clock=clock,
+        X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels,
+        max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, clock=clock,
         in_memory=NO_BRUTE_SOURCE if method == "brute" else "",
     )  # fmt: skip
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:

@@ -12,7 +12,7 @@ from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_above,
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node cimport (
     CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, kappa_of, least_majorant,
-    reflect, row_of, smallest,
+    reflect, row_of, smallest_allowed,
 )
 
 cdef extern from *:
@@ -436,7 +436,7 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
     for step in range(steps + 1):
         if node.split and node.problem.loss.kappas > 2 and step % 2 == 0:
             choose_kappa(node)
-        least = smallest(at.g, open.n, node.m, node.small)
+        least = smallest_allowed(node, at.g)
         bound = at.base + least.sum - at.rounding
         if bound > cut_bound:
             cut_bound = bound
@@ -463,7 +463,7 @@ cdef bint filter_candidates(Node* node) noexcept nogil:
     cdef Point* at = &node.here
     cdef int i, n = 0, D = node.D
     cdef double limit = cutoff(node.problem)
-    cdef Smallest least = smallest(open.cut, open.n, node.m, node.small)
+    cdef Smallest least = smallest_allowed(node, open.cut)
     # The tangent with its exact log-det part, for the enumeration
     open.split_base = at.base - at.rounding + kappa_of(node) * (at.log_det - node.m)
     for i in range(open.n):

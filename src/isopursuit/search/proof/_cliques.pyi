@@ -3,6 +3,8 @@
 The GIL is released.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from isopursuit.search._joint import JointKernel
 class CliqueSearch:
     """The search of one thread for subsets of the included and `m` other columns of the kernel.
 
-    Totals and limits are those of the kernel (`JointKernel.total_limit`).
+    `tables` are from `Rules.tables`. Totals and limits are those of the kernel (`JointKernel.total_limit`).
     """
 
     stop: bool
@@ -28,7 +30,13 @@ class CliqueSearch:
     def first_total(self) -> float:
         """The total of the included columns."""
 
-    def __init__(self, kernel: JointKernel, included: NDArray[np.int32], m: int) -> None: ...
+    def __init__(
+        self,
+        kernel: JointKernel,
+        included: NDArray[np.int32],
+        m: int,
+        tables: tuple[NDArray[Any], ...] | None = None,
+    ) -> None: ...
     def totals(self, first: NDArray[np.int32], columns: NDArray[np.int32], limit: float) -> Array:
         """Totals of the included and the first columns with each of these; infinite if not below the limit.
 

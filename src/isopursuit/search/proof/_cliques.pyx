@@ -13,6 +13,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from isopursuit.loss._penalty cimport CONVEX_EXPONENT
+from isopursuit.search._rules cimport Rules, is_allowed, rules_of
 from isopursuit.search._joint cimport (
     JointKernel, Points, first_total, least_loss_at, push, share, total_limit, total_with,
 )
@@ -31,6 +32,8 @@ cdef class CliqueSearch:
 
     cdef JointKernel kernel
     cdef Points* at
+    cdef Rules rules
+    cdef object tables        # the arrays of the rules
     cdef int m, included, rank
     cdef readonly bint additive
     cdef int[::1] columns, integers, best
@@ -44,7 +47,8 @@ cdef class CliqueSearch:
     cdef public bint stop
     cdef readonly long long evaluations
 
-    def __init__(self, JointKernel kernel, included, int m):
+    def __init__(self, JointKernel kernel, included, int m, tables=None):
+        self.tables, self.rules = tables, rules_of(tables)
         self.kernel, self.at, self.m, self.included = kernel, &kernel.at, m, len(included)
         self.additive = not self.at.left_out and self.at.c >= CONVEX_EXPONENT
         self.best = np.concatenate([included, np.zeros(m)]).astype(np.intc)
@@ -196,6 +200,8 @@ cdef class CliqueSearch:
         # Compute the loss of a complete subset, unless its total reaches the limit
         cdef int i
         cdef double value
+        if self.rules.near != NULL and not is_allowed(&self.rules, self.subset, self.included + self.m):
+            return
         self.evaluations += 1
         if self.raised_total(self.m, self.losses, total) == INFINITY:
             return

@@ -18,10 +18,11 @@ from libc.string cimport memcpy, memset
 
 from isopursuit.loss._penalty cimport Loss, Value, envelope, h, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh
+from isopursuit.search._rules cimport Rules, excludes, is_allowed
 from isopursuit.search.proof._bound cimport chosen_spectrum
 from isopursuit.search.proof._node cimport (
     CUT_ERROR, EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Node, Point, Problem, Smallest, cutoff,
-    kappa_of, loss_of, reserve, smallest, sort_by,
+    kappa_of, loss_of, reserve, smallest, smallest_allowed, sort_by,
 )
 
 cdef extern from *:
@@ -150,6 +151,8 @@ cdef void try_leaf(Node* node) noexcept nogil:
     # Evaluate the loss of the original columns. node.least keeps the least possible loss of a leaf, given rounding.
     cdef int D = node.D, size = node.problem.size, j
     cdef Loss loss
+    if node.problem.rules.near != NULL and not is_allowed(&node.problem.rules, node.subset, size):
+        return
     for j in range(size):
         memcpy(node.matrix + j * D, node.problem.columns + <size_t> node.subset[j] * D, D * sizeof(double))
     if gram_bound(node, node.matrix, size) >= cutoff(node.problem):
@@ -195,7 +198,7 @@ cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
     cdef double* memory
     cdef Enumeration all
     cdef bint done = True
-    if n < m or (relaxed and open.base + smallest(open.cut, n, m, node.small).sum >= cutoff(node.problem)):
+    if n < m or (relaxed and open.base + smallest_allowed(node, open.cut).sum >= cutoff(node.problem)):
         return True
     if n == m or m == 0:
         memcpy(node.subset + node.k, open.index, m * sizeof(int))
@@ -274,6 +277,7 @@ cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pa
     cdef const double* x = node.open.X + <size_t> all.row[i] * D
     cdef const double* signed = all.signed + <size_t> all.row[i] * D
     cdef const double* y
+    cdef const Rules* rules = &node.problem.rules
     cdef double along
     for j in range(i + 1, all.width):
         y = node.open.X + <size_t> all.row[j] * D
@@ -281,6 +285,8 @@ cdef void make_row(Enumeration* all, int i, double* gamma, double* K, double* pa
         K[j] = dot(x + k, y + k, D - k)
         along = K[j] + dot(x, y, k)
         pairs[j] = 2 * node.problem.stiffness * along * along
+        if rules.near != NULL and excludes(rules, all.index[i], all.index[j]):
+            pairs[j] = INFINITY
 
 
 cdef double pair_cost(Node* node, const double* x) noexcept nogil:

@@ -15,6 +15,7 @@ from libc.stdlib cimport free, malloc
 
 from isopursuit.loss._penalty cimport TOLERANCE, Curve, Envelopes, Loss, spectral_loss
 from isopursuit.search._dense cimport dot, singular_values
+from isopursuit.search._rules cimport Rules, count_kinds, least_sum
 
 cdef extern from *:
     """
@@ -41,6 +42,7 @@ cdef struct Problem:
     double stiffness          # mu of the pair bound, l(S) >= size + mu |G_S - I|^2 (penalty.stiffness)
     double incumbent          # loss of the best subset known to this task
     const double* columns     # (P, D)
+    Rules rules               # which columns may be together
     const int* stop           # set by another thread
 
 
@@ -94,6 +96,8 @@ cdef struct Node:
     double* matrix            # (2D, D) scratch, and one row
     double* small             # (D + 1) scratch
     int* working              # (n) the working set of a Newton step
+    int* order                # (n) scratch of `smallest_allowed`
+    int* have                 # (kinds) scratch of `smallest_allowed`
     Scratch* tables           # of an enumeration
     double* newton            # Newton steps: Hessian, its squares, step, gradient, features
     Candidates open
@@ -213,3 +217,27 @@ cdef inline double reflect(double* pivot, double* rows, int n, int D, int k) noe
     for a in range(k + 1, D):
         pivot[a] = 0.0
     return square
+
+
+cdef inline Smallest smallest_allowed(Node* node, const double* values) noexcept nogil:
+    # The m smallest values of the candidates; with rules, a lower bound on the sum of those of an allowed set. A set with
+    # candidate i then has at least this sum and max(values[i] - last, 0) more (exchange of bases).
+    cdef Smallest found = smallest(values, node.open.n, node.m, node.small)
+    cdef const Rules* rules = &node.problem.rules
+    cdef double total, last
+    if rules.near == NULL or node.m == 0:
+        return found
+    sort_by(values, node.open.n, node.order)
+    count_kinds(rules.clique, rules.cliques, node.subset, node.k, node.have)
+    total = least_sum(values, node.open.index, node.open.n, node.m, rules.clique, NULL, NULL, rules.cliques, node.order,
+                      node.have, &last)
+    if total > found.sum:
+        found.sum, found.last = total, last
+    if rules.group != NULL:
+        sort_by(values, node.open.n, node.order)
+        count_kinds(rules.group, rules.groups, node.subset, node.k, node.have)
+        total = least_sum(values, node.open.index, node.open.n, node.m, rules.group, rules.least, rules.most, rules.groups,
+                          node.order, node.have, &last)
+        if total > found.sum:
+            found.sum, found.last = total, last
+    return found

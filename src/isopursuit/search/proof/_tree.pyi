@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,7 +51,8 @@ class TreeKernel:
     """Explores subtrees of one problem, several at a time in as many threads (the GIL is released).
 
     `columns` (P, D) are the candidates. Subsets have `size` <= D of them, and tasks search for losses below the
-    incumbent. `low`, `high` and `table` are from `envelope.relax`, and `stiffness` is from `penalty.stiffness`.
+    incumbent. `low`, `high` and `table` are from `envelope.relax`, `stiffness` is from `penalty.stiffness`, and `rules`
+    from `Rules.tables`.
     """
 
     def __init__(
@@ -62,13 +65,14 @@ class TreeKernel:
         table: NDArray[np.float64],
         incumbent: float,
         stiffness: float,
+        rules: tuple[NDArray[Any], ...] | None = None,
     ) -> None: ...
     def stop(self) -> None:
         """Make every call, in any thread, return soon."""
 
     def explore(
         self,
-        start: OpenNode,
+        start: list[OpenNode],
         incumbent: float,
         budgets: NDArray[np.int64],
         doubted: NDArray[np.int8],
@@ -77,7 +81,7 @@ class TreeKernel:
         work: int,
         most_nodes: int,
     ) -> Explored:
-        """Explore the subtree of a node, lowest bounds first; at least one node. `start` is used up.
+        """Explore the subtrees of these nodes, lowest bounds first; at least so many nodes. `start` is used up.
 
         An enumeration makes at most as many tests as `budgets` (size + 1) has for its number of missing columns, and
         all those that are `doubted` (size + 1) together make at most `spare`. No other node is started after so many

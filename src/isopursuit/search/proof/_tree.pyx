@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Branch and bound below one node: a task explores its subtree without the GIL, for a given amount of work.
+"""Branch and bound below a few nodes: a task explores their subtrees without the GIL, for a given amount of work.
 
 A node is bounded (_bound.pyx), closed by enumeration if that costs less than branching (_close.pyx), or split into the
 subsets with one of its candidates and those without. The nodes that are still open when the work is done go back to the
@@ -13,6 +13,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from isopursuit.loss._penalty cimport Curve
+from isopursuit.search._rules cimport Rules, can_join, rules_of
 from isopursuit.search.proof._bound cimport choose_range, filter_candidates, fit_weights, relax, rotate
 from isopursuit.search.proof._close cimport close_node
 from isopursuit.search.proof._node cimport MOST_MISSING as MOST, Node, Point, Problem, Scratch, cutoff, reserve
@@ -108,17 +109,19 @@ cdef inline size_t point_size(int n, int D) noexcept nogil:
 cdef bint allocate(Task* task, int n) noexcept nogil:
     # Memory for nodes of at most n candidates
     cdef int D = task.problem.D, size = task.problem.size
+    cdef int kinds = task.problem.rules.groups + task.problem.rules.cliques
     cdef size_t cap = capacity_of(n, D)
     cdef size_t doubles = 2 * D * D + 2 * D + 1 + <size_t> (size + n) * D + 2 * n + 2 * point_size(n, D)
     doubles += cap * (2 * cap + 2 + D * (D + 1) // 2)
     return (reserve(&task.space.numbers, doubles * sizeof(double)) != NULL
-            and reserve(&task.space.integers, (2 * <size_t> n + 2 * size) * sizeof(int)) != NULL)
+            and reserve(&task.space.integers, (3 * <size_t> n + 2 * size + kinds) * sizeof(int)) != NULL)
 
 
 cdef void prepare(Task* task, const Open* at) noexcept nogil:
     # Lay out the memory for this node, and copy its columns and weights
     cdef Node* node = &task.node
-    cdef int D = task.problem.D, size = task.problem.size, n = at.n, k = at.k, i
+    cdef const Rules* rules = &task.problem.rules
+    cdef int D = task.problem.D, size = task.problem.size, n = at.n, k = at.k, i, j = 0
     node.problem, node.D, node.k, node.m, node.capacity = &task.problem, D, k, size - k, capacity_of(n, D)
     node.range, node.split = 0, task.problem.loss.kappas // 2 if k > 0 else 0
     node.bound = at.bound
@@ -131,16 +134,20 @@ cdef void prepare(Task* task, const Open* at) noexcept nogil:
     lay_out(&node.here, node.open.split + n, n, D, k)
     lay_out(&node.there, node.open.split + n + point_size(n, D), n, D, k)
     node.newton = node.open.split + n + 2 * point_size(n, D)
-    node.open.n, node.open.base, node.open.split_base = n, -INFINITY, -INFINITY
+    node.open.base, node.open.split_base = -INFINITY, -INFINITY
     node.subset = <int*> task.space.integers.at
     node.tables = &task.space.tables
     node.best_subset = node.subset + size
     node.open.index = node.best_subset + size
     node.working = node.open.index + n
-    memcpy(node.open.index, at.candidates, n * sizeof(int))
+    node.order = node.working + n
+    node.have = node.order + n
     memcpy(node.subset, at.chosen, k * sizeof(int))
     for i in range(n):
-        node.here.w[i] = at.weights[i]
+        if rules.near == NULL or can_join(rules, node.subset, k, at.candidates[i]):
+            node.open.index[j], node.here.w[j] = at.candidates[i], at.weights[i]
+            j += 1
+    node.open.n = j
 
 
 cdef enum Status:
@@ -261,19 +268,19 @@ cdef bint grow(Task* task, int depth) noexcept nogil:
 
 
 cdef void explore(Task* task, double ceiling, long long work, long long most_nodes) noexcept nogil:
-    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least one, unless
-    # the search is stopped
+    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least as many as
+    # were given, unless the search is stopped
     cdef Node* node = &task.node
     cdef Status status
     cdef Open* at
-    cdef int i, best
+    cdef int i, best, given = task.depth
     while task.depth > 0 and not task.problem.stop[0]:
         best = 0
         for i in range(1, task.depth):
             if task.stack[i].bound <= task.stack[best].bound:
                 best = i
         at = task.stack[best]
-        if task.nodes > 0 and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes
+        if task.nodes >= given and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes
                                or at.bound >= ceiling):
             return
         task.stack[best] = task.stack[task.depth - 1]
@@ -290,6 +297,7 @@ cdef void explore(Task* task, double ceiling, long long work, long long most_nod
                 node.failed = True
                 return
         else:
+            given -= 1
             task.depth -= 1
             free(at)
 
@@ -368,9 +376,11 @@ cdef class TreeKernel:
     cdef list idle            # memory of tasks that have ended, for later ones
     cdef const double[:, ::1] columns
     cdef const double[:, :, ::1] table
+    cdef object rules         # the arrays of the rules
 
     def __init__(self, const double[:, ::1] columns, int size, double c, double low, double high,
-                 const double[:, :, ::1] table, double incumbent, double stiffness):
+                 const double[:, :, ::1] table, double incumbent, double stiffness, rules=None):
+        self.rules, self.problem.rules = rules, rules_of(rules)
         self.columns, self.table, self.idle = columns, table, []
         self.problem.D, self.problem.size = columns.shape[1], size
         self.problem.loss.ranges, self.problem.loss.kappas = table.shape[0], table.shape[1]
@@ -382,10 +392,11 @@ cdef class TreeKernel:
     def stop(self):
         self.stopped = 1
 
-    def explore(self, OpenNode start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
+    def explore(self, list start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
                 double ceiling, long long work, long long most_nodes):
         cdef Task task
-        cdef int i, size = self.problem.size
+        cdef int i, most = 0, size = self.problem.size
+        cdef OpenNode node
         counts = np.zeros((size + 1, 6), np.int64)
         cdef long long[:, ::1] counted = counts
         cdef Explored found = Explored()
@@ -394,11 +405,14 @@ cdef class TreeKernel:
         task.problem.incumbent = incumbent
         task.counts, task.budgets = <Counts*> &counted[0, 0], &budgets[0]
         task.doubted, task.spare = &doubted[0], spare
-        if not allocate(&task, start.at.n) or not grow(&task, 1):
+        for node in start:
+            most = max(most, node.at.n)
+        if not allocate(&task, most) or not grow(&task, len(start)):
             free(task.stack)
             raise MemoryError
-        task.stack[0], task.depth = start.at, 1
-        start.at = NULL
+        for node in start:
+            task.stack[task.depth], node.at = node.at, NULL
+            task.depth += 1
         with nogil:
             explore(&task, ceiling, work, most_nodes)
         found.open = [wrap(task.stack[i]) for i in range(task.depth)]

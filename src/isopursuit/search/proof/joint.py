@@ -26,7 +26,7 @@ from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.types import Array
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
 from isopursuit.search.incumbent import Incumbent, StopReason
-from isopursuit.search.local import include_first, joint_kernel, swap_descent
+from isopursuit.search.local import include_first, joint_kernel, ruled, swap_descent
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof.tree import TASKS
@@ -75,11 +75,12 @@ class _Search:
         include, free = pool.include.astype(np.int32), range(len(pool.include), pool.k)
         self.kernels = [joint_kernel(columns, pool.c, pool.aggregate, clock.deadline) for _ in range(workers)]
         # the cap of a trimmed mean comes from the incumbent, so it is improved first
-        start, _ = swap_descent(self.kernels[0], include_first(include, incumbent.subset), free, clock)
+        start, _ = swap_descent(ruled(self.kernels[0], pool), include_first(include, incumbent.subset), free, clock)
         self.take(start)
         for kernel in self.kernels:
             kernel.prepare(incumbent.subset.astype(np.int32))
-        self.searches = [CliqueSearch(kernel, include, pool.missing) for kernel in self.kernels]
+        tables = None if pool.rules is None else pool.rules.tables
+        self.searches = [CliqueSearch(kernel, include, pool.missing, tables) for kernel in self.kernels]
         self.threads = ThreadPoolExecutor(workers)
 
     def close(self) -> None:
@@ -190,7 +191,9 @@ class _Search:
             if rows is None or self.late:
                 return StopReason.INTERRUPTED if rows is None else StopReason.TIME
             for j, row in zip(some, rows, strict=True):
-                (kept,) = np.nonzero(row < limit)
+                rules = self.pool.rules
+                excluded = False if rules is None else rules.near_of(free[j : j + 1].astype(np.intp))[free[: len(row)]]
+                (kept,) = np.nonzero((row < limit) & ~np.asarray(excluded))
                 pairs.append(np.stack([np.full(len(kept), free[j]), free[kept]], axis=1))
                 totals.append(row[kept])
             if 16 * sum(map(len, totals)) > PAIR_MEMORY:

@@ -182,7 +182,8 @@ class Prover:
             return None
         columns = np.ascontiguousarray(pool.resident_columns.T)
         # a high incumbent, so that the kernel neither closes the node nor drops columns
-        kernel = tree_kernel(columns, pool.k, pool.c, 100 * loss)
+        rules = None if pool.rules is None else pool.rules.take(pool.resident_positions)
+        kernel = tree_kernel(columns, pool.k, pool.c, 100 * loss, rules)
         candidates = np.arange(fixed, len(columns), dtype=np.int32)
         start = np.isin(pool.resident_positions[fixed:], self.incumbent.subset).astype(np.float32)
         root = OpenNode(float(pool.k), np.arange(fixed, dtype=np.int32), candidates, start)
@@ -329,7 +330,8 @@ class Prover:
         nodes = None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
         limits = Limits(gap, nodes, self.limits.workers, self.clock, report)
         X = np.ascontiguousarray(X)
-        proof = branch_and_bound(X, pool.c, start, limits, include=range(fixed), roots=roots, below=target)
+        rules = None if pool.rules is None else pool.rules.take(positions)
+        proof = branch_and_bound(X, pool.c, start, limits, include=range(fixed), roots=roots, below=target, rules=rules)
         self.nodes += proof.nodes
         self.evaluations += proof.evaluations
         incumbent.least = min(incumbent.least, proof.least)

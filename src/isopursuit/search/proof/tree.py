@@ -1,8 +1,8 @@
 """The best subset, with a proof: branch and bound on a queue of open nodes, on all cores.
 
-A node is a set of chosen columns and the candidates for the missing ones. A task of the kernel (_tree.pyx) takes one
-node and explores its subtree for a given amount of work, without the GIL. The nodes that it leaves open come back to
-the queue. The smallest bound among the open nodes and those being explored is a lower bound on the loss of every
+A node is a set of chosen columns and the candidates for the missing ones. A task of the kernel (_tree.pyx) takes a few
+nodes and explores their subtrees for a given amount of work, without the GIL. The nodes that it leaves open come back
+to the queue. The smallest bound among the open nodes and those being explored is a lower bound on the loss of every
 subset.
 
 The number of tasks that are running or finished and not yet recorded is the same for any number of threads. Results are
@@ -33,12 +33,14 @@ from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.local import include_first
 from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, Explored, OpenNode, TreeKernel
+from isopursuit.search.rules import Rules
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
 TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
 RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
+NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8)
 TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
 CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
@@ -100,7 +102,7 @@ class Proof:
 
 
 class Task(NamedTuple):
-    """A task of the kernel: the bound of its node, the most nodes and doubted tests it may use, and its result."""
+    """A task: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
 
     bound: float
     nodes: int
@@ -117,6 +119,7 @@ def branch_and_bound(
     include: Sequence[int] | NDArray[np.integer] = (),
     roots: Sequence[Root] | None = None,
     below: float = math.inf,
+    rules: Rules | None = None,
 ) -> Proof:
     """Find the columns of least isometry loss, as many as `start` has, and prove it.
 
@@ -137,8 +140,10 @@ def branch_and_bound(
     below : float, optional
         Search only for losses below this; it replaces the loss of `start`. If there is none, the proof has this loss
         and the subset `start`.
+    rules : Rules, optional
+        Which columns may be picked together; `start` is allowed.
     """
-    search = _Search(X, c, start, limits, np.asarray(include, np.int32), below)
+    search = _Search(X, c, start, limits, np.asarray(include, np.int32), below, rules)
     search.plant(roots)
     try:
         search.run()
@@ -149,12 +154,13 @@ def branch_and_bound(
     return search.proof()
 
 
-def tree_kernel(columns: Array, k: int, c: float, incumbent: float) -> TreeKernel:
+def tree_kernel(columns: Array, k: int, c: float, incumbent: float, rules: Rules | None = None) -> TreeKernel:
     """The kernel that searches for k of `columns` (P, D) with a loss below the incumbent's."""
     trace = float(np.sort(np.einsum("pd,pd->p", columns, columns))[-k:].sum())
     envelopes = relax(c, k, incumbent, trace)
     pairs = stiffness(c, max(incumbent - k, 0.0))
-    return TreeKernel(columns, k, c, envelopes.low, envelopes.high, envelopes.rows, incumbent, pairs)
+    tables = None if rules is None else rules.tables
+    return TreeKernel(columns, k, c, envelopes.low, envelopes.high, envelopes.rows, incumbent, pairs, tables)
 
 
 class Budgets:
@@ -199,6 +205,7 @@ class _Search:
         limits: Limits,
         include: NDArray[np.int32],
         below: float,
+        rules: Rules | None,
     ) -> None:
         self.columns, self.k = np.ascontiguousarray(X.T), len(start)
         self.c, self.limits, self.include = c, limits, include
@@ -206,8 +213,9 @@ class _Search:
         self.node_limit = NO_LIMIT if limits.nodes is None else limits.nodes
         self.best = include_first(include, start)
         self.loss = min(self._loss(self.best), below)
-        self.kernel = tree_kernel(self.columns, self.k, c, min(self.loss, LARGEST))
+        self.kernel = tree_kernel(self.columns, self.k, c, min(self.loss, LARGEST), rules)
         self.heap: list[tuple[float, int, OpenNode]] = []
+        self.taken: list[tuple[float, int, OpenNode]] = []  # nodes for the next task
         self.running: deque[Task] = deque()  # in the order of their start
         self.over = False
         self.stop: StopReason | None = None
@@ -271,12 +279,16 @@ class _Search:
         work = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK)
         while self.heap and len(self.running) < TASKS and left > 0:
             nodes, tests = max(left // TASKS, 1), max(min(spare, 2 * MOST_TESTS), 0)  # enough tests for one enumeration
-            node = self.heap[0][2]
+            # at each step every open node is in the heap, taken or of a task, so the bound is valid if Ctrl-C comes
+            for _ in range(min(max(len(self.heap) // TASKS, 1), NODES, nodes)):
+                self.taken.append(self.heap[0])
+                heapq.heappop(self.heap)
+            batch = [node for _, _, node in self.taken]
             result = threads.submit(
-                explore, node, min(self.loss, LARGEST), budgets, doubted, tests, ceiling, work, nodes
+                explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, ceiling, work, nodes
             )
-            self.running.append(Task(self.heap[0][0], nodes, tests, result))
-            heapq.heappop(self.heap)  # last, so that the bound stays valid if Ctrl-C comes before
+            self.running.append(Task(self.taken[0][0], nodes, tests, result))
+            self.taken = []
             left, spare = left - nodes, spare - tests
         if not self.running:
             self.end(StopReason.NODES)
@@ -333,7 +345,8 @@ class _Search:
         return math.exp(logarithm) if logarithm < math.log(LARGEST) else math.inf
 
     def _lower_bound(self) -> float:
-        bound = min([*(task.bound for task in self.running), *(node[0] for node in self.heap[:1])], default=math.inf)
+        waiting = (node[0] for node in self.heap[:1] + self.taken[:1])
+        bound = min([*(task.bound for task in self.running), *waiting], default=math.inf)
         return max(min(bound, self.loss, LARGEST), float(self.k))
 
     def _gap(self) -> float:
