@@ -1,7 +1,7 @@
 """Which torsions are picked with shapes of torsions and of angles, and whether noise passes for coordinates.
 
     python -m benchmarks.coordinates          # writes docs/tables/shapes.csv
-    python -m benchmarks.coordinates noise    # prints how many of 100 dictionaries of noise are called coordinates
+    python -m benchmarks.coordinates noise    # prints how many of 200 dictionaries of noise are called coordinates
 
 Draws of 100 frames, 100 to 2,000 neighbours, one torsion for each rotatable bond. Pentane is sampled exactly
 (tests/chains.py), ethanol and alanine dipeptide come with the package, valine and dialanine are left out unless
@@ -21,7 +21,7 @@ from isopursuit.molecules import as_trajectory, load_alanine_dipeptide, load_eth
 from tests.chains import pentane
 
 DRAWS = {"torsions": 10, "angles": 4}  # angles take up to a hundred times as long
-NEIGHBOURS = (100, 300, 1000, 2000)
+NEIGHBOURS = {"torsions": (100, 300, 1000, 2000), "angles": (300,)}
 # trajectory, atoms, and the known torsions for each D, by the names or middle atoms of their labels
 SYSTEMS = {
     "pentane": (pentane, "heavy", {2: "C0–C1–C2–C3 C1–C2–C3–C4"}),
@@ -44,17 +44,16 @@ def rows():
             continue
         trajectory = as_trajectory(source) if isinstance(source, str) else source()
         for D, truth in known.items():
-            for neighbours in NEIGHBOURS:
+            for neighbours in NEIGHBOURS["torsions"]:
                 if 2 * neighbours > len(trajectory.positions):
                     continue
                 row = [name, D, neighbours]
                 for shapes, draws in DRAWS.items():
-                    found = [
-                        ip.find_coordinates(
-                            trajectory, D, atoms=atoms, shapes=shapes, neighbours=neighbours, seed=seed
-                        )
-                        for seed in range(draws)
-                    ]
+                    if neighbours not in NEIGHBOURS[shapes]:
+                        row += ["", "", ""]
+                        continue
+                    options = {"atoms": atoms, "shapes": shapes, "neighbours": neighbours}
+                    found = [ip.find_coordinates(trajectory, D, **options, seed=seed) for seed in range(draws)]
                     losses = np.quantile([one.log_loss_per_direction for one in found], (0, 0.5, 1))
                     most, count = Counter(short(one.labels) for one in found).most_common(1)[0]
                     same = np.mean([one.evidence.same for one in found])

@@ -126,14 +126,17 @@ def test_the_spread_is_that_of_a_circle(ring):
     np.testing.assert_allclose(found, [np.pi / np.sqrt(3), 0.1 * points[:, 0].std(), points[:, 0].std()], rtol=0.03)
 
 
-@pytest.mark.parametrize("unit", ["overall", None])
-def test_a_comparison_has_the_losses_of_each_dimension_by_itself(unit):
-    roll = swiss_roll(1000, noise=0.1, distractors=8)
-    options = {"dictionary": roll.dictionary, "frames": 30, "unit": unit}
-    scan = ip.find_coordinates(roll.points, range(1, 4), **options).scan
+@pytest.mark.parametrize(("unit", "kind"), [("overall", "gradients"), (None, "gradients"), ("overall", "values")])
+def test_a_comparison_has_the_losses_of_each_dimension_by_itself(unit, kind):
+    torus = clifford_torus(1000, noise=0.05, distractors=8)
+    dictionary = torus.dictionary
+    if kind == "values":
+        dictionary = as_dictionary(values=dictionary.values, labels=dictionary.labels, periodic=torus.truth)
+    options = {"dictionary": dictionary, "frames": 30, "unit": unit}
+    scan = ip.find_coordinates(torus.points, range(1, 4), **options).scan
     assert [row.D for row in scan.rows] == [1, 2, 3]
     for row in scan.rows:
-        alone = ip.find_coordinates(roll.points, row.D, **options)
+        alone = ip.find_coordinates(torus.points, row.D, **options)
         assert row.labels == alone.labels
         assert row.log_loss == pytest.approx(alone.log_loss_per_direction)
         assert row.explained == pytest.approx(alone.tangents.explained.mean())

@@ -47,7 +47,7 @@ STARTS, KICKS = (
 # how far below that of random functions a loss must be: let x be the logarithm of the loss per direction, which random
 # functions exceed by orders of magnitude for D ≥ 2. log x must be below its least value for random functions by twice
 # the distance from that to their median. For ten normal numbers that is 4.6 standard deviations below the mean
-# (`python -m benchmarks.coordinates noise`: 0 of 100 pass)
+# (`python -m benchmarks.coordinates noise`: 0 of 200 pass)
 MARGIN = 2.0
 LARGEST_COMPARED = 10**7  # entries of differentials that are compared for equality (chosen: a second at most)
 LEAST = 1e-9  # smaller logarithms of a loss are rounding

@@ -5,8 +5,8 @@ function are a + ⟨b, u_j⟩ + r_j. Least squares gives the slopes b = G⁻¹ �
 differential Tᵀ ∇f, averaged over the neighbourhood. Their covariance is s² G⁻¹ with s² = Σ r_j² / (k − D − 1).
 Curvature of f counts as a residual r_j.
 
-A circular function, with values θ of period 2π, is regressed as z = e^{iθ}. If the fit is a at the point itself, with
-slopes b, the angle of z changes there by
+A circular function, with values θ of period 2π, is regressed as z = e^{iθ}. With the mean a of z and its slopes b, the
+angle of z changes in the middle of the neighbourhood by
 
     dθ = Im(ā b) / |a|².
 """
@@ -54,10 +54,8 @@ def local_slopes(
     rates = 2 * np.pi / periods[around] if periods is not None else np.empty(0)
     slopes, errors = np.empty((n, D, P)), np.empty((n, D, P))
     for i, near in enumerate(tangents.members):
-        here = places[tangents.at[i]]
-        offsets = (places[near] - here) @ tangents.bases[i]
-        centre = offsets.mean(axis=0)
-        offsets -= centre
+        offsets = (places[near] - places[tangents.at[i]]) @ tangents.bases[i]
+        offsets -= offsets.mean(axis=0)
         inverse: Array = np.asarray(pinvh(offsets.T @ offsets), dtype=np.float64)
         spread = np.sqrt(np.diag(inverse) / max(k - D - 1, 1))
         for some, circular in ((~around, False), (around, True)):
@@ -69,10 +67,8 @@ def local_slopes(
             b = inverse @ (offsets.T @ (f - mean))
             residuals = f - mean - offsets @ b
             if circular:  # the change of the angle, by residuals at right angles to z
-                a = mean - centre @ b
-                size = np.maximum(np.abs(a), np.finfo(np.float64).tiny)
-                b = np.imag(np.conj(a) * b) / size**2 / rates
-                residuals = np.imag(np.conj(a) * residuals) / size**2 / rates
+                around_mean = np.conj(mean) / np.maximum(np.abs(mean) ** 2, np.finfo(np.float64).tiny) / rates
+                b, residuals = np.imag(around_mean * b), np.imag(around_mean * residuals)
             slopes[i][:, some] = np.real(b)
             errors[i][:, some] = np.outer(spread, np.linalg.norm(residuals, axis=0))
     return slopes, errors
