@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isopursuit as ip
 from isopursuit.data import load_wine
-from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.errors import DataTypeError, InputError, IsoPursuitWarning, ParameterError, RankError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
 from isopursuit.estimators._base import length_factor
 
@@ -123,11 +124,11 @@ def test_permuting_features_permutes_the_picked_features(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_permuting_samples_changes_neither_representatives_nor_labels(seed):
+def test_permuting_samples_changes_neither_samples_nor_labels(seed):
     X = table(seed)
     order = np.random.default_rng(seed).permutation(60)
     one, other = IsometrySampleSelector(4).fit(X), IsometrySampleSelector(4).fit(X[order])
-    np.testing.assert_array_equal(one.representatives_, other.representatives_)
+    np.testing.assert_array_equal(one.samples_, other.samples_)
     np.testing.assert_array_equal(one.labels_[order], other.labels_)
 
 
@@ -511,7 +512,7 @@ def test_some_columns_are_thinned_and_others_pass():
     assert kept == IsometryFeatureSelector(2, standardize=True).fit(FRAME.iloc[:, :6]).get_feature_names_out().tolist()
 
 
-def test_every_sample_belongs_to_its_nearest_representative():
+def test_every_sample_belongs_to_its_nearest_picked_sample():
     selector = IsometrySampleSelector(5, standardize=True).fit(WINE.values)
     X = WINE.standardized()
     distances = np.linalg.norm(X[:, None] - X[selector.sample_indices_], axis=2)
@@ -519,7 +520,7 @@ def test_every_sample_belongs_to_its_nearest_representative():
     np.testing.assert_allclose(selector.transform(WINE.values), distances, atol=1e-12)
     assert selector.score(WINE.values) == pytest.approx(-(distances.min(axis=1) ** 2).mean())
     np.testing.assert_array_equal(selector.labels_[selector.sample_indices_], range(5))
-    np.testing.assert_array_equal(WINE.values[selector.sample_indices_], selector.representatives_)
+    np.testing.assert_array_equal(WINE.values[selector.sample_indices_], selector.samples_)
 
 
 @pytest.mark.parametrize(
@@ -551,9 +552,32 @@ def test_wrong_data_are_refused_with_errors_of_this_package_that_scikit_learn_kn
         kind().fit([["a", "b"], ["c", "d"]])
     with pytest.raises(DataTypeError, match="dense data is required"):
         kind().fit(csr_array(table(0)))
-    with pytest.raises(RankError, match="all are zero, constant or excluded"):
+    with pytest.raises(RankError, match="all are zero, constant, excluded, or shorter"):
         kind(standardize=True).fit(np.ones((5, 3)))
     with pytest.raises(ParameterError, match="sample_weight must be finite and not negative"):
         kind().fit(table(0), sample_weight=np.linspace(-1, 1, 60))
     with pytest.raises(NotFittedError):
         kind().transform(table(0))
+
+
+def test_what_asks_for_caution_is_raised_as_a_warning():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(60, 5))
+    cases = (
+        (IsometryFeatureSelector(k=2), np.column_stack([table, np.ones(60)]), "constant feature"),
+        (IsometryFeatureSelector(k=2, unit=100.0), table, "scale decides"),
+        (
+            IsometryFeatureSelector(k=5),
+            table[:, :2] @ rng.normal(size=(2, 8)) + 1e-3 * rng.normal(size=(60, 8)),
+            "2 dir",
+        ),
+        (IsometrySampleSelector(k=2), table * [1, 1, 1, 1, 1e9], "standardize=True"),
+    )
+    for selector, values, words in cases:
+        with pytest.warns(IsoPursuitWarning, match=words) as caught:
+            selector.fit(values)
+        assert {str(one.message) for one in caught} <= set(selector.selection_.notes)
+        assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        IsometryFeatureSelector(k=2).fit(table)

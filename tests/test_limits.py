@@ -218,7 +218,7 @@ def test_the_limit_of_a_selector_of_samples_includes_its_preparation_and_a_table
         tracemalloc.stop()
     assert seconds < 20
     assert peak < copies * 8 * table.size  # copies in float64; for as many samples as features the kernels have theirs
-    nearest = np.linalg.norm(table[:100, None] - fitted.representatives_, axis=2).argmin(axis=1)
+    nearest = np.linalg.norm(table[:100, None] - fitted.samples_, axis=2).argmin(axis=1)
     np.testing.assert_array_equal(fitted.labels_[:100], nearest)
     np.testing.assert_array_equal(fitted.predict(table[:100]), nearest)
 

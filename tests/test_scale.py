@@ -8,6 +8,7 @@ import isopursuit as ip
 from isopursuit._core.linalg import row_space
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import NonFiniteError, ParameterError, RangeError
+from isopursuit.estimators import IsometrySampleSelector
 from isopursuit.manifold import differentials, tangent_spaces, torsion_differentials
 from isopursuit.molecules import load_ethanol, shape_values
 
@@ -245,3 +246,23 @@ def test_a_weighted_median_is_the_median_of_the_copies():
     lengths, weights = rng.uniform(1, 9, 20), rng.integers(0, 4, 20)
     found = UnitLength.of("median", lengths, weights / 3)
     assert found.length == pytest.approx(np.median(lengths.repeat(weights)))
+
+
+def test_more_picks_than_dimensions_are_refused_with_what_to_use():
+    rows = np.random.default_rng(0).normal(size=(200, 12))
+    for call in (lambda: ip.select(rows.T, 20), lambda: IsometrySampleSelector(k=20).fit(rows)):
+        with pytest.raises(
+            ParameterError, match=r"12 dimensions hold at most 12 .* k-medoids .* docs/features\.md#more"
+        ):
+            call()
+
+
+def test_the_directions_that_carry_the_data_are_counted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 8)) @ rng.normal(size=(8, 300)) + 0.01 * rng.normal(size=(40, 300))
+    picked = ip.select(X, 20, unit="each", time_limit=5)
+    assert any(note.startswith("99 % of the variance lies in 8 directions; 20 nearly") for note in picked.notes)
+    fewer = ip.select(X, 6, unit="each", time_limit=5)
+    assert not any("directions" in note for note in fewer.notes)
+    streamed = ip.select(ip.as_source(X, unit="each"), 20, time_limit=5)
+    assert any("lies in 8 directions" in note for note in streamed.notes)

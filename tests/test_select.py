@@ -470,6 +470,18 @@ def test_ctrl_c_in_the_instant_in_which_auto_gives_up_a_proof_keeps_its_answer(m
     assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
 
 
+def test_the_second_ctrl_c_is_raised(monkeypatch, unproved):
+    def pressed(*arguments):
+        raise KeyboardInterrupt
+
+    for step in ("pursue", "replacements"):
+        monkeypatch.setattr(Problem, step, pressed)
+    with pytest.raises(KeyboardInterrupt):
+        ip.select(unproved)
+    with pytest.raises(KeyboardInterrupt):
+        ip.select(unproved, callback=pressed)
+
+
 def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch):
     plain = Problem.pursue
 

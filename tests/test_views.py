@@ -89,3 +89,11 @@ def test_no_colour_of_text_or_page_is_assumed(X):
     text = ip.select(X)._repr_html_()
     assert ";color:" not in text
     assert "rgba(" in text
+
+
+def test_a_pursuit_says_its_unit(X):
+    columns = ip.as_source(X, unit="each")
+    found = ip.isometry_pursuit(columns)
+    assert found.unit == found.as_dict()["unit"] == "each column has length 1"
+    assert "unit: each column has length 1" in str(found)
+    assert ip.isometry_pursuit(X).unit == ip.basis_pursuit(X).unit == "as given"

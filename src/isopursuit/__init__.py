@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
     from isopursuit.selection.result import Alternative, Choice, Selection
     from isopursuit.selection.select import select
+    from isopursuit.selection.stability import Stability, stability
     from isopursuit.sources.columns import as_source
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Search",
     "SearchProgress",
     "Selection",
+    "Stability",
     "Swap",
     "as_source",
     "audit",
@@ -56,6 +58,7 @@ __all__ = [
     "multitask_norm",
     "select",
     "select_pointwise",
+    "stability",
     "symmetric_normalize",
 ]
 
@@ -74,6 +77,7 @@ _HOMES = {
     "selection.pointwise": ("PointwiseSelection", "select_pointwise"),
     "selection.result": ("Alternative", "Choice", "Selection"),
     "selection.select": ("select",),
+    "selection.stability": ("Stability", "stability"),
     "sources.columns": ("as_source",),
 }
 

@@ -104,6 +104,10 @@ class StoppedError(IsoPursuitError):
     """A callback or a time limit stopped the work before there was an answer."""
 
 
+class IsoPursuitWarning(UserWarning):
+    """An answer may not be what you want: its loss is far from ideal, scale decided, or columns could not be picked."""
+
+
 class PackageError(IsoPursuitError, ImportError):
     """An optional package is not installed; the message names the extra that installs it."""
 

@@ -120,6 +120,8 @@ class Pursuit(html.Shown):
         from 0 to 1 and trace k, and the residual is the nuclear norm of the difference between X B and the nearest
         such matrix. The optimal P need not be unique. `unique` refers to the weights, hence to B and P = X B; it is
         True only if the equations alone determine them.
+    unit : str
+        The length that counts as 1, in words.
     """
 
     weights: Array
@@ -134,6 +136,12 @@ class Pursuit(html.Shown):
     effort: Effort | None = None
     k: int | None = None
     optimum: Optimum | None = field(default=None, repr=False, compare=False)
+    unit_length: UnitLength = AS_GIVEN
+
+    @property
+    def unit(self) -> str:
+        """The length that counts as 1, in words."""
+        return str(self.unit_length)
 
     @cached_property
     def unique(self) -> bool:
@@ -201,6 +209,7 @@ class Pursuit(html.Shown):
             "status": self.status,
             "penalty": self.penalty,
             "k": self.k,
+            "unit": self.unit,
             "certificate": self.certificate.as_dict(),
             "effort": None if self.effort is None else self.effort.as_dict(),
             "notes": list(self.notes),
@@ -217,6 +226,7 @@ class Pursuit(html.Shown):
             f"{self._title}, {kind}",
             f"  {self.certificate}",
             f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
+            *([] if self.unit_length == AS_GIVEN else [f"  unit: {self.unit}"]),
             *([] if self.effort is None else [f"  {self.effort}"]),
         ]
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
@@ -230,6 +240,7 @@ class Pursuit(html.Shown):
             ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
             ("solution", "the only one" if self.unique else "one of many"),
             ("tied set", f"{len(self.tied)} columns; no other column is in any optimal solution"),
+            ("unit", self.unit),
         ]
         heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
         weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]

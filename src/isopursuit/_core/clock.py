@@ -54,6 +54,7 @@ class Clock:
     started: float
     limit: float | None = None
     reporter: Reporter | None = field(default=None, compare=False, repr=False)
+    presses: list[float] = field(default_factory=list[float], compare=False, repr=False)  # shared by clocks of one call
 
     @classmethod
     def of(cls, time_limit: float | None) -> Clock:
@@ -104,6 +105,12 @@ class Clock:
     def reporting(self, report: Callable[[], bool]) -> Clock:
         """The same clock, which calls `report` whenever this thread looks at it. The clock expires if that is True."""
         return replace(self, reporter=Reporter(report))
+
+    def pressed(self) -> None:
+        """Count a Ctrl-C that ends the work of this call but keeps the answer known; at the second one, raise it."""
+        self.presses.append(self.seconds)
+        if len(self.presses) > 1:
+            raise KeyboardInterrupt
 
     @property
     def silent(self) -> Clock:

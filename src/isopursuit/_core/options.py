@@ -46,6 +46,14 @@ def as_exponent(c: float) -> float:
     return float(c)
 
 
+def beyond_dimensions(D: int) -> str:
+    """Why more than D of the candidates cannot be picked, and what picks more of them."""
+    return (
+        f"{D} dimensions hold at most {D} orthonormal vectors. For more, use k-medoids (typical ones) or farthest "
+        "points (extreme ones): see docs/features.md#more-rows-than-measurements."
+    )
+
+
 def as_size(k: int | None, D: int, rank: int) -> int:
     """How many columns to pick: at most D and at most the rank (or an upper bound of it)."""
     if k is None:
@@ -53,7 +61,8 @@ def as_size(k: int | None, D: int, rank: int) -> int:
     if not is_whole(k):
         raise ParameterError(f"k={k!r} is not a whole number. Pass how many columns to pick, from 1 to {rank}.")
     if not 1 <= k <= D:
-        raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {min(D, rank)} columns.")
+        why = f" {beyond_dimensions(D)}" if k > D else ""
+        raise ParameterError(f"k={k} is out of range: X has {D} rows, so pick from 1 to {min(D, rank)} columns.{why}")
     if k > rank:
         raise RankError(f"X has {D} rows but rank {rank}, so any {k} columns are dependent. Pass k={rank} or less.")
     return int(k)

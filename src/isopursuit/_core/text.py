@@ -93,6 +93,12 @@ def plain(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------- losses
 
 
+class Caution(str):
+    """A note that says that the answer may not be what its reader wants: estimators also raise it as a warning."""
+
+    __slots__ = ()
+
+
 class LogLoss(NamedTuple):
     """A loss, or a ratio of losses, given by its logarithm."""
 
@@ -204,8 +210,8 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         value = given.get(name, parameter.default)
         if value is parameter.default or name in ("callback", "progress"):
             continue
-        required = parameter.default is parameter.empty
-        named = name in ("X", "data", "labels") and not isinstance(value, str | PathLike)
+        required = parameter.default is parameter.empty or name == "X"
+        named = name in ("X", "gram", "data", "labels") and not isinstance(value, str | PathLike)
         try:
             text = name if named else _literal(value)
         except TypeError:

@@ -52,7 +52,9 @@ def select(
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     from isopursuit.cli import candidates, commands
 
-    commands.select(candidates.Input(table, samples, k, bool(rules.given)), search, rules, outputs, report)
+    commands.select(
+        candidates.Input(table, samples and not table.correlation, k, bool(rules.given)), search, rules, outputs, report
+    )
 
 
 @command
@@ -62,7 +64,7 @@ def pursue(
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     from isopursuit.cli import candidates, commands
 
-    commands.pursue(candidates.Input(table, samples, k), c, outputs)
+    commands.pursue(candidates.Input(table, samples and not table.correlation, k), c, outputs)
 
 
 @command
@@ -82,7 +84,7 @@ def audit(
     """Judge rows (or columns) that you name: their loss, a proved bound, the best swap and the best subset found."""
     from isopursuit.cli import commands
 
-    commands.audit(table, samples, columns, limits, outputs, report)
+    commands.audit(table, False if table.correlation else samples, columns, limits, outputs, report)
 
 
 @command

@@ -108,8 +108,8 @@ class Table:
     file: Annotated[
         Path,
         typer.Argument(
-            help="A table: .csv, .tsv, .parquet, .arrow, .npy or .npz. A pattern such as 'folder/*.parquet' is "
-            "streamed.",
+            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz. A pattern such as "
+            "'folder/*.parquet' is streamed.",
             show_default=False,
         ),
     ]
@@ -119,6 +119,10 @@ class Table:
     standardize: Annotated[bool, typer.Option("--standardize", help="Scale every column to mean 0 and variance 1.")] = (
         False
     )
+    spearman: Annotated[bool, typer.Option("--spearman", help="Compare columns by the correlation of ranks.")] = False
+    correlation: Annotated[
+        bool, typer.Option("--correlation", help="The file holds the correlations (or inner products) of its columns.")
+    ] = False
     unit: Annotated[
         str | None,
         typer.Option(
@@ -136,6 +140,15 @@ class Table:
             "--header/--no-header", help="Whether the first line of a text file has names. Default: detect it."
         ),
     ] = None
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="The decimal mark of a text file. Default: detect it.")
+    ] = None
+    thousands: Annotated[
+        str | None, typer.Option("--thousands", help="What separates thousands in a text file, such as ','.")
+    ] = None
+    missing: Annotated[
+        str, typer.Option("--missing", help="More words for missing cells besides NA, - and the like, by commas.")
+    ] = ""
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
     ] = None
@@ -210,6 +223,10 @@ class Search(Limits):
     gap: Annotated[
         float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
     ] = 0.0
+    stability: Annotated[
+        bool, typer.Option("--stability", help="With --features: how often each column is picked from resampled rows.")
+    ] = False
+    resamples: Annotated[int, typer.Option("--resamples", help="How many resamples --stability draws.")] = 50
 
 
 @dataclass(frozen=True)

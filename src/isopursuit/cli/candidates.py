@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isopursuit._core.options import beyond_dimensions
 from isopursuit.cli.arguments import Limits, Rules, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
-from isopursuit.data import read_table
+from isopursuit.data import from_gram, read_table
 from isopursuit.data._files import check_file, is_there, one_line
-from isopursuit.data._matrix import in_unit, with_fewer_rows
+from isopursuit.data._matrix import in_unit, is_like_correlation, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import (
     FileError,
@@ -114,9 +115,20 @@ class Input:
             drop_missing=options.drop_missing,
             header=options.header,
             drop_columns=options.drop_columns or (),
+            decimal=options.decimal,
+            thousands=options.thousands,
+            missing=options.missing or (),
         )
+        if options.correlation:
+            return self._correlations(raw)
+        if options.spearman and self.samples:
+            raise ParameterError("--spearman compares columns. Pass --features.")
+        if is_like_correlation(raw.values):
+            note = "the table looks like a correlation matrix. If it is one, pass --correlation."
+            raw = replace(raw, notes=(*raw.notes, note))
         centred = options.standardize or (self.unit == "each" and not self.samples)
-        table = raw.standardized() if centred else raw
+        table = raw.ranked() if options.spearman else raw
+        table = table.standardized() if centred else table
         self._check_size(*table.values.shape)
         matrix = table.samples() if self.samples else table.features()
         if self.samples and len(table.rows) < len(table.columns):
@@ -130,6 +142,24 @@ class Input:
             number = {name: j for j, name in enumerate(raw.columns)}
             places = [number[name] for name in table.columns]
         return Candidates(self, replace(matrix, notes=()), matrix.notes, places, raw)
+
+    def _correlations(self, table: data.Table) -> Candidates:
+        """The columns of a table of their inner products, in the order of its rows if these have the same names."""
+        if self.options.standardize or self.options.spearman:
+            raise ParameterError(
+                "--correlation takes a file of correlations as it is. Leave --standardize and --spearman out."
+            )
+        if table.values.shape[0] != table.values.shape[1]:
+            n, P = table.values.shape
+            raise ShapeError(
+                f"--correlation needs as many rows as columns; {self.file.name} has {n} rows of {P} numbers."
+            )
+        values = table.values
+        if set(table.rows) == set(table.columns):
+            values = values[[table.rows.index(name) for name in table.columns]]
+        self._check_size(*values.shape)
+        matrix = from_gram(values, table.columns)
+        return Candidates(self, replace(matrix, notes=()), table.notes + matrix.notes, range(len(values)), table)
 
     def _check_size(self, n: int, P: int) -> None:
         """Raise an error, before any work, if more are to be picked than there are or than can be independent."""
@@ -148,17 +178,23 @@ class Input:
         rows, columns = f"{n} rows", f"{P} numeric columns"
         shape = f"{rows} of {columns}" if self.samples else f"{columns} of {rows}"
         hint = turned if self.k <= max(n, P) and self.k > (n if self.samples else P) else ""
-        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}")
+        why = f" {beyond_dimensions(P)}" if self.samples and P < self.k <= n else ""
+        raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}{why}")
 
     def _whole_table_options(self) -> dict[str, object]:
         """The options that need the whole table in memory, and what was given for them."""
         return {
+            "--correlation": self.options.correlation,
+            "--spearman": self.options.spearman,
             "--features": not self.samples,
             "--columns": self.options.use,
             "--drop-columns": self.options.drop_columns,
             "--label": self.options.label,
             "--drop-missing": self.options.drop_missing,
             "--header": self.options.header is not None,
+            "--decimal": self.options.decimal,
+            "--thousands": self.options.thousands,
+            "--missing": self.options.missing,
         }
 
 
@@ -185,11 +221,10 @@ class Candidates:
         """The name of a candidate."""
         return i if self.table is None else self.X.labels[i]
 
-    def in_unit(self) -> tuple[Any, str]:
-        """The candidates in the unit of the command, for functions that take none, and the unit in words."""
+    def in_unit(self) -> Any:
+        """The candidates in the unit of the command, for functions that take none."""
         unit = self.input.unit
-        found = as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
-        return found, str(found.unit_length)
+        return as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
 
     def chosen(self, limits: Limits) -> tuple[list[Label], list[Label]]:
         """The candidates that must and must not be picked."""

@@ -19,7 +19,7 @@ from isopursuit._core.text import loss_text
 from isopursuit.cli.arguments import Limits, Outputs, Rules, Search, Table
 from isopursuit.cli.candidates import Candidates, Input
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
-from isopursuit.cli.watch import PursuitWatch, SearchWatch
+from isopursuit.cli.watch import PursuitWatch, SearchWatch, StageWatch
 from isopursuit.cli.words import on_command_line
 from isopursuit.data import DATASETS
 from isopursuit.errors import ParameterError, did_you_mean
@@ -31,6 +31,12 @@ def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report:
     as_time_limit(search.time_limit)  # check it before any file is read
     check_outputs(table.file, output=outputs.output, report=report)
     streamed = table.is_streamed() or (table.is_large() and report is None and not rules.given)
+    other = table.options.spearman or table.options.correlation or table.unit != "each"
+    if search.stability and (table.samples or other):
+        raise ParameterError(
+            "--stability resamples the rows of a table whose columns are compared by correlation. Pass --features, "
+            "without --unit, --spearman and --correlation."
+        )
     with table.candidates(streamed=streamed, report=report, **rules.given) as candidates:
         include, exclude = candidates.chosen(search)
         together = candidates.rules(rules)
@@ -49,7 +55,10 @@ def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report:
                 exclude=exclude,
                 **together,
             )
+        stable = _stability(candidates, search, include, exclude) if search.stability else None
     answer = candidates.answer(picked.as_dict())
+    if stable is not None:
+        answer["stability"] = stable.as_dict()
     if table.samples and not streamed and not table.options.standardize:
         answer["notes"] += table_notes(picked.log_loss, picked.ideal, "--standardize")
 
@@ -59,8 +68,21 @@ def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report:
 
     files: dict[Path, Callable[[], str | bytes]] = {} if outputs.output is None else {outputs.output: final}
     if report is not None:
-        files[report] = partial(_report, replace(picked, notes=tuple(answer["notes"])), candidates, search, watch)
-    give(answer, partial(_show_selection, picked, answer), files, as_json=outputs.as_json)
+        noted = replace(picked, notes=tuple(answer["notes"]))
+        files[report] = partial(_report, noted, candidates, search, watch, stability=stable)
+    give(answer, partial(_show_selection, picked, answer, stable), files, as_json=outputs.as_json)
+
+
+def _stability(candidates: Candidates, search: Search, include: list[Any], exclude: list[Any]) -> ip.Stability:
+    """The same selection from resampled rows of the file."""
+    assert candidates.table is not None
+    with StageWatch() as watch:
+        return ip.stability(
+            candidates.table.values, candidates.input.k, search.c, method=search.method, unit="each", center=True,
+            include=include, exclude=exclude, labels=candidates.table.columns,
+            time_limit=search.time_limit, gap=max(search.gap, 0.01), resamples=search.resamples,
+            callback=partial(watch, "resamples"),
+        )  # fmt: skip
 
 
 def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], str | bytes]]:
@@ -68,8 +90,8 @@ def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], 
     return {} if outputs.output is None else {outputs.output: partial(json_text, answer)}
 
 
-def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
-    """Print the picked columns, the verdict, improving swaps and close losers."""
+def _show_selection(picked: ip.Selection, answer: dict[str, Any], stable: ip.Stability | None) -> None:
+    """Print the picked columns, the verdict, improving swaps and close losers, and how stable they are."""
     _show_choices("picked", picked, f"loss {loss_text(picked)} (ideal {picked.k}), {picked.verdict}")
     for line in (f"unit: {answer['unit']}", *map(on_command_line, picked.search.rule_lines)):
         say(line)
@@ -77,7 +99,10 @@ def _show_selection(picked: ip.Selection, answer: dict[str, Any]) -> None:
         say(f"objective of the convex stage: {picked.pursuit.certificate}")
     for line in picked.swap_lines:
         say(line)
-    show_notes(answer["notes"])
+    if stable is not None:
+        show_table(stable.heads, stable.table(), f"stability of {stable.title}: {stable.verdict}")
+        say(stable.together_line)
+    show_notes((*answer["notes"], *(() if stable is None else stable.notes)))
 
 
 def _show_choices(word: str, picked: ip.Selection, title: str) -> None:
@@ -85,7 +110,13 @@ def _show_choices(word: str, picked: ip.Selection, title: str) -> None:
     show_table([word, "length", "price", "best replacement"], rows, title)
 
 
-def _report(answer: ip.Selection | ip.Audit, candidates: Candidates, limits: Limits, watch: SearchWatch) -> str:
+def _report(
+    answer: ip.Selection | ip.Audit,
+    candidates: Candidates,
+    limits: Limits,
+    watch: SearchWatch,
+    stability: ip.Stability | None = None,
+) -> str:
     from isopursuit.show._report import selection_page
 
     file, values = candidates.input.file, candidates.X.values
@@ -106,6 +137,7 @@ def _report(answer: ip.Selection | ip.Audit, candidates: Candidates, limits: Lim
         options=options,
         rows=candidates.input.samples,
         table=candidates.table,
+        stability=stability,
     )
 
 
@@ -114,9 +146,8 @@ def pursue(table: Input, c: float, outputs: Outputs) -> None:
     check_outputs(table.file, output=outputs.output)
     streamed = table.is_streamed()
     with table.candidates(streamed=streamed) as candidates, candidates.rows_in_errors(), PursuitWatch() as watch:
-        columns, unit = candidates.in_unit()
-        found = ip.isometry_pursuit(columns, c, k=table.k, callback=watch)
-    answer = candidates.answer({"c": c, **found.as_dict(), "unit": unit})
+        found = ip.isometry_pursuit(candidates.in_unit(), c, k=table.k, callback=watch)
+    answer = candidates.answer({"c": c, **found.as_dict()})
     give(answer, partial(_show_pursuit, found, answer, table.kind), _files(outputs, answer), as_json=outputs.as_json)
 
 

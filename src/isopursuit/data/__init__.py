@@ -1,10 +1,11 @@
-"""Tables of named numbers from CSV, TSV, Parquet, Arrow, .npy and .npz files, and small data sets.
+"""Tables of named numbers from CSV, TSV, Excel, Parquet, Arrow, .npy and .npz files, and small data sets.
 
-polars reads CSV, Parquet and Arrow (extra `files`). Arrays are never unpickled, and errors take one line.
+polars reads CSV, Excel, Parquet and Arrow (extra `files`). Arrays are never unpickled, and errors take one line.
 """
 
 from isopursuit.data._datasets import DATASETS, Dataset, load_iris, load_wine, load_words
+from isopursuit.data._gram import from_gram
 from isopursuit.data._reading import read_table
 from isopursuit.data._table import Table
 
-__all__ = ["DATASETS", "Dataset", "Table", "load_iris", "load_wine", "load_words", "read_table"]
+__all__ = ["DATASETS", "Dataset", "Table", "from_gram", "load_iris", "load_wine", "load_words", "read_table"]

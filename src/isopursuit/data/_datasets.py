@@ -14,6 +14,7 @@ from importlib.resources import files
 import numpy as np
 
 from isopursuit._core.types import Array, Indices
+from isopursuit.data._units import Standard
 from isopursuit.errors import ParameterError
 
 
@@ -33,7 +34,7 @@ class Dataset:
 
     def standardized(self) -> Array:
         """Features with mean 0 and population variance 1, as in the paper's experiments."""
-        return (self.values - self.values.mean(axis=0)) / self.values.std(axis=0)
+        return Standard.of(self.values).apply(self.values)
 
     def matrix(self, D: int | None = None) -> Array:
         """The paper's X for diversification: standardized samples as columns, the first D features as rows."""

@@ -9,87 +9,54 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from isopursuit.data._header import MISSING, Columns, Number, as_number, bare, has_names, with_names
+from isopursuit.data._cells import GROUPED, MISSING, PLAIN, Style, as_plain_numbers, bare, without_sign
+from isopursuit.data._header import Columns, has_names, with_names
 from isopursuit.errors import FileError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SEPARATORS = "\t;|,"
 LINES, CELLS = 50, 100_000  # lines and cells from which the layout is detected (chosen: they take milliseconds)
-# 1.841, 1,234.5, 1'234 or 1 234 567: digits in groups of three, with one mark between the groups
-GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([.,'’ \u00a0\u2009\u202f])\d{3}((\1\d{3})*)((?!\1)[.,]\d+)?")
 
 
-def read_delimited(raw: bytes, name: str, header: bool | None) -> Columns:
-    """The columns of a text table; `header` says whether the first line has their names (None: detect it)."""
+def read_delimited(raw: bytes, name: str, header: bool | None, style: Style) -> Columns:
+    """The columns of a text table; `header` says whether the first line has their names (None: detect it), and `style`
+    how numbers are written (without a decimal mark: detect it).
+    """
     import polars as pl
 
     raw, notes = _decoded(raw, name)
     raw, separator, lines = _plain(raw, name)
-    decimal_comma, certain = _decimal_mark(lines, separator)
-    number = partial(as_number, decimal_comma=decimal_comma)
+    if not style.decimal:
+        comma, certain = _decimal_mark(lines, separator)
+        style = replace(style, decimal="," if comma else ".", certain=certain)
     first, body = lines[0], lines[1:]
-    named, note = has_names(first, body, number) if header is None else (header, "")
+    named, note = has_names(first, body, style.number) if header is None else (header, "")
     names = [first[0].lstrip("#").strip(), *first[1:]] if named else []
     notes += (note,) if note else ()
     if named:
         raw = raw.split(b"\n", skipped := _lines_of_first(raw, separator, name))[skipped]
     if not raw.strip():
         return Columns(names, [], None, notes)
-    options: dict[str, Any] = {"separator": separator, "has_header": False}
-    options |= {"null_values": MISSING, "decimal_comma": decimal_comma, "encoding": "utf8-lossy"}
-    try:
-        frame = pl.read_csv(raw, infer_schema_length=None, **options)
-    except pl.exceptions.ComputeError:  # for example integers with more digits than any integer type has
-        frame = pl.read_csv(raw, infer_schema=False, **options)
-    if not certain:  # then columns are needed as they are written
-        written = pl.read_csv(raw, infer_schema=False, **options)
+    options: dict[str, Any] = {"separator": separator, "has_header": False, "encoding": "utf8-lossy"}
+    options |= {"null_values": [*MISSING, *style.missing]}
+    as_text = partial(pl.read_csv, raw, infer_schema=False, **options)
+    if style.thousands or style.decimal == "," == separator:
+        frame = as_text()
+    else:
+        try:
+            frame = pl.read_csv(raw, infer_schema_length=None, decimal_comma=style.decimal == ",", **options)
+        except pl.exceptions.ComputeError:  # for example integers with more digits than any integer type has
+            frame = as_text()
+    if not style.certain:  # then columns are needed as they are written
+        written = as_text()
         frame = frame.with_columns(written[one.name] for one in frame.get_columns() if one.dtype == pl.Float64)
-    mark = ("," if decimal_comma else ".") if certain else ""
-    series = [_numbers(one, number, mark) if one.dtype == pl.String else one for one in frame.get_columns()]
+    series = [as_plain_numbers(one, style) if one.dtype == pl.String else one for one in frame.get_columns()]
     if not named:
-        return Columns([f"column_{j + 1}" for j in range(len(series))], series, None, notes)
-    return with_names(names, series, name, notes)
-
-
-def _numbers(column: pl.Series, number: Number, mark: str) -> pl.Series:
-    """Convert a text column to numbers if all of its cells are numbers with spaces, quotes or plus signs.
-
-    A column with a thousands separator remains text.
-    """
-    import polars as pl
-
-    found: list[float] = []
-    for cell in column:
-        value = float("nan") if cell is None else number(cell)
-        if value is None:
-            return column.str.strip_chars()
-        found.append(value)
-    if column.null_count() == len(column):
-        return column
-    if _has_thousands([bare(cell) for cell in column.drop_nulls()], mark):
-        return column.str.strip_chars()
-    return pl.Series(column.name, found, dtype=pl.Float64)
-
-
-def _has_thousands(cells: list[str], mark: str) -> bool:
-    """Whether a point or comma in a column of numbers separates thousands; `mark` is the file's decimal mark if known.
-
-    If it is known, the other mark separates thousands unless a cell like 0.841 or 2.75 shows that it does not. If it
-    is not known, as in a file whose only numbers with a mark are like 1.841, numbers without a mark beside them decide:
-    920 would be written 920.000 if the point were decimal, and 1920 would be written 1.920 if it separated thousands.
-    """
-    grouped = {found[1] for found in map(GROUPED.fullmatch, cells) if found}
-    decimal = {one for cell in cells if not GROUPED.fullmatch(cell) for one in ".," if one in cell}
-    if mark:
-        other = grouped - {mark}
-        return other != set() and (not other <= decimal or mark in grouped | decimal)
-    plain = [len(cell.lstrip("-+")) for cell in cells if cell.lstrip("-+").isdecimal()]
-    return bool(grouped - decimal) and plain != [] and max(plain) <= 3
+        return Columns([f"column_{j + 1}" for j in range(len(series))], series, None, notes, style=style)
+    return replace(with_names(names, series, name, notes), style=style)
 
 
 def _decoded(raw: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
@@ -119,8 +86,8 @@ def _plain(raw: bytes, name: str) -> tuple[bytes, str, list[list[str]]]:
     if given:
         raw = raw.partition(b"\n")[2]
         lines = _lines(raw)
-    bare = [re.sub(r'"[^"]*"', "quoted", line) for line in lines]
-    plain = [line for line in bare if not line.startswith("#")] or bare
+    whole = [re.sub(r'"[^"]*"', "quoted", line) for line in lines]
+    plain = [line for line in whole if not line.startswith("#")] or whole
     separator = given[1] if given else _separator(plain)
     blank = b"[ ]*" if separator == "\t" else b"[ \t]*"
     raw = re.sub(rb"(?m)^" + blank + rb"\r?\n", b"", raw).rstrip(b"\r\n ") + b"\n"
@@ -190,12 +157,12 @@ def _without_comments(raw: bytes, separator: str, usual: int) -> bytes:
     if all(marked) and usual > 1:
         return raw
     top = marked.index(False) if False in marked else len(lines)
-    below = [as_number(cell) for record in _records(lines[top : top + 1], separator) for cell in record]
+    below = [PLAIN.number(cell) for record in _records(lines[top : top + 1], separator) for cell in record]
     kept: list[str] = []
     for i, line in enumerate(lines):
         if marked[i]:
             full = usual > 1 and _count(line, separator) == usual
-            values = [as_number(cell) for cell in line.rstrip("\r\n").split(separator)[1:]]
+            values = [PLAIN.number(cell) for cell in line.rstrip("\r\n").split(separator)[1:]]
             numbers = any(value is not None for value in values)
             if not full or not (numbers or (i == top - 1 and any(value is not None for value in below))):
                 continue
@@ -218,7 +185,7 @@ def _decimal_mark(lines: list[list[str]], separator: str) -> tuple[bool, bool]:
     """Whether the decimal mark is a comma, and whether that is certain: 1.841 and 1,841 may be thousands, 0,5 not."""
     if separator == ",":
         return False, True
-    cells = [cell for line in lines for cell in line][:CELLS]
+    cells = [without_sign(bare(cell))[0] for line in lines for cell in line][:CELLS]
     counts: list[tuple[int, int]] = []
     for mark, other in ((",", "."), (".", ",")):
         number = re.compile(rf"[-+]?(\d*|\d{{1,3}}(\{other}\d{{3}})+)\{mark}\d+([eE][-+]?\d+)?")

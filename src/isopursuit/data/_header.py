@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
+from isopursuit.data._cells import PLAIN, Style
 from isopursuit.errors import FileError, printable
 
 if TYPE_CHECKING:
@@ -18,31 +19,15 @@ Number = Callable[[str], "float | None"]  # a cell as a number; None for text
 
 # a first line of integers is a header if the rows below make it less probable than this (chosen; a note tells)
 UNLIKELY = 0.1
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 SHOWN = 4  # cells of the first line that a note quotes
-
-
-def as_number(cell: str, decimal_comma: bool = False) -> float | None:
-    """A cell as a number; NaN if it is missing, None if it is text."""
-    cell = bare(cell)
-    if cell in MISSING:
-        return math.nan
-    try:
-        return None if "_" in cell else float(cell.replace(",", ".") if decimal_comma else cell)
-    except ValueError:
-        return None
-
-
-def bare(cell: str) -> str:
-    """A cell without spaces and quotes around it."""
-    return cell.strip().strip('"').strip()
 
 
 @dataclass(frozen=True)
 class Columns:
     """A file's columns: names, values, row labels if there is an index column, and notes for the user.
 
-    `index_note` is a further note, shown if the index column labels the rows.
+    `index_note` is a further note, shown if the index column labels the rows. `style` is how text columns write
+    numbers.
     """
 
     names: list[str]
@@ -50,6 +35,7 @@ class Columns:
     index: list[str] | None = None
     notes: tuple[str, ...] = ()
     index_note: str = ""
+    style: Style = PLAIN
 
 
 def has_names(first: list[str], body: list[list[str]], number: Number) -> tuple[bool, str]:

@@ -1,6 +1,7 @@
-"""Columns that look like identifiers or counters: their numbers name rows instead of measuring something.
+"""Columns of doubtful use: nearly constant ones, and those that look like identifiers or counters, whose numbers name
+rows instead of measuring something.
 
-A column looks like one if it has
+A column looks like an identifier if it has
 - integers in equal steps, such as 1, 2, 3, … or the years 2001, 2002, …, and at least `FEW` rows: integers drawn from
   ten values do this with a probability below 1e-3;
 - distinct integers in any order, and at least `MANY` rows: measured counts repeat;
@@ -23,6 +24,8 @@ from isopursuit.errors import printable
 
 FEW = 5  # least number of rows for equal steps to count (derived, see above)
 MANY = 20  # least number of rows for distinct integers or sorted numbers to count (derived, see above)
+SAME = 0.99  # least share of the rows with one value in a column that is nearly constant (chosen)
+SOME = 1000  # about as many rows are examined first (chosen: a millisecond for a hundred columns)
 EXACT = 2.0**53  # every float64 above this is an integer (derived)
 
 
@@ -43,17 +46,44 @@ def identifier_columns(values: Array) -> list[int]:
     return found if 2 * len(found) <= P + 1 else []
 
 
-def identifier_note(values: Array, names: Sequence[Label] | None, remedy: str) -> tuple[str, ...]:
-    """A note that names such columns of a table (rows, columns); `remedy` says what to do and contains {names}."""
+def nearly_constant(values: Array) -> list[int]:
+    """The columns of a table (rows, columns) with one value in at least `SAME` of the rows, but not in all.
+
+    Examples
+    --------
+    >>> nearly_constant(np.column_stack([np.arange(300) == 7, np.arange(300) % 2, np.ones(300)]).astype(float))
+    [0]
+    """
+    if len(values) < MANY:
+        return []
+    # some rows rule out nearly all columns, so few are examined in full
+    some = values[:: max(len(values) // SOME, 1)]
+    likely = np.flatnonzero((some == np.median(some, axis=0)).mean(axis=0) >= 2 * SAME - 1)
+    shares = [(j, float((values[:, j] == np.median(values[:, j])).mean())) for j in likely.tolist()]
+    return [j for j, share in shares if SAME <= share < 1]
+
+
+def doubtful_columns(values: Array, names: Sequence[Label] | None, remedy: str) -> tuple[str, ...]:
+    """Notes that name columns of a table (rows, columns) that may be no measurements: those that look like identifiers
+    (`remedy` says what to do about them, and contains {names}), and those that are nearly constant.
+    """
+    notes: tuple[str, ...] = ()
+    same = nearly_constant(values)
+    if same:
+        some = listed(j if names is None else names[j] for j in same)
+        notes = (
+            f"nearly constant ({100 * SAME:g} % of the rows or more have one value), so few rows decide correlations: "
+            f"{some}.",
+        )
     found = identifier_columns(values)
     if not found:
-        return ()
+        return notes
     some = listed(j if names is None else names[j] for j in found)
     what = f"column {some} looks like an identifier or a counter"
     if len(found) > 1:
         what = f"columns {some} look like identifiers or counters"
     shown = ",".join(printable(j if names is None else names[j]) for j in found[:SHOWN])
-    return (f"{what}; {remedy.format(names=shown)}.",)
+    return (f"{what}; {remedy.format(names=shown)}.", *notes)
 
 
 def _signs(values: Array, columns: Sequence[int]) -> list[int]:

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.linalg import SAMPLE, direction_rank, in_own_span
+from isopursuit._core.linalg import SAMPLE, centring_rounding, direction_rank, in_own_span
 from isopursuit._core.options import as_numbers, is_whole
-from isopursuit._core.text import SHOWN, listed, name_columns
+from isopursuit._core.text import SHOWN, Caution, listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, Unit
-from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
+from isopursuit.data._identifiers import doubtful_columns
+from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
 from isopursuit.errors import (
     DataTypeError,
     LabelError,
@@ -137,25 +138,77 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
         check_wide(X.values.shape, wide)
         return X
     check_wide(getattr(X, "shape", ()), wide)  # before X is copied
-    frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
-    names, values = (X.labels, X.values) if isinstance(X, Matrix) else _numbers(X)
+    frame = not isinstance(X, Matrix) and frame_names(X) is not None
+    names, values = (X.labels, X.values) if isinstance(X, Matrix) else as_numbers_of(X)
     if values.ndim != 2:
         hint = " Use X.reshape(1, -1) for a single feature." if values.ndim < 2 else ""
         raise ShapeError(
             f"X has {values.ndim} dimensions {values.shape}; expected a matrix (D, P) with candidates as columns.{hint}"
         )
     labels = as_labels(names if labels is None else labels, values.shape[1])
-    found = _checked(values, labels, wide)
+    found = _checked(values, labels, wide, names if frame else None)
     D, P = values.shape
     notes = found.notes
     if frame:
-        notes += identifier_note(values, names, "drop columns that only name rows")
+        notes += doubtful_columns(values, names, "drop columns that only name rows")
     if D > P:
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
+    if not isinstance(X, Matrix) and is_like_correlation(values):
+        notes += (Caution("X looks like a correlation matrix. If it is one, pass it as gram= in place of X."),)
     if isinstance(X, Matrix):
         kept = {"rounding": X.rounding, "unit_length": X.unit_length, "full_rank_assumed": X.full_rank_assumed}
         return replace(found, notes=X.notes + notes, **kept)
     return replace(found, notes=notes) if notes else found
+
+
+def is_like_correlation(values: Array) -> bool:
+    """Whether a matrix is symmetric with ones on its diagonal and smaller numbers beside them, but is not the identity.
+
+    Examples
+    --------
+    >>> is_like_correlation(np.corrcoef(np.random.default_rng(0).normal(size=(3, 9)))), is_like_correlation(np.eye(3))
+    (True, False)
+    """
+    if (
+        values.shape[0] != values.shape[1]
+        or len(values) < 3
+        or not np.allclose(np.diag(values), 1.0, rtol=0, atol=1e-9)
+    ):
+        return False
+    others = np.abs(values - np.diag(np.diag(values)))
+    return bool(0 < others.max() <= 1 + 1e-9) and np.allclose(values, values.T, rtol=0, atol=1e-9)
+
+
+def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
+    """The columns minus their means. Constant ones become zero; the inner products of others, with length 1, are
+    correlations.
+    """
+    if hasattr(X, "fold") or isinstance(X, str | PathLike) or getattr(X, "ndim", 2) != 2:
+        raise ParameterError("center=True needs one matrix in memory. Subtract the means of the columns before.")
+    matrix = as_matrix(X, labels, wide=False)
+    standard = Standard.of(matrix.values)
+    values = np.where(np.isfinite(standard.spread), matrix.values - standard.mean, 0.0)
+    shift = np.abs(standard.mean) * np.sqrt(len(values))
+    notes = tuple(note for note in matrix.notes if not note.startswith("X looks like"))
+    return replace(matrix, values=values, rounding=centring_rounding(values, shift), validated=False, notes=notes)
+
+
+def uncentred_notes(points: list[Matrix]) -> tuple[str, ...]:
+    """A note if most columns of a table have means that are large beside their spreads, so that cosines are not
+    correlations.
+    """
+    values = points[0].values
+    if len(points) > 1 or len(values) < 3:
+        return ()
+    shifted = int((np.abs(values.mean(axis=0)) > values.std(axis=0)).sum())
+    if 2 * shifted <= values.shape[1]:
+        return ()
+    return (
+        Caution(
+            f"{shifted} of {values.shape[1]} columns have a mean above their standard deviation, and unit='each' "
+            "compares cosines. center=True compares correlations."
+        ),
+    )
 
 
 def check_count(k: object, shape: tuple[int, ...]) -> None:
@@ -280,24 +333,46 @@ def length_notes(
     """Notes about columns that cannot be picked: zero columns, and columns whose squared length underflows."""
     what = f"shorter than {1 / LARGEST:g}, whose square underflows float64,"
     return tuple(
-        f"{count} {'column is' if count == 1 else 'columns are'} {kind} and cannot be picked{names and f': {names}'}."
-        for count, kind, names in ((zero, zero_is, zero_names), (short, what, short_names))
+        Caution(f"{count} {'columns are' if count > 1 else 'column is'} {kind} and cannot be picked{names}.")
+        for count, kind, names in (
+            (zero, zero_is, zero_names and f": {zero_names}"),
+            (short, what, short_names and f": {short_names}"),
+        )
         if count
     )
 
 
-def _numbers(X: Any) -> tuple[Labels | None, Array]:
+def frame_names(X: Any) -> Labels | None:
+    """The column names of a pandas, Polars or Arrow frame; None for anything else."""
+    if type(X).__name__ == "LazyFrame":
+        raise DataTypeError("X is a LazyFrame, whose cells are not computed yet. Pass X.collect().")
+    if hasattr(X, "to_numpy"):
+        return tuple(X.columns) if hasattr(X, "columns") else None
+    return tuple(X.column_names) if hasattr(X, "column_names") and hasattr(X, "columns") else None
+
+
+def as_numbers_of(X: Any) -> tuple[Labels | None, Array]:
+    """The column names of a frame (None for an array), and the numbers as float64."""
     if hasattr(X, "tocsc") and hasattr(X, "toarray"):
         D, P = X.shape
         raise DataTypeError(
             f"X is a sparse matrix ({D} × {P}); dense columns are needed. "
             f"Pass X.toarray() ({8e-6 * D * P:.1f} MB as float64), or fewer columns."
         )
-    names: Labels | None = None
+    names = frame_names(X)
     raw: NDArray[Any]
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a pandas or polars frame
-        names = tuple(X.columns)
-        raw = X.to_numpy()
+    if names is not None:
+        if hasattr(X, "to_numpy"):
+            raw = X.to_numpy()
+            dates = [name for name, kind in zip(names, X.dtypes, strict=True) if getattr(kind, "is_temporal", bool)()]
+            if dates:  # Polars converts them to numbers of days
+                raise DataTypeError(
+                    f"X is not numeric: column {listed(dates)} contains dates. Drop or encode them first."
+                )
+        else:  # an Arrow table
+            raw = np.empty((X.num_rows, X.num_columns), dtype=object)
+            for j, column in enumerate(X.columns):
+                raw[:, j] = column.to_pylist()
     else:
         if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # pyright: ignore
             raise NonFiniteError("X is a masked array with missing entries. Fill them in, or drop those columns.")
@@ -313,6 +388,7 @@ def _numbers(X: Any) -> tuple[Labels | None, Array]:
 
 
 def _from_objects(raw: NDArray[Any], names: Labels | None) -> Array:
+    """Numbers that NumPy has as objects; raises an error that names the column of a cell that is no number."""
     try:
         if raw.dtype.kind == "O":
             return raw.astype(np.float64)
@@ -320,21 +396,31 @@ def _from_objects(raw: NDArray[Any], names: Labels | None) -> Array:
         raise RangeError("X has entries that exceed float64. Rescale them first.") from None
     except (TypeError, ValueError):
         pass
-    if raw.ndim == 2:
-        for j in range(raw.shape[1]):
-            for value in raw[:, j]:
+    for j in range(raw.shape[1] if raw.ndim == 2 else 0):
+        cells: Iterable[Any] = raw[:, j]
+        for i, value in enumerate(cells):
+            kind = type(value).__name__
+            missing = value is None or kind in ("NAType", "NaTType")
+            if raw.dtype.kind not in "mM" and not missing:
                 try:
-                    float(value)
+                    float(value)  # pyright: ignore[reportArgumentType]
+                    continue
                 except (TypeError, ValueError):
-                    column = name_columns([j], names)
-                    raise DataTypeError(
-                        f"X is not numeric: column {column} contains {value!r}. Drop or encode such columns first."
-                    ) from None
+                    pass
+            column = f"column {name_columns([j], names)}"
+            if missing:
+                raise NonFiniteError(
+                    f"X has a missing cell in {column}, row {i}. Drop or fill in such cells, or drop the column."
+                )
+            what = f"the date {value}" if raw.dtype.kind in "mM" or hasattr(value, "year") else repr(value)
+            raise DataTypeError(f"X is not numeric: {column} contains {what}. Drop or encode such columns first.")
     raise DataTypeError(f"X is not numeric: its dtype is {raw.dtype}. Pass integers or floats.")
 
 
-def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
-    """Raise an error for unusable entries; columns whose squared length underflows become zero."""
+def _checked(values: Array, labels: Labels | None, wide: bool, names: Labels | None) -> Matrix:
+    """Raise an error for unusable entries, by `names` of columns in a frame; columns whose squared length underflows
+    become zero.
+    """
     D, P = values.shape
     if values.size == 0:
         raise ShapeError(f"X is empty: it has shape {D} × {P}. Pass at least one row and one column.")
@@ -342,7 +428,7 @@ def _checked(values: Array, labels: Labels | None, wide: bool) -> Matrix:
     sizes = np.maximum(values.max(axis=0), -values.min(axis=0))
     largest = float(sizes.max())
     if not largest < LARGEST:
-        _refuse_entries(values, largest)
+        refuse_entries(values, names)
     gone = sizes < 1 / LARGEST
     if not gone.any():
         return Matrix(values, labels, validated=True)
@@ -367,17 +453,25 @@ def check_wide(shape: tuple[int, ...], wide: bool = True) -> None:
         )
 
 
-def _refuse_entries(values: Array, largest: float) -> None:
-    where = np.argwhere(~np.isfinite(values))
-    if len(where) == 0:
-        raise RangeError(
-            f"X has entries of size {largest:.1g}, whose squares overflow float64. Divide X by that size; columns of "
-            "length 1 have the least loss anyway."
-        )
+def refuse_entries(values: Array, names: Labels | None = None) -> None:
+    """Raise an error for entries that are not finite or too large; `names` are the columns of a frame."""
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        largest = np.abs(values).max(initial=0.0)
+        if not largest < LARGEST:
+            raise RangeError(
+                f"X has entries of size {largest:.1g}, whose squares overflow float64. Divide X by that size; columns "
+                "of length 1 have the least loss anyway."
+            )
+        return
+    where = np.argwhere(bad)
     some = listed(f"({i}, {j}): {values[i, j]}" for i, j in where)
+    place = f"at (row, column) {some}"
+    if names is not None:
+        columns = np.flatnonzero(bad.any(axis=0)).tolist()
+        place = f"in {len(columns)} of {len(names)} columns: {name_columns(columns, names)}"
     raise NonFiniteError(
-        f"X has {len(where)} entries that are NaN or infinite, at (row, column) {some}. "
-        "Drop those rows or columns, or fill them in."
+        f"X has {len(where)} entries that are NaN or infinite, {place}. Drop those rows or columns, or fill them in."
     )
 
 

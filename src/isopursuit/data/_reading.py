@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.text import SHOWN, listed, name_columns
-from isopursuit.data._delimited import GROUPED, read_delimited
+from isopursuit.data._cells import FIRST_ROW, Style, as_signed_numbers
+from isopursuit.data._delimited import read_delimited
 from isopursuit.data._files import check_file, load_array, one_line
-from isopursuit.data._header import Columns, as_number, bare
-from isopursuit.data._identifiers import identifier_note
+from isopursuit.data._header import Columns
+from isopursuit.data._identifiers import doubtful_columns
 from isopursuit.data._table import Table
 from isopursuit.errors import (
     DataTypeError,
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 REMEDY = "leave out columns that only name rows, with --drop-columns {names} (drop_columns=)"
-FIRST_ROW = "the first row below the header is row 0"
 PANDAS_INDEX = "__index_level_0__"  # the name that pandas gives to an unnamed index
 
 
@@ -50,14 +52,18 @@ def read_table(
     drop_missing: bool = False,
     header: bool | None = None,
     drop_columns: Sequence[str] | str = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+    missing: Sequence[str] | str = (),
 ) -> Table:
     """Read a table of numbers.
 
     Parameters
     ----------
     path : path
-        A .csv, .tsv, .txt, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma, comments, a missing
-        header and an index column without a name, as pandas and R write it, are recognized.
+        A .csv, .tsv, .txt (or .csv.gz), .xlsx, .parquet, .arrow, .feather, .npy or .npz file. Separator, decimal comma,
+        comments, a missing header and an index column without a name, as pandas and R write it, are recognized, and so
+        are amounts of one currency and percentages, with a note. Of an Excel file the first sheet is read.
     columns : sequence of str, or str separated by commas, optional
         The columns to use. Default: all numeric columns (a note names the text columns, which are left out).
     label : str, optional
@@ -69,7 +75,13 @@ def read_table(
         be numbers, a note says what was assumed.
     drop_columns : sequence of str, or str separated by commas
         Columns to leave out. If `columns` is not given, a note names the columns that look like identifiers or
-        counters (see `isopursuit.data._identifiers`).
+        counters, and those that are nearly constant (see `isopursuit.data._identifiers`).
+    decimal : {".", ","}, optional
+        The decimal mark of a text file. Default: detected; a column in which it is not certain is refused.
+    thousands : str, optional
+        What separates thousands in a text file, such as ",". Default: nothing; a column with such a mark is refused.
+    missing : sequence of str, or str separated by commas
+        Words for missing cells, in addition to an empty cell, NA, N/A, #N/A, NaN, null, None, ?, -, . and the like.
 
     Raises
     ------
@@ -81,11 +93,16 @@ def read_table(
     if not isinstance(path, str | PathLike):
         raise ParameterError(f"path is {type(path).__name__}; expected the name of a file.")
     path = Path(path)
-    columns, dropped = _listed(columns), _listed(drop_columns) or []
+    columns, dropped, missing = _listed(columns), _listed(drop_columns) or [], _listed(missing) or []
+    style = Style.of(decimal, thousands, missing)
     check_file(path)
-    kind = path.suffix.lower()
-    if header is not None and kind not in TEXT:
-        raise ParameterError(f"header= is for text files; {path.name} has no header line. Leave it out.")
+    packed = path.suffix.lower() == ".gz"
+    kind = (Path(path.stem) if packed else path).suffix.lower()
+    if packed and kind not in TEXT:
+        raise FileError(f"{path.name}: of packed files only text is read, such as .csv.gz. Unpack it first.")
+    for option, given in (("header", header), ("decimal", decimal), ("thousands", thousands), ("missing", missing)):
+        if given not in (None, []) and kind not in TEXT + EXCEL:
+            raise ParameterError(f"{option}= is for text files, and {path.name} is none. Leave it out.")
     if kind in (".npy", ".npz"):
         array = load_array(path)
         _check_array(array, path)
@@ -96,11 +113,11 @@ def read_table(
         values = (array if columns is None and not dropped else array[:, places]).astype(np.float64)
         table = Table(values, tuple(used), tuple(f"row {i}" for i in range(len(array))), notes)
     else:
-        table = _from_columns(_load_columns(path, kind, header), columns, dropped, label)
+        table = _from_columns(_load_columns(path, kind, header, style), columns, dropped, label)
     table = _without_missing(table, drop_missing)
     if columns is not None:
         return table
-    return replace(table, notes=table.notes + identifier_note(table.values, table.columns, REMEDY))
+    return replace(table, notes=table.notes + doubtful_columns(table.values, table.columns, REMEDY))
 
 
 def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:
@@ -127,13 +144,23 @@ def _used(
     return used, (f"named more than once, used once: {listed(twice)}.",) if twice else ()
 
 
-def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
+def _load_columns(path: Path, kind: str, header: bool | None, style: Style) -> Columns:
     pl = optional("polars", "files", f"Reading {kind or 'text'} files")
-    if kind not in TEXT + PARQUET + ARROW:
-        raise FileError(f"{path.name}: {kind} files are not supported. Use .csv, .tsv, .parquet, .arrow, .npy or .npz.")
+    if kind not in TEXT + EXCEL + PARQUET + ARROW:
+        raise FileError(
+            f"{path.name}: {kind} files are not supported. Use .csv, .csv.gz, .tsv, .xlsx, .parquet, .arrow, .npy or "
+            ".npz."
+        )
+    if kind in EXCEL:
+        optional("fastexcel", "files", f"Reading {kind} files", "save the sheet as .csv")
     try:
         if kind in TEXT:
-            return read_delimited(path.read_bytes(), path.name, header)
+            raw = path.read_bytes()
+            raw = gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
+            return read_delimited(raw, path.name, header, style)
+        if kind in EXCEL:  # cells as text, so that they are read by the same rules
+            sheet = pl.read_excel(path, has_header=False, infer_schema_length=0)
+            return read_delimited(sheet.write_csv(include_header=False).encode(), path.name, header, style)
         frame = pl.read_parquet(path) if kind in PARQUET else pl.read_ipc(path)
     except IsoPursuitError:
         raise
@@ -141,7 +168,8 @@ def _load_columns(path: Path, kind: str, header: bool | None) -> Columns:
         # any polars error about a broken file becomes one line; its panics do not derive from Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {one_line(error)}.") from None
+        remedy = " Save the sheet as .csv." if kind in EXCEL else ""
+        raise FileError(f"{path.name} is not a readable {kind or 'text'} file: {one_line(error)}.{remedy}") from None
     if PANDAS_INDEX not in frame.columns:
         return Columns(frame.columns, frame.get_columns())
     index, rest = [str(value) for value in frame[PANDAS_INDEX]], frame.drop(PANDAS_INDEX)
@@ -170,8 +198,14 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, dropped: Sequenc
     for name, j in used.items():
         one = read.series[j]
         (numeric if one.dtype.is_numeric() or one.dtype == pl.Boolean else text)[name] = one
-    for name, one in text.items():
-        _refuse_thousands(name, one)
+    about: dict[str, str] = {}
+    for name, one in list(text.items()):
+        found, about[name] = as_signed_numbers(name, one, read.style)
+        if found is not None:
+            numeric[name] = found
+            notes += (about.pop(name),)
+            del text[name]
+    numeric = {name: numeric[name] for name in used if name in numeric}
     example = next((str(value) for one in text.values() for value in one.drop_nulls().head(1)), "nothing")
     if columns is not None and text:
         raise DataTypeError(f"Column {next(iter(text))!r} is not numeric: it contains {example!r}. Choose others.")
@@ -180,68 +214,26 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, dropped: Sequenc
             f"No column is numeric; the columns are {listed(read.names)}, and the first contains {example!r}. Check "
             "the file's separator, and that the numbers start directly below one line of names."
         )
-    for name, one in text.items():
-        _refuse_few_words(name, one)
     notes = read.notes + notes
     if text:
-        notes += (f"left out, not numeric: {listed(text)}.",)
+        unique = next(
+            (name for name, one in text.items() if about[name] == name and one.n_unique() == height > 1), None
+        )
+        if label is None and read.index is None and unique is not None:
+            about[unique] = f"{unique} (--label {unique} names the rows by it)"
+        notes += (f"left out, not numeric: {listed(about.values())}.",)
     values = np.empty((height, len(numeric)))
     for j, one in enumerate(numeric.values()):
         values[:, j] = (one if one.dtype == pl.Float64 else one.cast(pl.Float64)).to_numpy()
     rows = read.index or [f"row {i}" for i in range(height)]
     if label is not None:
-        rows = [str(value) for value in read.series[read.names.index(label)]]
+        named = read.series[read.names.index(label)]
+        rows = [rows[i] if value is None else str(value) for i, value in enumerate(named)]
     if read.index is not None:
         notes += (read.index_note if label is None else "left out, the unnamed index.",)
     if len(set(rows)) < height:
         rows = [f"{value} (row {i})" for i, value in enumerate(rows)]
     return Table(values, tuple(numeric), tuple(rows), notes)
-
-
-def _refuse_thousands(name: str, column: pl.Series) -> None:
-    """Refuse a text column of numbers with thousands separators, or with a point or comma that may be one."""
-    import polars as pl
-
-    if column.dtype != pl.String:
-        return
-    cells = ["" if cell is None else bare(cell) for cell in column]
-    if any(not GROUPED.fullmatch(cell) and as_number(cell, decimal_comma=True) is None for cell in cells):
-        return
-    row, found = next(((i, found) for i, cell in enumerate(cells) if (found := GROUPED.fullmatch(cell))), (0, None))
-    if found is None:
-        return
-    may_be_decimal = found[1] in ".," and not found[2] and not found[4]
-    remedy = f" If {found[1]!r} is the decimal mark, write another digit: {found[0]}0." if may_be_decimal else ""
-    raise DataTypeError(
-        f"Column {name!r} has {found[0]!r} in row {row} ({FIRST_ROW}), where {found[1]!r} may separate thousands. Save "
-        f"the numbers without thousands separators, or {_leave_out(name)}.{remedy}"
-    )
-
-
-def _refuse_few_words(name: str, column: pl.Series) -> None:
-    """Refuse a column of text most of whose cells are numbers: it is a measurement with a few bad cells."""
-    import polars as pl
-
-    if column.dtype != pl.String:
-        return
-    given = column.drop_nulls()
-    number = given.str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
-    if not 2 * int(number.sum()) > len(given):
-        return
-    if number.all():
-        raise DataTypeError(
-            f"Column {name!r} contains numbers stored as text. Convert it to numbers, or {_leave_out(name)}."
-        )
-    wrong = str(given.filter(~number)[0])
-    row = int((column == wrong).fill_null(False).arg_true()[0])
-    raise DataTypeError(
-        f"Column {name!r} has numbers in {number.sum():,} of {len(given):,} cells, but {printable(wrong)!r} in row "
-        f"{row} ({FIRST_ROW}). Correct such cells, or {_leave_out(name)}."
-    )
-
-
-def _leave_out(name: str) -> str:
-    return f"leave the column out: --drop-columns {name!r} (drop_columns=)"
 
 
 def _without_missing(table: Table, drop: bool) -> Table:
@@ -255,7 +247,14 @@ def _without_missing(table: Table, drop: bool) -> Table:
                 "Every row has a missing cell, so no row remains after dropping them. Choose other columns."
             )
         numbers = tuple(np.flatnonzero(whole).tolist())
-        note = f"left out, with missing cells: {name_columns(np.flatnonzero(~whole).tolist(), table.rows)}."
+        gone = np.flatnonzero(~whole)
+        some = name_columns(gone.tolist(), table.rows)
+        note = f"{len(gone):,} of {len(whole):,} rows dropped, with missing cells: {some}"
+        alone = ~finite & (finite.sum(axis=1, keepdims=True) == finite.shape[1] - 1)
+        worst = int(alone.sum(axis=0).argmax())  # the column that alone drops most rows
+        if 2 * int(alone[:, worst].sum()) > len(gone) > 1:
+            note += f"; {int(alone[:, worst].sum()):,} of them only for column {printable(table.columns[worst])}"
+        note += "."
         rows = tuple(table.rows[i] for i in numbers)
         return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note), numbers=numbers)
     where = np.argwhere(~finite)

@@ -10,8 +10,7 @@ from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Labels
 from isopursuit.data._matrix import Matrix, with_fewer_rows
-from isopursuit.data._units import mean_and_spread
-from isopursuit.errors import ShapeError
+from isopursuit.data._units import Standard, ranks
 
 
 @dataclass(frozen=True)
@@ -25,19 +24,21 @@ class Table:
     numbers: tuple[int, ...] = ()  # row numbers in the file, if some rows were left out
     shift: Array | None = None  # |mean| / spread of each column before standardization
 
+    def ranked(self) -> Table:
+        """The table with the ranks of the cells in each column (equal cells have their mean rank), for Spearman's
+        correlation.
+        """
+        return replace(self, values=ranks(self.values))
+
     def standardized(self) -> Table:
         """The table with columns of mean 0 and variance 1; constant columns are left out, with a note."""
-        mean, spread = mean_and_spread(self.values)
-        varying = np.isfinite(spread)
-        if not varying.any():
-            raise ShapeError("Every column is constant, so there is nothing to standardize.")
-        notes = self.notes
+        standard = Standard.of(self.values)
+        varying, notes = standard.varying, self.notes
         if not varying.all():
             notes += (f"left out, constant: {name_columns(np.flatnonzero(~varying).tolist(), self.columns)}.",)
         columns = tuple(name for name, kept in zip(self.columns, varying, strict=True) if kept)
-        mean, spread = mean[varying], spread[varying]
-        values = (self.values[:, varying] - mean) / spread
-        return replace(self, values=values, columns=columns, notes=notes, shift=np.abs(mean) / spread)
+        shift = (np.abs(standard.mean) / standard.spread)[varying]
+        return replace(self, values=standard.apply(self.values)[:, varying], columns=columns, notes=notes, shift=shift)
 
     def samples(self) -> Matrix:
         """Rows as candidates: X is columns × rows, as in the paper's diversification."""

@@ -9,29 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from isopursuit._core.linalg import EPS
 from isopursuit._core.options import is_number
-from isopursuit._core.types import Array, Indices, Unit
-from isopursuit.errors import ParameterError, unknown_option
+from isopursuit._core.types import Array, Indices, Mask, Unit
+from isopursuit.errors import ParameterError, ShapeError, unknown_option
 
 HALF = 1e-12  # relative rounding error of half the sum of the weights (derived: n EPS for n = 4,500 weights)
-# a spread below this, relative to the largest entry, is rounding (derived: the mean of a long column has a few EPS)
-CONSTANT = 10 * EPS
+# a spread below this, relative to the size of the entries, is rounding (derived: the mean of a long column has a few
+# EPS)
+CONSTANT = 50 * EPS
 # largest length that may count as 1, and inverse of the smallest: as the largest entry in `matrix` (derived)
 LARGEST_UNIT = 1e140
 
+
+class DefaultUnits(TypedDict):
+    """The unit of each kind of candidate."""
+
+    rows: Unit
+    features: Unit
+    gradients: Literal["overall"]
+    matrices: Unit
+
+
 # What is compared, and the unit if the caller passes none. docs/explanation/scale.md says why, and benchmarks/units.py
-# measures it. Matrices keep their lengths, as in the paper; gradients have units of their own (see `find_coordinates`).
-DEFAULT_UNITS: dict[Literal["rows", "features", "matrices"], Unit] = {
-    "rows": "median",
-    "features": "each",
-    "matrices": None,
-}
-DEFAULT_GRADIENT_UNIT: Literal["overall"] = "overall"  # each function has mean square length 1
+# measures it. Matrices keep their lengths, as in the paper. "overall": each function has mean square length 1.
+DEFAULT_UNITS: DefaultUnits = {"rows": "median", "features": "each", "gradients": "overall", "matrices": None}
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,54 @@ def without(lengths: Array, excluded: Sequence[int] | Indices) -> Array:
     return np.delete(lengths, excluded, axis=-1) if len(excluded) else lengths
 
 
-def mean_and_spread(values: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """The mean of each column of a table (rows, columns), and its standard deviation: infinite if it is constant."""
-    largest = np.abs(values).max(axis=0)
-    largest[largest == 0] = 1.0
-    scaled = values / largest  # so that no square overflows float64
-    mean = np.average(scaled, axis=0, weights=weights)
-    mean += np.average(scaled - mean, axis=0, weights=weights)  # takes off the rounding of a long sum
-    spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weights))
-    return mean * largest, np.where(spread <= CONSTANT, np.inf, spread * largest)
+def ranks(table: Array, weights: Array | None = None) -> Array:
+    """The rank of each cell in its column, for Spearman's correlation; equal cells have their mean rank.
+
+    With weights, a row counts that many times: the rank is the weight below plus half of the weight of equal cells.
+    """
+    found = np.empty(table.shape)
+    for j, column in enumerate(table.T):
+        _, place = np.unique(column, return_inverse=True)
+        total = np.bincount(place, weights)
+        found[:, j] = (np.cumsum(total) - total / 2)[place]
+    return found
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What standardization subtracts from each dimension (`mean`), and what it divides it by: `spread`, which is
+    infinite if the dimension is constant. Every standardization of tables, estimators and sources is made here.
+    """
+
+    mean: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, values: Array, weights: Array | None = None) -> Standard:
+        """The standardization of the columns of a table (rows, columns)."""
+        largest = np.abs(values).max(axis=0)
+        largest[largest == 0] = 1.0
+        scaled = values / largest  # so that no square overflows float64
+        mean = np.average(scaled, axis=0, weights=weights)
+        mean += np.average(scaled - mean, axis=0, weights=weights)  # takes off the rounding of a long sum
+        return cls.of_moments(mean, np.average((scaled - mean) ** 2, axis=0, weights=weights), np.float64(1), largest)
+
+    @classmethod
+    def of_moments(cls, mean: Array, variance: Array, size: Any, scale: Array) -> Standard:
+        """The standardization of dimensions that are `scale` times dimensions of this mean, variance and size of the
+        entries.
+        """
+        spread = np.sqrt(variance)
+        return cls(mean * scale, np.where(spread <= CONSTANT * size, np.inf, spread * scale))
+
+    @property
+    def varying(self) -> Mask:
+        """The dimensions that are not constant; raises an error if there is none."""
+        found = np.isfinite(self.spread)
+        if not found.any():
+            raise ShapeError("Every dimension (a column of a table) is constant, so there is nothing to standardize.")
+        return found
+
+    def apply(self, values: Array) -> Array:
+        """The standardized table; constant columns become zero."""
+        return (values - self.mean) / self.spread

@@ -16,6 +16,7 @@ dominates the loss, and the k most relevant candidates win; θ = 1 picks them di
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -26,14 +27,23 @@ from sklearn.utils.validation import validate_data  # pyright: ignore[reportUnkn
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, leading_directions
-from isopursuit._core.options import is_whole
-from isopursuit._core.text import name_columns
+from isopursuit._core.options import beyond_dimensions, is_whole
+from isopursuit._core.text import Caution, name_columns
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Label, Labels, Method, Unit
-from isopursuit.data._identifiers import identifier_note
-from isopursuit.data._matrix import ColumnNumbers, Matrix, as_indices, with_fewer_rows
-from isopursuit.data._units import DEFAULT_UNITS, UnitLength, as_unit, mean_and_spread
-from isopursuit.errors import DataTypeError, InputError, ParameterError, RankError
+from isopursuit.data._identifiers import doubtful_columns
+from isopursuit.data._matrix import (
+    LARGEST,
+    ColumnNumbers,
+    Matrix,
+    as_indices,
+    as_numbers_of,
+    frame_names,
+    refuse_entries,
+    with_fewer_rows,
+)
+from isopursuit.data._units import DEFAULT_UNITS, Standard, UnitLength, as_unit
+from isopursuit.errors import DataTypeError, InputError, IsoPursuitWarning, ParameterError, RankError
 from isopursuit.results import Certificate
 from isopursuit.search.rules import PerGroup
 from isopursuit.selection.result import Selection
@@ -98,6 +108,12 @@ class IsometrySelector(BaseEstimator):
         self.time_limit = time_limit
         self.gap = gap
 
+    def _warn(self) -> None:
+        """Raise the notes that ask for caution as warnings, as estimators are rarely printed."""
+        for note in self.selection_.notes:
+            if isinstance(note, Caution):
+                warnings.warn(note, IsoPursuitWarning, stacklevel=3)
+
     @property
     def _unit(self) -> Unit:
         """The length that counts as 1."""
@@ -110,6 +126,9 @@ class IsometrySelector(BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Array:
         """Scikit-learn's own validation, which also keeps the features' names, with this package's errors."""
+        if frame_names(X) is not None:  # an error here names the column
+            names, values = as_numbers_of(X)
+            refuse_entries(values, names)
         try:
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
         except TypeError as error:
@@ -123,7 +142,7 @@ class IsometrySelector(BaseEstimator):
         An infinite scale takes constant features to zero, now and later.
         """
         p, names = table.shape[1], self._names()
-        notes = () if names is None else identifier_note(table, names, "drop from X what only names rows")
+        notes = () if names is None else doubtful_columns(table, names, "drop from X what only names rows")
         self.mean_, self.scale_ = np.zeros(p), np.ones(p)
         if not self._standardizes:
             return notes
@@ -131,12 +150,13 @@ class IsometrySelector(BaseEstimator):
         if present.sum() == 1:
             option = "standardize=False" if self.standardize else "unit=None"
             raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
-        self.mean_, self.scale_ = mean_and_spread(table[present], weight[present])
+        standard = Standard.of(table[present], weight[present])
+        self.mean_, self.scale_ = standard.mean, standard.spread
         constant = np.isinf(self.scale_)
         if not constant.any():
             return notes
         same = name_columns(np.flatnonzero(constant).tolist(), names)
-        return (*notes, f"standardized, a constant feature is zero and takes no part: {same}.")
+        return (*notes, Caution(f"standardized, a constant feature is zero and takes no part: {same}."))
 
     def _standardized(self, table: Array) -> Array:
         return (table - self.mean_) / self.scale_ if self._standardizes else table
@@ -168,7 +188,10 @@ class IsometrySelector(BaseEstimator):
         allowed = np.setdiff1d(np.arange(matrix.values.shape[1]), exclude)
         rank = (matrix.take(allowed) if exclude else matrix).rank if len(allowed) else 0
         if rank == 0:
-            raise RankError(f"No {self.what} can be picked: all are zero, constant or excluded. Check X and options.")
+            raise RankError(
+                f"No {self.what} can be picked: all are zero, constant, excluded, or shorter than {1 / LARGEST:g}, "
+                "whose square underflows float64. Check X and options."
+            )
         rules = {name: getattr(self, name) for name in ("max_correlation", "apart", "groups", "per_group")}
         ruled = any(value is not None for value in rules.values())
         k = None if ruled and self.k is None else self._size(rank, default, len(required))
@@ -205,8 +228,9 @@ class IsometrySelector(BaseEstimator):
         if not is_whole(self.k):
             raise ParameterError(f"k={self.k!r} is not a whole number. Pass how many {what} to pick, from 1 to {rank}.")
         if not 1 <= self.k <= rank:
+            why = f" {beyond_dimensions(rank)}" if self.k > rank and self.kind == "rows" else ""
             raise ParameterError(
-                f"k={self.k} is out of range: the table has rank {rank}, so pick from 1 to {rank} {what}."
+                f"k={self.k} is out of range: the table has rank {rank}, so pick from 1 to {rank} {what}.{why}"
             )
         return int(self.k)
 
@@ -225,7 +249,8 @@ def in_row_space(matrix: Matrix, k: int, without: Sequence[int] = ()) -> Matrix:
     values[:, gone] = 0.0
     names = name_columns(np.flatnonzero(gone).tolist(), matrix.labels)
     note = f"columns that are zero in the leading {k} dimensions cannot be picked: {names}."
-    return replace(matrix, values=values, notes=matrix.notes + ((note,) if gone.any() else ()), rounding=rounding)
+    notes = (*matrix.notes, Caution(note)) if gone.any() else matrix.notes
+    return replace(matrix, values=values, notes=notes, rounding=rounding)
 
 
 def as_weights(values: Any, n: int, what: str) -> Array:

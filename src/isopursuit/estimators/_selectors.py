@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -15,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.types import Array, Indices, Mask
+from isopursuit._core.types import Array, Indices, Mask, Method, Unit
 from isopursuit.data._matrix import Matrix, as_indices
-from isopursuit.errors import ParameterError
+from isopursuit.data._units import ranks
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.estimators._base import (
     IsometrySelector,
     as_weights,
@@ -32,7 +34,7 @@ MOST_COPIES = (
     10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
 )
 MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (about a second of `cdist`)
-BLOCK = 4096  # samples whose distances to all representatives are in memory: 3 MB for 100
+BLOCK = 4096  # samples whose distances to all picked samples are in memory: 3 MB for 100
 # largest share of the time for labels (chosen), and multiplications per second (measured: 1.4e10 on one thread)
 LABEL_SHARE, PRODUCT_SPEED = 0.2, 5e9
 
@@ -61,6 +63,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         The length that counts as 1. "each", the default ("auto"): every feature is centred and has length 1, so that
         correlations decide. "median": the median length of the candidates becomes 1. A number: lengths are divided by
         it. None: lengths are as they came, the paper's choice.
+    correlation : {"pearson", "spearman"}
+        Whether features are compared by their values or by the ranks of their values.
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
     max_correlation : float, optional
@@ -110,6 +114,27 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
 
     kind, what = "features", "features"
 
+    def __init__(
+        self,
+        k: int | None = None,
+        c: float = 1.0,
+        *,
+        method: Method = "auto",
+        standardize: bool = False,
+        unit: Unit | Literal["auto"] = "auto",
+        correlation: Literal["pearson", "spearman"] = "pearson",
+        include: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
+        relevance: Any = None,
+        time_limit: float | None = 60.0,
+        gap: float = 0.0,
+    ) -> None:
+        super().__init__(
+            k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,
+            relevance=relevance, time_limit=time_limit, gap=gap,
+        )  # fmt: skip
+        self.correlation: Literal["pearson", "spearman"] = correlation
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Pick features.
 
@@ -126,11 +151,15 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         clock, table = Clock.of(self.time_limit), self._table(X, reset=True)
         n, p = table.shape
         weight = as_weights(sample_weight, n, "sample_weight")
+        relevance = self._relevance(table, y, weight if sample_weight is not None else None)
+        if self.correlation not in ("pearson", "spearman"):
+            raise unknown_option("correlation", self.correlation, ("pearson", "spearman"))
+        if self.correlation == "spearman":
+            table = ranks(table, weight)
         notes = self._learn_scale(table, weight)
         # length 1 is root mean square 1
         candidates = self._standardized(table) * np.sqrt(weight / weight.sum())[:, None]
         rounding = centring_rounding(candidates, np.abs(self.mean_) / self.scale_)
-        relevance = self._relevance(table, y, weight if sample_weight is not None else None)
         self._pick(
             Matrix(candidates, self._names(), notes, rounding),
             lambda rank: min(max(1, p // 2), rank),
@@ -138,6 +167,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
             absent=() if relevance is None else np.flatnonzero(relevance == 0).tolist(),
             factor_of=None if relevance is None else partial(share_factor, relevance=relevance),
         )
+        self._warn()
         return self
 
     def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
@@ -210,10 +240,10 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     sample_indices_ : ndarray of int (k,)
         The picked rows, in the order of their entries (first feature, then second, ...), so that the labels do not
         depend on the order of the rows.
-    representatives_ : ndarray (k, n_features)
+    samples_ : ndarray (k, n_features)
         The picked samples as they came, in that order.
     labels_ : ndarray of int (n_samples,)
-        For every sample the position of its nearest representative.
+        For every sample the position of its nearest picked sample.
     selection_, certificate_, loss_, lower_bound_, optimal_, unit_, mean_, scale_, n_features_in_, feature_names_in_
         As for `IsometryFeatureSelector`; candidates are samples.
 
@@ -229,7 +259,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     kind, what = "rows", "samples"
     sample_indices_: Indices
-    representatives_: Array
+    samples_: Array
     labels_: Indices
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
@@ -275,7 +305,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         picked = self._pick(
             matrix,
             lambda rank: rank,
-            # time for the labels, by an estimate for the most representatives
+            # time for the labels, by an estimate for the most picked samples
             clock.reserve(min(LABEL_SHARE * clock.remaining, table.size * k / PRODUCT_SPEED)),
             weight=weight,
             include=include,
@@ -288,8 +318,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         rows = table[picked.indices]
         order = np.lexsort(rows.T[::-1])
         self.sample_indices_ = picked.indices[order]
-        self.representatives_ = rows[order]
+        self.samples_ = rows[order]
         self.labels_ = self._nearest(table)
+        self._warn()
         return self
 
     def _trade_off(self) -> float:
@@ -303,31 +334,31 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return float(relevance)
 
     def transform(self, X: Any) -> Array:
-        """The distance of every sample to every representative, shape (n_samples, k)."""
+        """The distance of every sample to every picked sample, shape (n_samples, k)."""
         check_is_fitted(self)
         return self._distances(self._table(X, reset=False))
 
     def predict(self, X: Any) -> Indices:
-        """For every sample the position, in `sample_indices_`, of its nearest representative."""
+        """For every sample the position, in `sample_indices_`, of its nearest picked sample."""
         check_is_fitted(self)
         return self._nearest(self._table(X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared distance to the nearest representative: higher is better, 0 is best."""
+        """Minus the mean squared distance to the nearest picked sample: higher is better, 0 is best."""
         return -float(np.mean(self.transform(X).min(axis=1) ** 2))
 
     def _nearest(self, table: Array) -> Indices:
-        """For every sample the position of its nearest representative."""
-        if table.size * len(self.representatives_) <= MANY_PRODUCTS:
+        """For every sample the position of its nearest picked sample."""
+        if table.size * len(self.samples_) <= MANY_PRODUCTS:
             return self._distances(table).argmin(axis=1)
         # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr, in blocks: much faster, and less accurate only where distances nearly agree
-        r = self._standardized(self.representatives_)
+        r = self._standardized(self.samples_)
         half = 0.5 * np.einsum("ij,ij->i", r, r)
         blocks = (self._standardized(table[first : first + BLOCK]) for first in range(0, len(table), BLOCK))
         return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:
-        found = cdist(self._standardized(table), self._standardized(self.representatives_))
+        found = cdist(self._standardized(table), self._standardized(self.samples_))
         return np.asarray(found, dtype=np.float64)
 
     @property

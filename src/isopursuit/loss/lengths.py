@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+import numpy as np
+
+from isopursuit._core.text import Caution
 from isopursuit._core.types import Array
 from isopursuit.data._units import UnitLength
 from isopursuit.loss.aggregate import SUM, Aggregate
@@ -12,6 +16,8 @@ from isopursuit.loss.penalty import log_penalty, log_sum
 # If all picked lengths differ from 1 by more than this share on one side, one common factor would bring each closer
 # (derived: 10 % of length costs 1 % of the loss of a column)
 ONE_SIDED = 0.1
+CROWDED = 2  # times the ideal: a note says why a larger loss of columns of good length must be expected (chosen)
+CARRIED = 0.99  # share of the variance in the directions that carry the data (chosen)
 FAR = 100  # times the ideal: a note names the cause of a larger loss (chosen: columns about six times too long)
 
 
@@ -25,9 +31,32 @@ def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
     if not is_far(log_loss, ideal):
         return ()
     return (
-        "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than others. "
-        f"{option} gives all features the same scale.",
+        Caution(
+            "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than "
+            f"others. {option} gives all features the same scale."
+        ),
     )
+
+
+def crowding_notes(spectrum: Callable[[], Array], k: int, log_loss: float) -> tuple[str, ...]:
+    """A note if k columns of one matrix are far from orthonormal, though their lengths are not the reason.
+
+    `spectrum` returns the squared singular values of all columns, or of a sample of them.
+    """
+    if not log_loss > math.log(CROWDED * k):
+        return ()
+    carried = np.cumsum(np.sort(spectrum())[::-1])
+    directions = 1 + int(np.searchsorted(carried, CARRIED * carried[-1]))
+    if k > directions:
+        return (
+            Caution(
+                f"{100 * CARRIED:g} % of the variance lies in {directions} directions; {k} nearly orthonormal columns "
+                f"cannot be expected there. k={directions} or less is nearer to ideal."
+            ),
+        )
+    if not is_far(log_loss, k):
+        return ()
+    return (Caution("the loss is far from ideal: the picked columns are nearly dependent. A smaller k is nearer."),)
 
 
 def scale_notes(
@@ -49,10 +78,10 @@ def scale_notes(
         remedy = "unit='each' compares angles alone"
     side = "longer" if mean.min() > 1 + ONE_SIDED else "shorter" if mean.max() < 1 - ONE_SIDED else ""
     if side:
-        return (f"all picked columns are {side} than 1 ({span}), so scale decides what is picked; {remedy}.",)
+        return (Caution(f"all picked columns are {side} than 1 ({span}), so scale decides what is picked; {remedy}."),)
     n, k = lengths.shape
     ideal = aggregate.ideal(k, n)
     by_lengths = float(aggregate.log_total(log_sum(log_penalty(lengths, c))))
     if is_far(log_loss, ideal) and by_lengths - math.log(ideal) > 0.5 * (log_loss - math.log(ideal)):
-        return (f"the loss is far from ideal because picked lengths, {span}, are far from 1; {remedy}.",)
+        return (Caution(f"the loss is far from ideal because picked lengths, {span}, are far from 1; {remedy}."),)
     return ()

@@ -20,7 +20,7 @@ from isopursuit._core.options import as_count, as_exponent, as_repeatable, is_wh
 from isopursuit._core.progress import shown
 from isopursuit._core.text import call_text, listed
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Method
-from isopursuit.data._units import DEFAULT_GRADIENT_UNIT
+from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import ParameterError, RankError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.manifold._given import FRAMES, Manifold, Shapes, drawn_points, is_molecule, of_molecule, of_points
@@ -55,7 +55,7 @@ def find_coordinates(
     neighbours: int | None = None,
     aggregate: AggregateOption = AGGREGATE,
     leave_out: bool = False,
-    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    unit: GradientUnit = DEFAULT_UNITS["gradients"],
     c: float = 1.0,
     method: Method = "auto",
     time_limit: float | None = 60.0,

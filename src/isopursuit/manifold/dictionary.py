@@ -20,7 +20,7 @@ from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Unit
 from isopursuit.data._files import check_file, one_line
 from isopursuit.data._matrix import as_matrix, in_unit_stack
-from isopursuit.data._units import AS_GIVEN, DEFAULT_GRADIENT_UNIT, UnitLength
+from isopursuit.data._units import AS_GIVEN, DEFAULT_UNITS, UnitLength
 from isopursuit.errors import (
     FileError,
     LabelError,
@@ -348,7 +348,7 @@ def differentials(
     gradients: Dictionary | ArrayLike,
     tangents: TangentSpaces,
     *,
-    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    unit: GradientUnit = DEFAULT_UNITS["gradients"],
     labels: Sequence[Label] | None = None,
     points: ArrayLike | None = None,
 ) -> Differentials:
@@ -410,7 +410,7 @@ def torsion_differentials(
     tangents: TangentSpaces,
     torsions: TorsionKind | ArrayLike = "bonds",
     *,
-    unit: GradientUnit = DEFAULT_GRADIENT_UNIT,
+    unit: GradientUnit = DEFAULT_UNITS["gradients"],
     callback: Callable[[int, int], object] | None = None,
 ) -> Differentials:
     """Gradients of a molecule's torsions along the tangent spaces of the manifold of its shapes by angles.

@@ -14,6 +14,7 @@ from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Label
 from isopursuit.data._matrix import as_points
+from isopursuit.data._units import UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.loss.normalize import Normalization, workable
 from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
@@ -89,10 +90,12 @@ def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | Non
         refuse_labels(labels)
         columns = as_candidates(X, None)
         target = as_targets(Y, 1, False, columns.shape[0])
-        return pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
+        found = pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
+        return replace(found, unit_length=columns.unit_length)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
-    return Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
+    found = Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
+    return replace(found, unit_length=matrices[0].unit_length)
 
 
 @on_one_blas_thread
@@ -171,7 +174,8 @@ def _isometry_pursuit(
         found = _normalized_source(
             as_candidates(values, goal.k), goal, c, normalization, with_room_for(values, options)
         )
-        return replace(found, labels=matrices[0].labels, notes=matrices[0].notes + found.notes)
+        first = matrices[0]
+        return replace(found, labels=first.labels, notes=first.notes + found.notes, unit_length=first.unit_length)
     try:
         problem, log_scale = Problem.normalized(matrices, many, Goal(None, penalty, k), c, normalization)
         if abs(log_scale) > LARGEST_LOG_SCALE:
@@ -187,7 +191,7 @@ def _isometry_pursuit(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
-    return _pursuit_of(k, found)
+    return _pursuit_of(k, found, matrices[0].unit_length)
 
 
 def _fewer_than(rows: int, k: int, rank: int, penalty: float) -> int | None:
@@ -209,12 +213,13 @@ def _normalized_source(
     rows = columns.shape[0]
     k = None if goal.k is None else _fewer_than(rows, goal.k, rows, goal.penalty)
     transform = replace(columns.transform, c=c, normalization=normalization)
-    return _pursuit_of(k, pursue_source(replace(columns, transform=transform), replace(goal, k=k), options))
+    found = pursue_source(replace(columns, transform=transform), replace(goal, k=k), options)
+    return _pursuit_of(k, found, columns.unit_length)
 
 
-def _pursuit_of(k: int | None, found: Pursuit) -> Pursuit:
-    """The answer with its k, and a note if it does not help a search."""
-    found = replace(found, k=k)
+def _pursuit_of(k: int | None, found: Pursuit, unit: UnitLength) -> Pursuit:
+    """The answer with its k and unit, and a note if it does not help a search."""
+    found = replace(found, k=k, unit_length=unit)
     if k is None or found.prunes:
         return found
     note = f"the pursuit excludes too few columns to help a search: {len(found.tied)} of {len(found.weights)} are tied."

@@ -64,6 +64,7 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
     except KeyboardInterrupt:  # also from the callback
         if len(subset) == 0:
             raise
+        clock.pressed()
         status = "interrupted" if tried < count else "optimal"
     bound = None
     # a subset of larger loss may be the best one if the difference is within rounding

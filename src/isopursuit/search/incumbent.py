@@ -194,6 +194,7 @@ class Incumbent:
         except KeyboardInterrupt:
             if len(self.subset) == 0:
                 raise
+            self.clock.pressed()
             self.stop = StopReason.INTERRUPTED
             return
         if self.asked or self.gave_up:
@@ -240,10 +241,11 @@ class Incumbent:
         return clock if self.report_to is None else clock.reporting(lambda: self.report(nodes()))
 
     def answered(self, answer: Callable[[], T]) -> T:
-        """The answer of the search. Ctrl-C while it is computed does not lose it: it is computed again."""
+        """The answer of the search. The first Ctrl-C of the call does not lose it: it is computed again."""
         try:
             return answer()
         except KeyboardInterrupt:
+            self.clock.pressed()
             self.stop = StopReason.INTERRUPTED
             return answer()
 

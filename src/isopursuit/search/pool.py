@@ -11,7 +11,6 @@ over the resident columns and loads more when passes find that they matter. A po
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -282,8 +281,10 @@ class Pool:
             return subset
         task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
         first: Indices | None = None
-        with suppress(KeyboardInterrupt):  # the answer is known and must not be lost
+        try:
             first = self.ask(task, self.clock)
+        except KeyboardInterrupt:  # the answer is known and must not be lost
+            self.clock.pressed()
         numbers = subset.copy()
         if first is not None:
             numbers[free] = np.where(first >= 0, first, subset[free])

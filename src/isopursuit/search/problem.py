@@ -24,8 +24,10 @@ from isopursuit.data._matrix import (
     as_labels,
     as_points,
     check_count,
+    frame_names,
     in_unit,
     too_few_columns,
+    uncentred_notes,
 )
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
@@ -45,6 +47,7 @@ NO_RULES_SOURCE = (
     "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
     "for example 20,000 of suitable length, and pass them as an array."
 )
+SPECTRUM_SAMPLE = 4096  # about as many columns show which directions carry the data (chosen: it takes milliseconds)
 
 
 def _none() -> Indices:
@@ -141,10 +144,13 @@ class Problem:
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)
+        if not any(one.nonzero.any() for one in points):
+            raise RankError(f"Nothing can be picked: {' '.join(points[0].notes)} Check how X was read, or rescale it.")
         points = points if many else [points[0].with_time_for_rank(clock)]
         rows, rank = len(points[0].values), points[0].values.shape[1] if many else points[0].rank
         size = as_size(min(rows, rank) if ruled and k is None else k, rows, rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
+        uncentred = uncentred_notes(points) if unit == "each" and not many and _is_frame(X) else ()
         points = in_unit(points, unit, excluded)
         rules = as_rules(points, max_correlation, apart, groups, per_group) if ruled else None
         problem = cls(
@@ -157,7 +163,7 @@ class Problem:
             include=np.array(included, dtype=np.intp),
             exclude=np.array(excluded, dtype=np.intp),
             labels=points[0].labels,
-            notes=points[0].notes,
+            notes=points[0].notes + uncentred,
             in_memory=bool(in_memory),
             rules=rules,
         )
@@ -339,6 +345,16 @@ class Problem:
             rules=rules, first=None,
         ).checked()  # fmt: skip
 
+    def squared_singular_values(self) -> Array:
+        """Of the columns that are compared, or of a sample of many; at one point."""
+        if self.points is None:
+            some = self._stream.sample(SPECTRUM_SAMPLE)
+            values = self._stream.transform.apply(self._stream.take(some))
+        else:
+            values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
+        squares = np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
+        return np.asarray(squares, dtype=np.float64)
+
     def taken(self, numbers: Indices) -> tuple[Array, list[Array | None]]:
         """These columns (n, rows, m), and the rounding of each at each point, as in `Matrix`."""
         if self.points is None:
@@ -380,6 +396,10 @@ def _together(rounding: list[Array | None]) -> Array | None:
     """The rounding of columns at all points, (n, m), if it is known at each."""
     known = [one for one in rounding if one is not None]
     return np.stack(known) if len(known) == len(rounding) else None
+
+
+def _is_frame(X: Any) -> bool:
+    return not isinstance(X, Matrix) and frame_names(X) is not None
 
 
 def _is_large(X: Any, k: int | None) -> bool:

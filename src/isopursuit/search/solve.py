@@ -124,6 +124,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
             reason = f"the search of all columns continued, since {why}"
             return Outcome(exact(pool, limits), method="exact", reason=reason)
     except KeyboardInterrupt:  # between two searches, or before one has an answer
+        clock.pressed()
         known = replace(known, status="interrupted")
     return Outcome(known, method="exact", reason="the caller ended the search")
 

@@ -243,6 +243,7 @@ def _picked(
         except KeyboardInterrupt:
             if not picked:
                 raise
+            clock.pressed()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return picked

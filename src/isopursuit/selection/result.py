@@ -10,6 +10,7 @@ import numpy as np
 from isopursuit._core import html
 from isopursuit._core.text import LogLoss, loss_text, plain, power_text, signed
 from isopursuit._core.types import Array, Indices, Label, Labels
+from isopursuit.data._matrix import frame_names
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import Aggregate
@@ -207,9 +208,10 @@ class Selection(html.Shown):
         return f"{self.search.verdict} among the {len(self.pursuit.tied)} candidates the pursuit left{also}"
 
     def take(self, X: Any) -> Any:
-        """The picked columns of X, which is a pandas or polars frame or an array."""
-        if hasattr(X, "columns"):
-            return X[[X.columns[i] for i in self.indices.tolist()]]
+        """The picked columns of X, which is a pandas, Polars or Arrow frame or an array."""
+        names = frame_names(X)
+        if names is not None:
+            return (X.select if hasattr(X, "select") else X.__getitem__)([names[i] for i in self.indices.tolist()])
         return np.asarray(X)[..., self.indices]
 
     def as_dict(self) -> dict[str, Any]:

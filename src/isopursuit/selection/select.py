@@ -15,10 +15,13 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
-from isopursuit._core.text import call_text, loss_text, name_of
+from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
-from isopursuit.errors import unknown_option
+from isopursuit.data._gram import from_gram
+from isopursuit.data._matrix import centred
+from isopursuit.errors import ParameterError, unknown_option
+from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
@@ -37,12 +40,14 @@ QUICK = 0.2  # seconds for the prices of a small matrix, and after an interrupt:
 
 @on_one_blas_thread
 def select(
-    X: Any,
+    X: Any = None,
     k: int | None = None,
     c: float = 1.0,
     *,
+    gram: Any = None,
     method: Method = "auto",
     unit: Unit = None,
+    center: bool = False,
     aggregate: AggregateOption = "sum",
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
@@ -66,6 +71,9 @@ def select(
         Columns are candidates; a frame's column names become labels. Several matrices, such as the differentials of
         functions at many points of a manifold, share one selection (`aggregate`). For files, tensors and Dask arrays
         see `as_source`.
+    gram : array_like or data frame (P, P)
+        In place of X, the inner products of its columns: a correlation, covariance or kernel matrix. It must be
+        symmetric and positive semidefinite up to rounding; see `isopursuit.data.from_gram`.
     k : int, optional
         How many columns to pick. Default: D, which makes them a basis; with `max_correlation`, `apart` or `groups`, as
         many as these allow (and are independent). `Search.most` says whether that is proved to be the largest number.
@@ -84,6 +92,9 @@ def select(
         all lengths by it. "median" divides them by the median length of the columns that may be picked: one number for
         all points, so lengths at different points remain comparable. "each" scales every column to length 1 at every
         point, so only angles matter. Zero columns remain zero.
+    center : bool
+        Whether to subtract the mean of each column. With unit="each" inner products are then correlations: the rows of
+        X are observations, and its columns variables. For Spearman's correlation pass ranks, such as ``df.rank()``.
     aggregate : {"sum", "trimmed"} or number
         How the losses at many points are combined into the number to minimize. "sum" (the default) is the paper's
         choice; a single point whose columns are nearly dependent can dominate it. "trimmed" is the mean over the
@@ -152,6 +163,12 @@ def select(
     call = call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
+    if (X is None) == (gram is None):
+        raise ParameterError("Pass either X, whose columns are the candidates, or gram=, their inner products.")
+    if gram is not None:
+        X, labels = from_gram(gram, labels), None
+    if center:
+        X, labels = centred(X, labels), None
     problem = Problem.of(
         X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels,
         max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, clock=clock,
@@ -167,9 +184,12 @@ def select(
     try:
         values, found = problem.replacements(outcome.search, clock)
     except KeyboardInterrupt:  # the answer is known; without time there are no prices
+        clock.pressed()
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
+    if not problem.many and not any(isinstance(note, Caution) for note in outcome.search.notes):
+        why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
     picked = explain(values, problem, outcome.method or method, outcome, found)
     return replace(picked, reason=outcome.reason, call=call)

@@ -14,6 +14,7 @@ from isopursuit.show._plots import (
     plot_lengths,
     plot_progress,
     plot_singular_values,
+    plot_stability,
     plot_vectors,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "plot_progress",
     "plot_singular_values",
     "plot_spectra",
+    "plot_stability",
     "plot_torsions",
     "plot_vectors",
 ]

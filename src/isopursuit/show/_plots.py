@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.text import NO_BOUND, USEFUL, fixed, loss_text, percent
 from isopursuit._core.types import Array
-from isopursuit.data._matrix import as_matrix
+from isopursuit.data._matrix import as_matrix, centred
 from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.loss.normalize import log_lengths
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.result import Selection
+from isopursuit.selection.stability import Stability
 from isopursuit.show._style import (
     BLUE,
     COLOURS,
@@ -46,15 +47,16 @@ def compared_columns(X: Any, selection: Selection) -> Array:
 
     Raises an error if the selection was made from another matrix.
     """
-    matrix, unit = as_matrix(X, wide=False), selection.unit_length
-    values = (matrix if matrix.unit_length == unit else matrix.in_unit(unit)).values
-    fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
-    if not fits or not np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
-        raise ShapeError(
-            f"X {np.shape(X)} is not the matrix that these {selection.k} columns were selected from. "
-            "Pass the X that was given to select."
-        )
-    return values
+    given, unit = as_matrix(X, wide=False), selection.unit_length
+    for matrix in (given, centred(given)):
+        values = (matrix if matrix.unit_length == unit else matrix.in_unit(unit)).values
+        fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
+        if fits and np.allclose(values[:, selection.indices], selection.matrix, rtol=1e-6, atol=1e-9):
+            return values
+    raise ShapeError(
+        f"X {np.shape(X)} is not the matrix that these {selection.k} columns were selected from. Pass the X that was "
+        "given to select, or from_gram(gram) of isopursuit.data if gram= was given."
+    )
 
 
 def plot_gram(
@@ -220,6 +222,34 @@ def plot_vectors(X: Any, selection: Selection, ax: Axes | None = None, *, noun: 
     ax.set_ylabel("second coordinate")
     ax.set_title(f"The two picked {noun}s, loss {loss_text(selection, 4)} (ideal 2)")
     plain_legend(ax)
+    return ax
+
+
+def plot_stability(found: Stability, ax: Axes | None = None) -> Axes:
+    """How often each column is picked in resamples; filled bars are picked from all rows.
+
+    Examples
+    --------
+    >>> import isopursuit as ip
+    >>> from isopursuit.data import load_iris
+    >>> found = ip.stability(load_iris().values, 2, unit="each", center=True, resamples=10)
+    >>> plot_stability(found).get_xlabel()
+    'picked in this share of 10 resamples'
+    """
+    ax = new_axes(ax)
+    columns = found.columns[:NAMED]
+    picked = np.isin(columns, found.indices)
+    place = np.arange(len(columns))
+    for some, colour, label in ((picked, BLUE, f"picked from all {found.what}"), (~picked, "white", "not picked")):
+        if some.any():
+            share = found.frequency[columns[some]]
+            ax.barh(place[some], share, color=colour, edgecolor=BLUE, linewidth=1, label=label)
+    ax.set_yticks(place, short_names([found.name(i) for i in columns.tolist()]))
+    ax.invert_yaxis()
+    ax.set_xlim(0.0, 1.0)
+    ax.set_xlabel(f"picked in this share of {len(found.picks)} resamples")
+    ax.set_title(f"{len(found.indices)} columns: the same in {100 * found.same:.0f} % of the resamples")
+    plain_legend(ax, loc="lower right")
     return ax
 
 

@@ -18,6 +18,7 @@ from isopursuit.data._matrix import as_matrix
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.audit import Audit
 from isopursuit.selection.result import Selection
+from isopursuit.selection.stability import Stability
 from isopursuit.show._html import draw_pictures, render, require_templates
 from isopursuit.show._plots import (
     compared_columns,
@@ -25,6 +26,7 @@ from isopursuit.show._plots import (
     plot_lengths,
     plot_progress,
     plot_singular_values,
+    plot_stability,
     plot_vectors,
 )
 
@@ -61,6 +63,7 @@ def selection_page(
     options: Mapping[str, object] | None = None,
     rows: bool = False,
     table: Table | None = None,
+    stability: Stability | None = None,
 ) -> str:
     """A report about a selection: the question, the answer, the proof, pictures, how to reproduce it.
 
@@ -68,7 +71,8 @@ def selection_page(
     from; without it the page shows the picked columns only. The page has the SHA-256 of the file if `source` is a path,
     and otherwise that of X; `history`, the reports of a callback, as a picture; and `options` by name. `command`
     reproduces the answer; by default it is the call of `select` or `audit`. `rows` says that the candidates are rows of
-    `table`, the table before standardization, and that the values of the picked ones are shown.
+    `table`, the table before standardization, and that the values of the picked ones are shown. `stability` adds its
+    picture.
     """
     require_templates()
     audit = answer if isinstance(answer, Audit) else None
@@ -77,7 +81,7 @@ def selection_page(
     shown = values if table is None else table.values
     noun = "row" if rows else "column"
     gram = selection.gram if selection.k <= DRAWN else None
-    pictures, no_pictures = _pictures(selection, X, history, noun)
+    pictures, no_pictures = _pictures(selection, X, history, noun, stability)
     of_all = "" if values is None else f" of {values.shape[1]}"
     return render(
         "report.html.jinja",
@@ -122,7 +126,9 @@ def _picked_values(selection: Selection, table: Table, noun: str) -> dict[str, A
     return {"caption": caption, "heads": heads, "rows": table.values[selection.indices, :MOST_COLUMNS].tolist()}
 
 
-def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str) -> tuple[dict[str, str], str]:
+def _pictures(
+    selection: Selection, X: Any, history: Sequence[SearchProgress], noun: str, stability: Stability | None
+) -> tuple[dict[str, str], str]:
     """SVGs by caption, or the reason why there are none."""
     drawings: dict[str, Callable[[Axes], object]] = {
         "Singular values. In an orthonormal set all are 1.": partial(plot_singular_values, selection, noun=noun)
@@ -144,6 +150,8 @@ def _pictures(selection: Selection, X: Any, history: Sequence[SearchProgress], n
             drawings[f"The {noun}s as vectors."] = partial(plot_vectors, X, selection, noun=noun)
     if selection.k > DRAWN:
         drawings[f"After: inner products of the picked {noun}s."] = partial(plot_gram, selection, noun=noun)
+    if stability is not None:
+        drawings["Stability: how often each column is picked from resampled rows."] = partial(plot_stability, stability)
     if history:
         whole = [*history, _last(selection, history[-1])]
         drawings["The search: loss and lower bound meet when it is proved."] = partial(plot_progress, whole)

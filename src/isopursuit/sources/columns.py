@@ -16,8 +16,9 @@ from isopursuit._core.options import is_whole
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.data._matrix import LARGEST, RANK_SHARE, RANK_SPEED
-from isopursuit.data._units import AS_GIVEN, UnitLength, as_unit, without
-from isopursuit.errors import DataTypeError, ParameterError, RankError, ShapeError, unknown_option
+from isopursuit.data._reading import EXCEL, TEXT
+from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
+from isopursuit.errors import DataTypeError, FileError, ParameterError, RankError, ShapeError, unknown_option
 from isopursuit.sources.arrays import ArraySource, FileSource
 from isopursuit.sources.blocks import mapped_file
 from isopursuit.sources.moments import Lengths, Moments, Summed
@@ -99,15 +100,14 @@ class Columns:
         scale = np.ldexp(1.0, -np.frexp(np.abs(some).max(axis=1))[1].clip(-1000, 1000))
         origin = (some * scale[:, None]).mean(axis=1) / scale
         summed = self._summed(origin, scale)
-        mean = summed.total / summed.columns
-        variance = np.diag(summed.gram) / summed.columns - mean**2
-        constant = variance <= 1e-28 * ((scale * origin) ** 2 + np.diag(summed.gram) / summed.columns)
-        if constant.all():
-            raise ShapeError("Every row is constant, so there is nothing to standardize.")
-        a = scale / np.sqrt(np.where(constant, 1.0, variance))
-        A = np.eye(len(a))[~constant] if constant.any() else None
-        notes = (f"left out, constant: {int(constant.sum())} rows.",) if A is not None else ()
-        return replace(self, transform=Transform(a, a * (origin + mean / scale), A), notes=self.notes + notes)
+        mean, square = summed.total / summed.columns, np.diag(summed.gram) / summed.columns
+        size = np.sqrt((scale * origin) ** 2 + square)
+        standard = Standard.of_moments(mean + scale * origin, square - mean**2, size, 1 / scale)
+        varying = standard.varying
+        spread = np.where(varying, standard.spread, 1.0)
+        A = None if varying.all() else np.eye(len(varying))[varying]
+        notes = () if A is None else (f"left out, constant: {int((~varying).sum())} rows.",)
+        return replace(self, transform=Transform(1 / spread, standard.mean / spread, A), notes=self.notes + notes)
 
     @on_one_blas_thread
     def projected(self, k: int) -> Columns:
@@ -275,12 +275,10 @@ def _loaded_tall(columns: Columns, standardize: bool = False, rotate: bool = Tru
     values = columns.transform.apply(columns.take(np.arange(P)))
     notes = columns.notes
     if standardize:
-        constant = np.ptp(values, axis=1) == 0
-        values = values[~constant] - values[~constant].mean(axis=1, keepdims=True)
-        values /= values.std(axis=1, keepdims=True)
-        notes += (f"left out, constant: {int(constant.sum())} rows.",) if constant.any() else ()
-    if len(values) == 0:
-        raise ShapeError("Every row is constant, so there is nothing to standardize.")
+        standard = Standard.of(values.T)
+        varying = standard.varying
+        values = standard.apply(values.T).T[varying]
+        notes += () if varying.all() else (f"left out, constant: {int((~varying).sum())} rows.",)
     loaded = f"{P} candidates of {D} dimensions each were loaded into memory."
     notes += () if loaded in notes else (loaded,)
     values = in_own_span(values) if rotate and not standardize and len(values) > P else values
@@ -307,6 +305,12 @@ def _source(x: Any, rows: bool, workers: int | None) -> Source:
     if isinstance(x, str | Path):
         if Path(x).suffix.lower() == ".npy":
             return FileSource.of(Path(x), rows, workers)
+        name = Path(x).name
+        if {suffix.lower() for suffix in Path(x).suffixes} & {*TEXT, *EXCEL}:
+            raise FileError(
+                f"{name} is a table. Read it by read_table of isopursuit.data, and pass read_table({name!r})"
+                ".standardized().features() to pick columns, or .samples() in place of .features() to pick rows."
+            )
         from isopursuit.sources.vectors import VectorFiles
 
         return VectorFiles.of(x, workers)

@@ -18,13 +18,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.clock import REPORT_SECONDS, UNLIMITED, Clock
+from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import relax
@@ -60,7 +60,7 @@ class Limits:
     gap: float = 0.0
     nodes: int | None = None
     workers: int = 1
-    clock: Clock = UNLIMITED
+    clock: Clock = field(default_factory=lambda: Clock.of(None))
     report: Callable[[Snapshot], bool] | None = None
 
 
@@ -148,6 +148,7 @@ def branch_and_bound(
     try:
         search.run()
     except KeyboardInterrupt:
+        limits.clock.pressed()
         search.end(StopReason.INTERRUPTED)
     except MemoryError:
         search.end(StopReason.MEMORY)

@@ -1,0 +1,282 @@
+"""How stable a selection is: the same selection from resampled rows, and how often each column is picked.
+
+A resample draws as many rows (at many points: as many points) as there are, with replacement. A column that is picked
+in nearly all resamples does not depend on which rows happen to be in the table. One that is picked in some of them has
+substitutes, whose losses differ by less than the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isopursuit._core import html
+from isopursuit._core.clock import Clock
+from isopursuit._core.options import as_count, as_gap, as_repeatable
+from isopursuit._core.text import listed, name_of
+from isopursuit._core.threads import on_one_blas_thread, worker_count
+from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Method, Unit
+from isopursuit.data._matrix import Matrix, as_points, centred
+from isopursuit.errors import ParameterError, RankError, ShapeError, StoppedError, printable
+from isopursuit.results import Search
+from isopursuit.search.incumbent import Limits
+from isopursuit.search.problem import Problem
+from isopursuit.search.solve import solve
+from isopursuit.sources.columns import is_source
+
+SHOWN = 5  # columns in the text that are picked in resamples only
+
+
+@dataclass(frozen=True)
+class Stability(html.Shown):
+    """The answer of `stability`.
+
+    Attributes
+    ----------
+    search : Search
+        The selection from all rows.
+    picks : ndarray of int, shape (resamples, k)
+        The columns picked in each resample.
+    count : int
+        The number of candidates.
+    rows : int
+        How many rows (or points) a resample draws.
+    what : {"rows", "points"}
+        What is resampled.
+    failed : int
+        Resamples in which no k columns were independent.
+    """
+
+    search: Search
+    picks: Indices
+    count: int
+    rows: int
+    what: str
+    failed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def indices(self) -> Indices:
+        """The columns picked from all rows."""
+        return self.search.indices
+
+    @property
+    def labels(self) -> Labels:
+        """Their labels, or their numbers if there are none."""
+        return tuple(self.name(i) for i in self.indices.tolist())
+
+    @property
+    def frequency(self) -> Array:
+        """The share of the resamples in which each column is picked, (P,)."""
+        return np.bincount(self.picks.ravel(), minlength=self.count) / len(self.picks)
+
+    @property
+    def columns(self) -> Indices:
+        """The columns that are picked at least once, the most frequent first."""
+        frequency = self.frequency
+        order = np.argsort(-frequency, kind="stable")
+        return order[frequency[order] > 0]
+
+    @property
+    def together(self) -> Array:
+        """The share of the resamples in which two of `columns` are both picked; the diagonal has their frequencies."""
+        inside = self._inside(self.columns).astype(float)
+        return inside.T @ inside / len(inside)
+
+    @property
+    def same(self) -> float:
+        """The share of the resamples in which exactly the columns picked from all rows are picked."""
+        return float(self._inside(self.indices).all(axis=1).mean())
+
+    def name(self, i: int) -> Label:
+        """The label of a column, or its number."""
+        return name_of(self.search.labels, i)
+
+    def substitute(self, i: int) -> tuple[Label, float] | None:
+        """The column that is picked most often in the resamples without column i, of those that are not picked from all
+        rows, and in which share of these resamples; None if there is none.
+        """
+        without = self.picks[~self._inside(np.array([i]))[:, 0]]
+        times = np.bincount(without.ravel(), minlength=self.count)
+        times[self.indices] = 0
+        best = int(times.argmax())
+        return (self.name(best), times[best] / len(without)) if times[best] else None
+
+    def _inside(self, columns: Indices) -> Any:
+        """Whether each of some columns is picked in each resample, (resamples, m)."""
+        return (self.picks[:, :, None] == columns).any(axis=1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: how often each column is picked, and each pair of columns."""
+        names, share = [str(self.name(i)) for i in self.columns.tolist()], self.frequency[self.columns]
+        return {
+            "resamples": len(self.picks),
+            "of": self.what,
+            "failed": self.failed,
+            "same": self.same,
+            "frequency": dict(zip(names, share.tolist(), strict=True)),
+            "together": {"columns": names, "share": self.together.tolist()},
+            "picks": self.picks.tolist(),
+            "notes": list(self.notes),
+        }
+
+    @property
+    def title(self) -> str:
+        """What was picked, and in how many resamples of what."""
+        return f"{len(self.indices)} columns in {len(self.picks)} resamples of {self.rows:,} {self.what}"
+
+    @property
+    def verdict(self) -> str:
+        """How often the same columns were picked."""
+        return f"the same columns in {100 * self.same:.0f} % of the resamples"
+
+    @property
+    def heads(self) -> tuple[str, str, str, str]:
+        """The heads of `table`."""
+        return "column", f"all {self.what}", "resamples", "most often in its place"
+
+    def table(self) -> list[tuple[str, str, str, str]]:
+        """The columns picked from all rows, then the most frequent others: name, whether it is picked from all rows,
+        share of the resamples, and what is picked where it is not.
+        """
+        frequency, picked = self.frequency, set(self.indices.tolist())
+        others = [i for i in self.columns.tolist() if i not in picked]
+        first = sorted(picked, key=lambda i: -frequency[i])
+        rows: list[tuple[str, str, str, str]] = []
+        for i in (*first, *others[:SHOWN]):
+            instead = self.substitute(i) if i in picked else None
+            text = "" if instead is None else f"{printable(instead[0])} ({100 * instead[1]:.0f} %)"
+            rows.append((printable(self.name(i)), "yes" if i in picked else "", f"{100 * frequency[i]:.0f} %", text))
+        return rows
+
+    @property
+    def together_line(self) -> str:
+        """The pairs of columns that are picked together most often."""
+        names, share = [self.name(i) for i in self.columns.tolist()], np.triu(self.together, 1)
+        order = np.argsort(-share, axis=None, kind="stable")[:SHOWN]
+        pairs = zip(*np.unravel_index(order, share.shape), strict=True)
+        some = [f"{names[i]} and {names[j]} ({100 * share[i, j]:.0f} %)" for i, j in pairs if share[i, j] > 0]
+        return f"most often together: {listed(some)}" if some else ""
+
+    def __str__(self) -> str:
+        rows = [self.heads, *self.table()]
+        widths = [max(len(row[j]) for row in rows) for j in range(3)]
+        lines = [f"{self.title}: {self.verdict}"]
+        for name, picked, share, instead in rows:
+            line = f"  {name:<{widths[0]}}  {picked:<{widths[1]}}  {share:>{widths[2]}}  {instead}"
+            lines.append(line.rstrip())
+        lines += [f"  {self.together_line}"] if self.together_line else []
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        line = html.escape(self.together_line)
+        return html.result(
+            self.title, self.verdict, html.table(self.heads, self.table()), f"<p>{line}</p>", notes=self.notes
+        )
+
+
+@on_one_blas_thread
+def stability(
+    X: Any,
+    k: int | None = None,
+    c: float = 1.0,
+    *,
+    resamples: int = 50,
+    rng: np.random.Generator | int = 0,
+    method: Method = "auto",
+    unit: Unit = None,
+    center: bool = False,
+    aggregate: AggregateOption = "sum",
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    labels: Sequence[Label] | None = None,
+    time_limit: float | None = 60.0,
+    gap: float = 0.01,
+    callback: Callable[[int, int], bool | None] | None = None,
+) -> Stability:
+    """Select from resampled rows, and count how often each column is picked.
+
+    Parameters
+    ----------
+    X : array_like (D, P), data frame, or a list (or stack) of such matrices
+        Columns are candidates and rows are observations, as of a table whose columns are features. Rows are drawn with
+        replacement; of several matrices, points are drawn.
+    k, c, method, unit, center, aggregate, include, exclude, labels
+        As in `select`. Centring and the unit are computed from each resample.
+    resamples : int
+        How many resamples to draw.
+    rng : Generator or int
+        Source of randomness.
+    time_limit : float, optional
+        Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
+    gap : float
+        Each search stops when its subset is proved to be within this relative distance of the best. Default: 0.01.
+    callback : callable, optional
+        Called with the number of finished resamples and of all; return True to stop.
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> from isopursuit.data import load_wine
+    >>> wine = load_wine()
+    >>> found = stability(wine.values, 3, unit="each", center=True, labels=wine.features, resamples=20)
+    >>> found.frequency.round(2).max(), float(found.frequency.sum().round(9))
+    (0.95, 3.0)
+    """
+    clock, gap, resamples = Clock.of(time_limit), as_gap(gap), as_count(resamples, 2, "resamples")
+    if is_source(X) or isinstance(X, Matrix):
+        raise ParameterError(
+            f"stability resamples the rows of a table in memory, which {type(X).__name__} does not keep. Pass an array "
+            "or a data frame, such as read_table(path).values."
+        )
+    points, many = as_points(X, labels, wide=False)
+    n = len(points) if many else len(points[0].values)
+    include, exclude = as_repeatable(include), as_repeatable(exclude)
+
+    def picked_from(rows: Indices | None, part: Clock) -> Search:
+        if many:
+            data: Any = points if rows is None else [points[i] for i in rows.tolist()]
+        else:
+            given = points[0]
+            data = given if rows is None else Matrix(given.values[rows], given.labels)
+        problem = Problem.of(
+            centred(data) if center else data, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude,
+            clock=part,
+        )  # fmt: skip
+        return solve(problem, method, Limits(part, gap, workers=worker_count(None))).search
+
+    generator = np.random.default_rng(rng)
+    first = picked_from(None, clock.part(1 / (resamples + 1)))
+    picks: list[Indices] = []
+    failed = proved = 0
+    notes = first.notes
+    for done in range(resamples):
+        rows = generator.integers(n, size=n)
+        if clock.expired or (callback is not None and callback(done, resamples)):
+            notes += (f"{done} of {resamples} resamples were finished before the call was stopped.",)
+            break
+        try:
+            found = picked_from(rows, clock.part(1 / (resamples - done)))
+        except (RankError, ShapeError):
+            failed += 1
+            continue
+        picks.append(found.indices)
+        proved += found.status in ("optimal", "gap")
+    if not picks and failed:
+        raise RankError(
+            f"In none of {failed} resamples of {n} rows were {len(first.indices)} columns independent: a resample has "
+            "about two thirds of the rows. Pick fewer columns."
+        )
+    if not picks:
+        raise StoppedError("No resample was finished. Pass a longer time_limit=.")
+    if failed:
+        notes += (f"{failed} resamples had no {len(first.indices)} independent columns, and do not count.",)
+    if proved < len(picks):
+        notes += (f"{len(picks) - proved} of {len(picks)} searches ended before a proof within {100 * gap:g} %.",)
+    return Stability(first, np.array(picks), points[0].values.shape[1], n, "points" if many else "rows", failed, notes)
