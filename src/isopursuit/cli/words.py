@@ -38,9 +38,15 @@ def of_rows(note: str) -> str:
 
 
 # keywords of `find_coordinates` and the corresponding options
-COORDINATE_OPTIONS = {"atoms": "--select", "D": "--dimension", "torsions": "--dictionary"}
+COORDINATE_OPTIONS = {
+    "atoms": "--select",
+    "D": "--dimension",
+    "torsions": "--dictionary",
+    "include": "--must-include",
+    "exclude": "--must-exclude",
+}
 KEYWORD = re.compile(
-    r"\b(atoms|D|torsions|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
+    r"\b(atoms|D|torsions|shapes|include|exclude|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
     r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
 )
 
