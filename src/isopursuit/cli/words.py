@@ -16,7 +16,12 @@ def on_command_line(message: str) -> str:
     message = re.sub(r"\b(unit|method)='([\w-]+)'", r"--\1 \2", message)
     message = re.sub(r"\b(max_correlation|per_group)=([\d.]+\b)?", lambda found: _option(*found.groups()), message)
     message = re.sub(r"\b(apart|groups)=", r"--\1", message)
-    for keyword, option in (("time_limit=", "--time-limit"), ("gram=", "--correlation"), ("center=True", "--features")):
+    for keyword, option in (
+        ("time_limit=", "--time-limit"),
+        ("gap=", "--gap "),
+        ("gram=", "--correlation"),
+        ("center=True", "--features"),
+    ):
         message = message.replace(keyword, option)
     return message
 
