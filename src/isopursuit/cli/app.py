@@ -52,9 +52,8 @@ def select(
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     from isopursuit.cli import candidates, commands
 
-    commands.select(
-        candidates.Input(table, samples and not table.correlation, k, bool(rules.given)), search, rules, outputs, report
-    )
+    samples = samples and not table.correlation
+    commands.select(candidates.Input(table, samples, k, bool(rules.given)), search, rules, outputs, report)
 
 
 @command
@@ -65,6 +64,22 @@ def pursue(
     from isopursuit.cli import candidates, commands
 
     commands.pursue(candidates.Input(table, samples and not table.correlation, k), c, outputs)
+
+
+@command
+def check(
+    proof: Annotated[Path, typer.Argument(help="The proof file.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="The table, which is read as it was for the proof, or the matrix (.npy).", show_default=False
+        ),
+    ],
+) -> None:
+    """Check a proof that `select --proof` wrote. Exit status 0 means that its claim holds for these data."""
+    from isopursuit.cli import commands
+
+    commands.check(proof, data)
 
 
 @command

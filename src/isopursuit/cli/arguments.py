@@ -223,6 +223,10 @@ class Search(Limits):
     gap: Annotated[
         float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
     ] = 0.0
+    proof: Annotated[
+        Path | None,
+        typer.Option(help="Write what is proved to this file, for `isopursuit check`. The method is then exact."),
+    ] = None
     stability: Annotated[
         bool, typer.Option("--stability", help="With --features: how often each column is picked from resampled rows.")
     ] = False

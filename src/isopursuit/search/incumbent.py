@@ -10,12 +10,14 @@ import enum
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
+from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
@@ -82,11 +84,28 @@ class Limits:
     lower_bound: float = 0.0  # a bound that is known
     hopeless: int | None = None  # the search ends, with status "nodes", if nearly all nodes are open after this many
     callback: Callback | None = None  # receives the progress, in the caller's numbers
+    proof: ProofFile | None = None  # where to write a proof that can be checked
 
     @property
     def generator(self) -> np.random.Generator:
         """The source of randomness."""
         return np.random.default_rng(self.seed)
+
+
+@dataclass(frozen=True)
+class ProofFile:
+    """Where to write a proof; `reading` says how a command read the table."""
+
+    path: Path
+    reading: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, proof: Any) -> ProofFile | None:
+        """The file that the caller names, if any; raises an error if it cannot be written."""
+        if proof is None or isinstance(proof, ProofFile):
+            return proof
+        check_writable(Path(proof), "proof")
+        return cls(Path(proof))
 
 
 class StopReason(enum.Enum):

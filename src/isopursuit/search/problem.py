@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit._core.linalg import direction_rank
+from isopursuit._core.linalg import direction_rank, unit_columns
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
@@ -29,6 +29,7 @@ from isopursuit.data._matrix import (
     too_few_columns,
     uncentred_notes,
 )
+from isopursuit.data._units import as_unit
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
@@ -43,11 +44,11 @@ from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
+SPECTRUM_SAMPLE = 4096  # about as many columns show which directions carry the data (chosen: it takes milliseconds)
 NO_RULES_SOURCE = (
     "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
     "for example 20,000 of suitable length, and pass them as an array."
 )
-SPECTRUM_SAMPLE = 4096  # about as many columns show which directions carry the data (chosen: it takes milliseconds)
 
 
 def _none() -> Indices:
@@ -74,6 +75,8 @@ class Problem:
         The caller's numbers of the columns, if these are a part of the caller's.
     in_memory : bool
         Whether all subsets, rules, or an objective other than the loss, need the columns in memory.
+    given : array or None
+        The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     rules : Rules or None
         Which columns may be picked together.
     first, most : array and int, or None
@@ -94,6 +97,8 @@ class Problem:
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
     in_memory: bool = False
+    given: Array | None = None
+    unit: Unit = None
     rules: Rules | None = None
     first: Indices | None = None
     most: int | None = None
@@ -150,7 +155,9 @@ class Problem:
         rows, rank = len(points[0].values), points[0].values.shape[1] if many else points[0].rank
         size = as_size(min(rows, rank) if ruled and k is None else k, rows, rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
-        uncentred = uncentred_notes(points) if unit == "each" and not many and _is_frame(X) else ()
+        given = points[0].values if len(points) == 1 else None
+        correlated = _is_frame(X) and (unit == "each" or rows > points[0].values.shape[1])  # rows are observations
+        uncentred = uncentred_notes(points[0]) if correlated and not many else ()
         points = in_unit(points, unit, excluded)
         rules = as_rules(points, max_correlation, apart, groups, per_group) if ruled else None
         problem = cls(
@@ -165,6 +172,8 @@ class Problem:
             labels=points[0].labels,
             notes=points[0].notes + uncentred,
             in_memory=bool(in_memory),
+            given=given,
+            unit=as_unit(unit),
             rules=rules,
         )
         return problem.checked() if rules is None or k is not None else problem.of_largest(rules)
@@ -346,12 +355,13 @@ class Problem:
         ).checked()  # fmt: skip
 
     def squared_singular_values(self) -> Array:
-        """Of the columns that are compared, or of a sample of many; at one point."""
+        """Of the columns that are compared, each divided by its length, or of a sample of many; at one point."""
         if self.points is None:
             some = self._stream.sample(SPECTRUM_SAMPLE)
             values = self._stream.transform.apply(self._stream.take(some))
         else:
             values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
+        values = unit_columns(values)
         squares = np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
         return np.asarray(squares, dtype=np.float64)
 

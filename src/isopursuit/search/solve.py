@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._core.clock import Clock
+from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.text import loss_text
 from isopursuit._core.types import Method, SearchMethod
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
@@ -21,9 +21,10 @@ from isopursuit.search.brute import brute
 from isopursuit.search.exact import exact
 from isopursuit.search.exchange import exchange, short_proof_nodes
 from isopursuit.search.greedy import greedy
-from isopursuit.search.incumbent import Callback, Limits, SearchProgress
+from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
+from isopursuit.search.proof.writing import write_proof
 from isopursuit.search.settings import FIRST_SECONDS, HALF, PROOF_WORK, PURSUIT_SPEED
 
 # statuses of a search that more time or another method may improve
@@ -49,7 +50,54 @@ class Outcome:
 
 
 def solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
-    """Search for the best subset of the problem's columns."""
+    """Search for the best subset of the problem's columns, and write a proof if there is a file for it."""
+    if limits.proof is None:
+        return _solve(problem, method, limits)
+    if method not in ("exact", "auto"):
+        raise ParameterError(f"method={method!r} proves nothing that can be written. With proof=, pass method='exact'.")
+    if problem.rules is not None:
+        raise ParameterError("proof= is not available with rules on which columns may be picked together.")
+    if problem.given is None:
+        what = "columns that are read in passes" if problem.points is None else "many points"
+        raise ParameterError(
+            f"proof= is not available for {what}: a proof file is about one matrix in memory"
+            + (", such as a part of your columns." if problem.points is None else ".")
+        )
+    first = replace(limits, clock=limits.clock.within(HALF * limits.clock.remaining), proof=None)
+    outcome = _solve(problem, "exact", first)
+    search = outcome.search
+    if search.status == "interrupted":
+        note = "no proof file was written, because the search was interrupted."
+    else:
+        note = _write(limits.proof, problem, search, limits)
+    search = replace(search, notes=(*search.notes, note), seconds=limits.clock.seconds)
+    return replace(outcome, search=search, method=outcome.method or "exact")
+
+
+def _write(target: ProofFile, problem: Problem, search: Search, limits: Limits) -> str:
+    """Write the proof while the time and the callback allow it; returns a note."""
+    assert problem.given is not None
+    ask, reported = limits.callback, limits.clock.seconds
+
+    def watch(nodes: int) -> bool:
+        nonlocal reported
+        now = limits.clock.seconds
+        if ask is None or now < reported + REPORT_SECONDS:
+            return limits.clock.expired
+        reported = now
+        state = SearchProgress(now, search.loss, search.lower_bound, search.gap, nodes, 0, search.indices, "the search")
+        return bool(ask(replace(state, method="writing the proof"))) or limits.clock.expired
+
+    unit = {"unit": problem.unit, "include": problem.include.tolist(), "exclude": problem.exclude.tolist()}
+    claim = {"k": problem.k, "c": problem.c, **unit}
+    try:
+        return write_proof(target, problem.given, claim, search, limits.workers, watch)
+    except KeyboardInterrupt:
+        return f"the proof file {target.path} is incomplete, because of an interrupt (Ctrl-C)."
+
+
+def _solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
+    """The search by one of the methods."""
     if method == "auto":
         return _auto(problem, limits)
     if method == "two-stage":
@@ -80,14 +128,14 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
             note = (
                 f"among the {len(pursuit.tied)} columns that the pursuit keeps no subset is allowed: all were searched."
             )
-            return replace(solve(problem, "exact", limits), notes=(note,))
+            return replace(_solve(problem, "exact", limits), notes=(note,))
         if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
             raise
         note = (
             f"no subset of the {len(pursuit.tied)} columns that the pursuit keeps is independent at all {n} points, so "
             "all columns were searched."
         )
-        return replace(solve(problem, "exact", limits), notes=(note,))
+        return replace(_solve(problem, "exact", limits), notes=(note,))
 
 
 def _auto(problem: Problem, limits: Limits) -> Outcome:

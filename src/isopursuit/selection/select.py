@@ -6,6 +6,7 @@ gets the rest.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -25,7 +26,7 @@ from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback, Limits, SearchProgress
+from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.problem import Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.rules import PerGroup
@@ -60,6 +61,7 @@ def select(
     gap: float = 0.0,
     callback: Callback | None = None,
     progress: bool = False,
+    proof: str | os.PathLike[str] | ProofFile | None = None,
 ) -> Selection:
     """Pick the k columns of X that are as orthonormal as possible.
 
@@ -106,9 +108,8 @@ def select(
     labels : sequence, optional
         Names of the columns. Default: the column names of a frame, otherwise none.
     max_correlation : float, optional
-        No two picked columns have a larger |cosine| than this. The cosine of two centred columns is their correlation;
-        unit="each" does not centre. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and
-        `groups`.
+        No two picked columns have a larger |cosine| than this. The cosine of two centred columns (`center=True`) is
+        their correlation. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and `groups`.
     apart : iterable of pairs of column numbers or labels, optional
         Pairs that must not be picked together.
     groups : sequence or mapping, optional
@@ -130,6 +131,10 @@ def select(
         Whether to show the state of the search on the error stream: method, seconds, loss, bound and gap. In a
         terminal and in a notebook one line is updated in place; elsewhere, as in a log file, only the last one is
         written. Calls shorter than half a second show nothing. rich draws it (extra `cli`).
+    proof : path, optional
+        Write what is proved to this file, which `check_proof` and the command `isopursuit check` can check. This needs
+        one matrix in memory and method "exact"; "auto" is then "exact". The file is written after the search, for which
+        half of the time limit is reserved.
 
     Returns
     -------
@@ -163,6 +168,11 @@ def select(
     call = call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
+    target = ProofFile.of(proof)
+    if target is not None and (center or gram is not None):
+        raise ParameterError(
+            "A proof is about the matrix that you pass. With proof=, pass no gram=, and centre X before."
+        )
     if (X is None) == (gram is None):
         raise ParameterError("Pass either X, whose columns are the candidates, or gram=, their inner products.")
     if gram is not None:
@@ -177,7 +187,7 @@ def select(
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
         before = before_explaining(clock, problem)
-        outcome = solve(problem, method, Limits(before, gap, workers=worker_count(None), callback=watch))
+        outcome = solve(problem, method, Limits(before, gap, workers=worker_count(None), callback=watch, proof=target))
     stopped = outcome.search.status == "interrupted"
     if stopped:
         clock = clock.within(QUICK)
