@@ -146,8 +146,8 @@ class Tree:
         columns, error = compared(X, header["unit"], header["exclude"])
         self.columns, (D, P) = np.ascontiguousarray(columns.T), columns.shape
         self.number, self.most = "<u2" if P <= 2**16 else "<u4", min(MOST_NODES, max(MOST_ENTRIES // (P * D), 1))
-        log = float(least_log(bound - self.k + 1, self.c))
-        low, high = np.exp(log), np.exp(-log)
+        low = np.exp(least_log(bound - self.k + 1, self.c))
+        high = 1 / low  # h(t) = h(1 / t)
         squares = (self.columns * self.columns).sum(axis=1)
         allowed = (squares > low * (1 - 1e-9)) & (squares < high * (1 + 1e-9))
         include = np.array(header["include"], int)
@@ -379,13 +379,10 @@ def check_proof(path: Any, X: Any) -> Checked:
             while any(tree.open):
                 nodes = tree.take()
                 kinds, counts = (read(kind, len(nodes.chosen)) for kind in ("u1", "<u2"))
-                branches, ends = (
-                    read(tree.number, int((kinds == BRANCHED).sum())),
-                    np.cumsum(np.minimum(counts, X.shape[1])),
-                )
-                columns, weights = (
-                    padded(np.split(read(kind, ends[-1]), ends[:-1]))[0] for kind in (tree.number, "<u2")
-                )
+                ends = np.cumsum(np.minimum(counts, X.shape[1]))
+                branches = read(tree.number, int((kinds == BRANCHED).sum()))
+                hints = [np.split(read(kind, ends[-1]), ends[:-1]) for kind in (tree.number, "<u2")]
+                columns, weights = (padded(some)[0] for some in hints)
                 tree.settle(nodes, tree.cut(nodes, columns, weights / WEIGHT), kinds, branches)
             if file.read(len(END) + 1) != END:
                 raise RefusedError("The file does not end where the proof does.")
