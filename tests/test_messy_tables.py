@@ -92,7 +92,7 @@ def test_words_for_missing_cells(messy):
     table = messy(cells, drop_missing=True)
     assert len(table.rows) == N
     assert table.notes[0].startswith("8 of 38 rows dropped, with missing cells: row 0, row 1, ")
-    assert "8 of them only for column cells" in table.notes[0]
+    assert "8 of them only because of column cells" in table.notes[0]
     with pytest.raises(NonFiniteError, match="8 cells are missing"):
         messy(cells)
     table = messy(["unknown", "-999", *map(str, range(N))], missing="unknown,-999", drop_missing=True)

@@ -18,7 +18,7 @@ FRAME = pd.DataFrame(WINE.values, columns=list(WINE.features))
 
 @pytest.fixture(scope="module")
 def found():
-    return ip.stability(FRAME, 4, unit="each", center=True, resamples=12, rng=1, gap=0.0)
+    return ip.stability(FRAME, 4, unit="each", center=True, resamples=12, rng=1)
 
 
 def test_every_resample_is_the_selection_of_these_rows(found):
@@ -65,7 +65,7 @@ def test_of_many_points_points_are_drawn():
     found = ip.stability(points, 2, resamples=5)
     generator = np.random.default_rng(0)
     for picked in found.picks:
-        assert picked.tolist() == ip.select(points[generator.integers(15, size=15)], 2, gap=0.01).indices.tolist()
+        assert picked.tolist() == ip.select(points[generator.integers(15, size=15)], 2).indices.tolist()
     assert found.what == "points"
 
 
@@ -88,6 +88,7 @@ def test_the_command_prints_writes_and_draws_it(tmp_path):
     command = ("select", tmp_path / "wine.csv", "--features", "-k", 4, "--stability", "--resamples", 6)
     answer = json.loads(run(*command, "--json").stdout)["stability"]
     expected = ip.stability(FRAME, 4, unit="each", center=True, resamples=6)
+    assert set(expected.labels) == set(ip.select(FRAME, 4, unit="each", center=True).labels)
     assert answer["frequency"] == json.loads(json.dumps(expected.as_dict()))["frequency"]
     shown = run(*command, "--report", tmp_path / "r.html")
     assert "stability of 4 columns in 6 resamples of 178 rows" in shown.stdout

@@ -52,9 +52,8 @@ def select(
     """Pick rows (or columns) that are as orthonormal as possible, and report their loss and what is proved about it."""
     from isopursuit.cli import candidates, commands
 
-    commands.select(
-        candidates.Input(table, samples and not table.correlation, k, bool(rules.given)), search, rules, outputs, report
-    )
+    samples = samples and not table.correlation
+    commands.select(candidates.Input(table, samples, k, bool(rules.given)), search, rules, outputs, report)
 
 
 @command

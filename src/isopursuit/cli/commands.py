@@ -91,7 +91,7 @@ def _stability(candidates: Candidates, search: Search, include: list[Any], exclu
         return ip.stability(
             candidates.table.values, candidates.input.k, search.c, method=search.method, unit="each", center=True,
             include=include, exclude=exclude, labels=candidates.table.columns,
-            time_limit=search.time_limit, gap=max(search.gap, 0.01), resamples=search.resamples,
+            time_limit=search.time_limit, gap=search.gap, resamples=search.resamples,
             callback=partial(watch, "resamples"),
         )  # fmt: skip
 

@@ -151,7 +151,7 @@ def as_matrix(X: Any, labels: Sequence[Label] | None = None, *, wide: bool = Tru
     notes = found.notes
     if frame:
         notes += doubtful_columns(values, names, "drop columns that only name rows")
-    if D > P:
+    if D > P and not isinstance(X, Matrix):
         notes += (f"{P} candidate columns with {D} rows each; to pick rows pass X.T.",)
     if not isinstance(X, Matrix) and is_like_correlation(values):
         notes += (Caution("X looks like a correlation matrix. If it is one, pass it as gram= in place of X."),)
@@ -189,24 +189,24 @@ def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
     standard = Standard.of(matrix.values)
     values = np.where(np.isfinite(standard.spread), matrix.values - standard.mean, 0.0)
     shift = np.abs(standard.mean) * np.sqrt(len(values))
-    notes = tuple(note for note in matrix.notes if not note.startswith("X looks like"))
+    notes = tuple(note for note in matrix.notes if "X.T" not in note and "gram=" not in note)  # rows are observations
     return replace(matrix, values=values, rounding=centring_rounding(values, shift), validated=False, notes=notes)
 
 
-def uncentred_notes(points: list[Matrix]) -> tuple[str, ...]:
+def uncentred_notes(matrix: Matrix) -> tuple[str, ...]:
     """A note if most columns of a table have means that are large beside their spreads, so that cosines are not
     correlations.
     """
-    values = points[0].values
-    if len(points) > 1 or len(values) < 3:
+    values = matrix.values
+    if len(values) < 3:
         return ()
     shifted = int((np.abs(values.mean(axis=0)) > values.std(axis=0)).sum())
     if 2 * shifted <= values.shape[1]:
         return ()
     return (
         Caution(
-            f"{shifted} of {values.shape[1]} columns have a mean above their standard deviation, and unit='each' "
-            "compares cosines. center=True compares correlations."
+            f"{shifted} of {values.shape[1]} columns have a mean above their standard deviation, which their cosines "
+            "include. unit='each' with center=True compares correlations."
         ),
     )
 

@@ -253,7 +253,7 @@ def _without_missing(table: Table, drop: bool) -> Table:
         alone = ~finite & (finite.sum(axis=1, keepdims=True) == finite.shape[1] - 1)
         worst = int(alone.sum(axis=0).argmax())  # the column that alone drops most rows
         if 2 * int(alone[:, worst].sum()) > len(gone) > 1:
-            note += f"; {int(alone[:, worst].sum()):,} of them only for column {printable(table.columns[worst])}"
+            note += f"; {int(alone[:, worst].sum()):,} of them only because of column {printable(table.columns[worst])}"
         note += "."
         rows = tuple(table.rows[i] for i in numbers)
         return replace(table, values=table.values[whole], rows=rows, notes=(*table.notes, note), numbers=numbers)
@@ -261,6 +261,7 @@ def _without_missing(table: Table, drop: bool) -> Table:
     some = "; ".join(f"{printable(table.rows[i])}, column {table.columns[j]!r}" for i, j in where[:SHOWN])
     more = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
     raise NonFiniteError(
-        f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite: {some}{more} "
+        f"{len(where)} {'cell is' if len(where) == 1 else 'cells are'} missing or not finite, in "
+        f"{len(np.unique(where[:, 0])):,} of {len(finite):,} rows: {some}{more} "
         f"({FIRST_ROW}). Use --drop-missing (drop_missing=True) to leave out those rows, or choose other columns."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self, cast
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.types import Array, Indices, Mask, Method, Unit
+from isopursuit._core.types import Array, Indices, Label, Mask, Method, Unit
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.data._units import ranks
 from isopursuit.errors import ParameterError, unknown_option
@@ -29,6 +29,7 @@ from isopursuit.estimators._base import (
     share_factor,
 )
 from isopursuit.loss.lengths import table_notes
+from isopursuit.search.rules import PerGroup
 
 MOST_COPIES = (
     10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
@@ -81,8 +82,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         than 1 and half as long otherwise, so it moves away from the ideal length. A score of 0 excludes a feature.
     time_limit : float, optional
         Seconds the search may take.
-    gap : float
-        Stop as soon as the answer is proved to be within this relative distance of the best.
+    gap : float, optional
+        Stop as soon as the answer is proved to be within this relative distance of the best; see `isopursuit.select`.
 
     Attributes
     ----------
@@ -125,13 +126,18 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         correlation: Literal["pearson", "spearman"] = "pearson",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
+        max_correlation: float | None = None,
+        apart: Iterable[Any] | None = None,
+        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
+        per_group: PerGroup = None,
         relevance: Any = None,
-        time_limit: float | None = 60.0,
-        gap: float = 0.0,
+        time_limit: float | None = 10.0,
+        gap: float | None = None,
     ) -> None:
         super().__init__(
             k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,
-            relevance=relevance, time_limit=time_limit, gap=gap,
+            max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, relevance=relevance,
+            time_limit=time_limit, gap=gap,
         )  # fmt: skip
         self.correlation: Literal["pearson", "spearman"] = correlation
 

@@ -41,17 +41,17 @@ def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
 def crowding_notes(spectrum: Callable[[], Array], k: int, log_loss: float) -> tuple[str, ...]:
     """A note if k columns of one matrix are far from orthonormal, though their lengths are not the reason.
 
-    `spectrum` returns the squared singular values of all columns, or of a sample of them.
+    `spectrum` returns the squared singular values of all columns with length 1, or of a sample of them.
     """
     if not log_loss > math.log(CROWDED * k):
         return ()
     carried = np.cumsum(np.sort(spectrum())[::-1])
-    directions = 1 + int(np.searchsorted(carried, CARRIED * carried[-1]))
-    if k > directions:
+    r = 1 + int(np.searchsorted(carried, CARRIED * carried[-1]))
+    if k > r:
         return (
             Caution(
-                f"{100 * CARRIED:g} % of the variance lies in {directions} directions; {k} nearly orthonormal columns "
-                f"cannot be expected there. k={directions} or less is nearer to ideal."
+                f"{100 * CARRIED:g} % of the variance lies in {r} direction{'s' * (r > 1)}; {k} nearly orthonormal "
+                f"columns cannot be expected there. k={r} or less is nearer to ideal."
             ),
         )
     if not is_far(log_loss, k):

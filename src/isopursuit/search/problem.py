@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit._core.linalg import direction_rank
+from isopursuit._core.linalg import direction_rank, unit_columns
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
@@ -44,11 +44,11 @@ from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
+SPECTRUM_SAMPLE = 4096  # about as many columns show which directions carry the data (chosen: it takes milliseconds)
 NO_RULES_SOURCE = (
     "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
     "for example 20,000 of suitable length, and pass them as an array."
 )
-SPECTRUM_SAMPLE = 4096  # about as many columns show which directions carry the data (chosen: it takes milliseconds)
 
 
 def _none() -> Indices:
@@ -156,7 +156,8 @@ class Problem:
         size = as_size(min(rows, rank) if ruled and k is None else k, rows, rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
         given = points[0].values if len(points) == 1 else None
-        uncentred = uncentred_notes(points) if unit == "each" and not many and _is_frame(X) else ()
+        correlated = _is_frame(X) and (unit == "each" or rows > points[0].values.shape[1])  # rows are observations
+        uncentred = uncentred_notes(points[0]) if correlated and not many else ()
         points = in_unit(points, unit, excluded)
         rules = as_rules(points, max_correlation, apart, groups, per_group) if ruled else None
         problem = cls(
@@ -354,12 +355,13 @@ class Problem:
         ).checked()  # fmt: skip
 
     def squared_singular_values(self) -> Array:
-        """Of the columns that are compared, or of a sample of many; at one point."""
+        """Of the columns that are compared, each divided by its length, or of a sample of many; at one point."""
         if self.points is None:
             some = self._stream.sample(SPECTRUM_SAMPLE)
             values = self._stream.transform.apply(self._stream.take(some))
         else:
             values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
+        values = unit_columns(values)
         squares = np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
         return np.asarray(squares, dtype=np.float64)
 

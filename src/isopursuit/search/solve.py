@@ -25,14 +25,22 @@ from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgr
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
 from isopursuit.search.proof.writing import write_proof
-from isopursuit.search.settings import FIRST_SECONDS, HALF, PROOF_WORK, PURSUIT_SPEED
+from isopursuit.search.settings import (
+    FIRST_NODES,
+    FIRST_SECONDS,
+    GOOD_ENOUGH,
+    HALF,
+    JOINT_NODES,
+    PROOF_WORK,
+    PURSUIT_SPEED,
+)
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
-    "gap": "a search of all columns reached the requested gap",
+    "gap": "a search of all columns came near enough to the lower bound",
     "precision": "a search of all columns ended where float64 cannot decide",
     "interrupted": "the search of all columns was interrupted",
 }
@@ -100,6 +108,7 @@ def _solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
     """The search by one of the methods."""
     if method == "auto":
         return _auto(problem, limits)
+    limits = replace(limits, gap=limits.gap or 0.0)
     if method == "two-stage":
         return _two_stage(problem, limits)
     search = {"exact": exact, "exchange": exchange, "greedy": greedy, "brute": brute}[method]
@@ -148,11 +157,14 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
         return _exchanged(pool, limits, None, reason)
     if not bounds_are_known(problem.c):
         return _exchanged(pool, limits, None, f"no lower bounds are known for c={problem.c:g}")
-    hopeless = short_proof_nodes(pool) if n == 1 else None
+    hopeless, nodes = short_proof_nodes(pool) if n == 1 else None, None
+    if limits.gap is None:  # a proof if it is quick, otherwise an answer that is good enough
+        limits = replace(limits, gap=GOOD_ENOUGH, patience=hopeless or JOINT_NODES)
+        nodes = FIRST_NODES * limits.patience
     callback = _reporting(limits.callback, "exact")
     short = clock.within(min(FIRST_SECONDS, HALF * clock.remaining))
     try:
-        first = exact(pool, replace(limits, clock=short, callback=callback, hopeless=hopeless))
+        first = exact(pool, replace(limits, clock=short, nodes=nodes, callback=callback, hopeless=hopeless))
     except RangeError:
         why = "losses this large are outside the range in which bounds can be computed"
         return _exchanged(pool, limits, None, why)
@@ -168,7 +180,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
             if n == 1:
                 return _exchanged(pool, limits, known, f"no proof within a few seconds, and {why}")
             # at many points an exact search also finds better subsets than kicks do
-            limits = replace(limits, callback=callback, start=known.indices, lower_bound=first.lower_bound)
+            limits = replace(limits, patience=0, callback=callback, start=known.indices, lower_bound=first.lower_bound)
             reason = f"the search of all columns continued, since {why}"
             return Outcome(exact(pool, limits), method="exact", reason=reason)
     except KeyboardInterrupt:  # between two searches, or before one has an answer
@@ -198,7 +210,7 @@ def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str
     report = _reporting(limits.callback, "two-stage", bound)
     found = _search_tied(problem, pursuit, replace(limits, clock=part, callback=report, start=first.indices))
     if found.status in ("optimal", "gap") and found.log_loss <= first.log_loss + IMPROVES:
-        ended = "the requested gap was reached" if found.status == "gap" else "there is one"
+        ended = "the answer is near enough to the lower bound" if found.status == "gap" else "there is one"
         why = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
         return why, found, pursuit
     better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
@@ -237,7 +249,8 @@ def _prunes_nothing(problem: Problem, pursuit: Pursuit) -> str:
 
 def _exchanged(pool: Pool, limits: Limits, first: Search | None, reason: str) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
-    limits = replace(limits, callback=_reporting(limits.callback, "exchange"))
+    gap = GOOD_ENOUGH if limits.gap is None else limits.gap
+    limits = replace(limits, gap=gap, patience=0, callback=_reporting(limits.callback, "exchange"))
     if first is not None:  # a proof was tried
         limits = replace(limits, start=first.indices, lower_bound=first.lower_bound)
     found = exchange(pool, limits)

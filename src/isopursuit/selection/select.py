@@ -57,8 +57,8 @@ def select(
     apart: Iterable[Any] | None = None,
     groups: Sequence[Label] | Mapping[Any, Label] | None = None,
     per_group: PerGroup = None,
-    time_limit: float | None = 60.0,
-    gap: float = 0.0,
+    time_limit: float | None = 10.0,
+    gap: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
     proof: str | os.PathLike[str] | ProofFile | None = None,
@@ -108,9 +108,8 @@ def select(
     labels : sequence, optional
         Names of the columns. Default: the column names of a frame, otherwise none.
     max_correlation : float, optional
-        No two picked columns have a larger |cosine| than this. The cosine of two centred columns is their correlation;
-        unit="each" does not centre. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and
-        `groups`.
+        No two picked columns have a larger |cosine| than this. The cosine of two centred columns (`center=True`) is
+        their correlation. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and `groups`.
     apart : iterable of pairs of column numbers or labels, optional
         Pairs that must not be picked together.
     groups : sequence or mapping, optional
@@ -119,12 +118,13 @@ def select(
         How many columns of each group may be picked. Default: at most 1. A pair is (least, most); a mapping has a
         number or a pair for some groups, and does not limit others.
     time_limit : float, optional
-        Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best subset so far is
+        Seconds for the whole call. Default: 10; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
         method="auto" finish earlier; "exact" continues until it has a proof.
-    gap : float
-        Stop as soon as the subset is proved to be within this relative distance of the best. Default: 0, which asks
-        for a full proof; 0.01 accepts a subset whose loss is within 1 % of the lower bound.
+    gap : float, optional
+        Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
+        Default: a full proof if 4e7 / (P D²) nodes of the search tree give one (about half a second), and after that
+        0.01: the loss is within 1 % of the lower bound. The verdict says which. Other methods than "auto": 0.
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
         the best subset so far.
@@ -146,8 +146,9 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most 10 s and half of the time limit. It gives up earlier if its search tree only grows, after
-       4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs at once.
+    1. "exact", for at most 10 s, half of the time limit and, unless `gap` is given, 4e8 / (P D²) nodes of its tree. It
+       gives up earlier if the tree only grows, after 4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs
+       at once.
     2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
        time.
     3. "exchange", with the best lower bound known. At many points "exact" continues instead.
@@ -163,7 +164,7 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
-    clock, gap = Clock.of(time_limit), as_gap(gap)
+    clock, most = Clock.of(time_limit), None if gap is None else as_gap(gap)
     include, exclude, apart = as_repeatable(include), as_repeatable(exclude), as_repeatable(apart)
     groups = as_repeatable(groups)
     call = call_text(select, locals())
@@ -188,7 +189,7 @@ def select(
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
         before = before_explaining(clock, problem)
-        outcome = solve(problem, method, Limits(before, gap, workers=worker_count(None), callback=watch, proof=target))
+        outcome = solve(problem, method, Limits(before, most, workers=worker_count(None), callback=watch, proof=target))
     stopped = outcome.search.status == "interrupted"
     if stopped:
         clock = clock.within(QUICK)
@@ -198,7 +199,7 @@ def select(
         clock.pressed()
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
-    why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
+    why = _stop_note(outcome.search, time_limit, gap, watch is not None and watch.asked) + _price_note(found, stopped)
     if not problem.many and not any(isinstance(note, Caution) for note in outcome.search.notes):
         why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
@@ -217,10 +218,12 @@ class _Watch:
         return self.asked
 
 
-def _stop_note(search: Search, time_limit: float | None, asked: bool) -> tuple[str, ...]:
-    """What ended the search before its proof: the caller, or the time limit, and then what to do."""
+def _stop_note(search: Search, time_limit: float | None, gap: float | None, asked: bool) -> tuple[str, ...]:
+    """What ended the search before its proof: the caller, the time limit or the default gap, and then what to do."""
     if search.status == "interrupted":
         return ("the callback ended the search." if asked else "an interrupt (Ctrl-C) ended the search.",)
+    if search.status == "gap" and gap is None:
+        return ("a short search found no proof, but a loss within 1 % of the lower bound; gap=0 looks for a proof.",)
     if search.status != "time" or time_limit is None:
         return ()
     return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)

@@ -27,7 +27,7 @@ from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
 from isopursuit.sources.columns import is_source
 
-SHOWN = 5  # columns in the text that are picked in resamples only
+SHOWN, PAIRS = 5, 3  # in the text: columns that are picked from resamples only, and pairs that are picked together
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Stability(html.Shown):
     def together_line(self) -> str:
         """The pairs of columns that are picked together most often."""
         names, share = [self.name(i) for i in self.columns.tolist()], np.triu(self.together, 1)
-        order = np.argsort(-share, axis=None, kind="stable")[:SHOWN]
+        order = np.argsort(-share, axis=None, kind="stable")[:PAIRS]
         pairs = zip(*np.unravel_index(order, share.shape), strict=True)
         some = [f"{names[i]} and {names[j]} ({100 * share[i, j]:.0f} %)" for i, j in pairs if share[i, j] > 0]
         return f"most often together: {listed(some)}" if some else ""
@@ -194,7 +194,7 @@ def stability(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
     time_limit: float | None = 60.0,
-    gap: float = 0.01,
+    gap: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
 ) -> Stability:
     """Select from resampled rows, and count how often each column is picked.
@@ -212,8 +212,8 @@ def stability(
         Source of randomness.
     time_limit : float, optional
         Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
-    gap : float
-        Each search stops when its subset is proved to be within this relative distance of the best. Default: 0.01.
+    gap : float, optional
+        As in `select`. With a gap above 0, columns also differ between resamples because searches stop early.
     callback : callable, optional
         Called with the number of finished resamples and of all; return True to stop.
 
@@ -226,10 +226,11 @@ def stability(
     >>> from isopursuit.data import load_wine
     >>> wine = load_wine()
     >>> found = stability(wine.values, 3, unit="each", center=True, labels=wine.features, resamples=20)
-    >>> found.frequency.round(2).max(), float(found.frequency.sum().round(9))
-    (0.95, 3.0)
+    >>> found.labels, [round(share, 2) for share in found.frequency[found.indices].tolist()]
+    (('alcalinity_of_ash', 'proanthocyanins', 'color_intensity'), [0.55, 0.4, 0.6])
     """
-    clock, gap, resamples = Clock.of(time_limit), as_gap(gap), as_count(resamples, 2, "resamples")
+    clock, resamples = Clock.of(time_limit), as_count(resamples, 2, "resamples")
+    most = None if gap is None else as_gap(gap)
     if is_source(X) or isinstance(X, Matrix):
         raise ParameterError(
             f"stability resamples the rows of a table in memory, which {type(X).__name__} does not keep. Pass an array "
@@ -243,13 +244,13 @@ def stability(
         if many:
             data: Any = points if rows is None else [points[i] for i in rows.tolist()]
         else:
-            given = points[0]
-            data = given if rows is None else Matrix(given.values[rows], given.labels)
+            data = X if rows is None else Matrix(points[0].values[rows], points[0].labels)
+        names = labels if rows is None and not many else None
         problem = Problem.of(
-            centred(data) if center else data, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude,
-            clock=part,
+            centred(data, names) if center else data, k, c, unit=unit, aggregate=aggregate, include=include,
+            exclude=exclude, labels=None if center else names, clock=part,
         )  # fmt: skip
-        return solve(problem, method, Limits(part, gap, workers=worker_count(None))).search
+        return solve(problem, method, Limits(part, most, workers=worker_count(None))).search
 
     generator = np.random.default_rng(rng)
     first = picked_from(None, clock.part(1 / (resamples + 1)))
@@ -278,5 +279,7 @@ def stability(
     if failed:
         notes += (f"{failed} resamples had no {len(first.indices)} independent columns, and do not count.",)
     if proved < len(picks):
-        notes += (f"{len(picks) - proved} of {len(picks)} searches ended before a proof within {100 * gap:g} %.",)
+        notes += (
+            f"{len(picks) - proved} of {len(picks)} searches ended without a proof, which adds to the differences.",
+        )
     return Stability(first, np.array(picks), points[0].values.shape[1], n, "points" if many else "rows", failed, notes)

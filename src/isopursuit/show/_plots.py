@@ -240,7 +240,7 @@ def plot_stability(found: Stability, ax: Axes | None = None) -> Axes:
     columns = found.columns[:NAMED]
     picked = np.isin(columns, found.indices)
     place = np.arange(len(columns))
-    for some, colour, label in ((picked, BLUE, f"picked from all {found.what}"), (~picked, "white", "not picked")):
+    for some, colour, label in ((picked, BLUE, f"picked from all {found.what}"), (~picked, "none", "not picked")):
         if some.any():
             share = found.frequency[columns[some]]
             ax.barh(place[some], share, color=colour, edgecolor=BLUE, linewidth=1, label=label)
