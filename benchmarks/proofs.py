@@ -47,7 +47,8 @@ def main():
             assert checked.bound >= checked.loss * (1 - 1e-9)
             size = path.stat().st_size
             shown = f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
-            rows.append([name, f"{alone:.2g} s", f"{together:.2g} s", f"{checked.nodes:,}", shown, f"{seconds:.2g} s"])
+            alone, together, seconds = (f"{float(f'{one:.2g}'):g} s" for one in (alone, together, seconds))
+            rows.append([name, alone, together, f"{checked.nodes:,}", shown, seconds])
             print(*rows[-1], sep="; ", flush=True)
     save_table("proofs", ["problem", "search", "search and proof", "nodes of the proof", "file", "check"], rows)
 
