@@ -304,7 +304,7 @@ def test_a_misspelled_function_is_answered_with_the_one_that_was_meant():
         (["select", "patients.csv", "--method", "exat"], "'exact'"),
         (["select", "patients.csv", "--metod", "exact"], "--method"),
         (["datasets", "wien"], "'wine'"),
-        (["coordinates", "run.xyz", "--dictionary", "bond"], "'bonds'"),
+        (["coordinates", "run.xyz", "--shapes", "torsion"], "'torsions'"),
         (["coordinates", "run.xyz", "--aggregate", "trimed"], "'trimmed'"),
     ],
 )

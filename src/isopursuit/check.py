@@ -13,28 +13,27 @@ as h(t_i) + a log t_i >= K_i t_i - f(K_i) by definition, and sum K_i t_i >= tr(K
 subset has h(t_i) < bound - (k - 1), which gives low and high. Let C be the j chosen columns of a node, T the m = k - j
 others, R the triangle of C, and Z what is orthogonal to C: log det(X_S'X_S) = sum of log R_ii^2 + log det(Z_T'Z_T), and
 for any F with singular values g_1 <= g_2 <= ..., log det(Z_T'Z_T) <= |F Z_T|^2 - m - sum over i <= m of log g_i^2
-(Horn, and log det A <= tr A - m). So a node has a base and a score for each candidate, and base + the m least scores is
-a bound. K and F come from weights w in the file: M = sum over C of xx' + sum of w xx' has eigenpairs e, V, and K = V
-s(e) V' with the slope s of the convex hull of h + a log; F = N^(-1/2) with the part N of M that is orthogonal to C. If
-k < D, the least e are averaged so that k have the same sum. Bad weights only make a bound weak.
+(Horn, and log det A <= tr A - m). So base + the m least scores bounds a node. K and F come from weights w in the file:
+M = sum over C of xx' + sum of w xx' has eigenpairs e, V, and K = V s(e) V' with the slope s of the convex hull of h + a
+log; F = N^(-1/2), N the part of M orthogonal to C. If k < D, the least e are averaged so that k have the same sum. Bad
+weights only make a bound weak.
 
 **Interlacing.** loss(S) >= loss(C) + m, and the least eigenvalue of a better subset is above a number `low` of the
 node. So (Y + CA)'(Y + CA) - low (A'A + I) is positive definite, for any coefficients A of C and any columns Y of T.
 
 **Cover.** The root has all subsets. A candidate is removed if its own bound reaches `bound`. A node is closed if its
 bound does, or if its subsets are all tried; else two nodes replace it, the subsets with one column and those without.
-At the end no node is left. Of columns that are equal up to sign one is tried, as two are dependent.
+At the end no node is left.
 
 **Rounding.** U = 2^-53. A sum of n products has an error of at most n U times the sum of their magnitudes; exp, log,
 sqrt and power are assumed to be within 8 U. Nothing is assumed of QR and eigh: if ||Q'Q - I|| <= d is measured,
 singular values of Q'X are within 1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s (Ostrowski).
-Errors of rotated columns, a share r of the least singular value, change a loss by at most a share 1.2 c log(2e bound)
-r: `cutoff` is so much above `bound`. On a cell of width w of a grid, h + a log is above its chord minus w^2/8 max (h +
-a log)''. Other errors are subtracted from a bound; if it then misses the cutoff, the proof is refused.
+Errors of columns, a share r of the least singular value, change a loss by a share of at most 1.2 c log(2e bound) r:
+`cutoff` is above `bound` by that. On a cell of width w, h + a log is above its chord minus w^2/8 max (h + a log)''.
+Other errors are subtracted from bounds.
 """
 
 # pyright: reportUnknownVariableType=false
-from __future__ import annotations
 
 import hashlib
 import json
@@ -42,18 +41,15 @@ import math
 import sys
 import time
 from types import SimpleNamespace
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 FORMAT, VERSION, END = "isopursuit proof", 1, b"end\n"
 CLOSED, BRANCHED, ENUMERATED = 0, 1, 2  # kinds of nodes
-WEIGHT = 65535  # a weight is an integer divided by this
-U = 2.0**-53
-CELLS = 2**14  # of the grid for f
-MOST_CHANGE = 1e-10  # of singular values by rotations, relative
-MOST_CANDIDATES = 1024  # of an enumerated node with two missing columns
-MOST_NODES, MOST_ENTRIES = 256, 2**24  # of nodes that are read together, and of their candidates' columns
+U, WEIGHT = 2.0**-53, 65535  # a weight is an integer divided by this
+CELLS, MOST_CHANGE = 2**14, 1e-10  # of the grid for f; of singular values by rotations, relative
+MOST_CANDIDATES, MOST_NODES, MOST_ENTRIES = 1024, 256, 2**24  # of an enumerated node; of nodes read together
 
 
 class RefusedError(ValueError):
@@ -65,16 +61,12 @@ def digest(X: Any) -> str:
     return hashlib.sha256(np.array(X.shape, "<u8").tobytes() + np.ascontiguousarray(X.T, "<f8").tobytes()).hexdigest()
 
 
-def eigenvalue_loss(power: Any) -> Any:
-    """Return h, with a relative error of at most 32 U (1 + p + 1/p) if that of p is 16 U."""
-    return (np.exp(power) + np.exp(1 / power)) / (2 * math.e)
-
-
 def loss_range(low: Any, high: Any, c: float) -> tuple[Any, Any]:
     """Bounds of h where log t is in [low, high]: below, and above. h(t) = h(1/t) grows with |log t|."""
-    least, most = np.maximum(np.maximum(low, -high), 0), np.maximum(np.abs(low), np.abs(high))
-    p, q = (np.exp(np.minimum(c / 2 * size, math.log(700))) for size in (least, most))
-    return eigenvalue_loss(p) * (1 - 64 * U * (1 + p)), eigenvalue_loss(q) * (1 + 64 * U * (1 + q))
+    sizes = np.stack([np.maximum(np.maximum(low, -high), 0), np.maximum(np.abs(low), np.abs(high))])
+    p = np.exp(np.minimum(c / 2 * sizes, math.log(700)))
+    h = (np.exp(p) + np.exp(1 / p)) / (2 * math.e)
+    return h[0] * (1 - 64 * U * (1 + p[0])), h[1] * (1 + 64 * U * (1 + p[1]))
 
 
 def least_log(loss: Any, c: float) -> Any:
@@ -99,7 +91,7 @@ class Envelope:
         factor = half * (1 + p[1:]) - 1
         bend = c / (4 * math.e) * (np.where(factor > 0, rising[1:], rising[:-1]) * factor + falling[:-1])
         drop = np.maximum(bend + 1e-9 * np.abs(bend) - a, 0.0) * (np.diff(t) / t[:-1]) ** 2 / 7.9
-        h, log = eigenvalue_loss(p), a * np.log(t)
+        h, log = (np.exp(p) + np.exp(1 / p)) / (2 * math.e), a * np.log(t)
         v = h + log - np.maximum(np.append(drop, 0.0), np.append(0.0, drop)) - 64 * U * ((1 + p + 1 / p) * h + abs(log))
         vertices, slopes, at, value = [0], [-math.inf], t.tolist(), v.tolist()
         for i in range(1, len(t)):
@@ -150,40 +142,36 @@ class Tree:
     """The nodes that are left, and all that is known about the columns. A writer of proofs uses it, too."""
 
     def __init__(self, X: Any, header: dict[str, Any]) -> None:
-        self.k, self.c, bound = header["k"], header["c"], header["bound"]
+        self.k, self.c, self.a, bound = header["k"], header["c"], header["a"], header["bound"]
         columns, error = compared(X, header["unit"], header["exclude"])
         self.columns, (D, P) = np.ascontiguousarray(columns.T), columns.shape
         self.number, self.most = "<u2" if P <= 2**16 else "<u4", min(MOST_NODES, max(MOST_ENTRIES // (P * D), 1))
-        log = float(least_log(bound - self.k + 1, self.c))
-        low, high = math.exp(max(log, -300)), math.exp(min(-log, 300))
+        low = np.exp(least_log(bound - self.k + 1, self.c))
+        high = 1 / low  # h(t) = h(1 / t)
         squares = (self.columns * self.columns).sum(axis=1)
-        allowed, include = (
-            (squares > low * (1 - 1e-9)) & (squares < high * (1 + 1e-9)),
-            np.array(header["include"], int),
-        )
+        allowed = (squares > low * (1 - 1e-9)) & (squares < high * (1 + 1e-9))
+        include = np.array(header["include"], int)
         allowed[header["exclude"]] = False
         closed = bound <= self.k or not allowed[include].all()  # no loss is below k
         largest = np.sort(squares[allowed])[-self.k :]
         self.longest, trace = float(largest.max(initial=0.0)), float(largest.sum()) * (1 + 1e-9)
         # what a rotation changes: Q'Q - I, and the rotated columns relative to the least singular value
         self.defect, self.stray = (16 * D**1.5 + 2 * D**2) * U, 8 * D**1.5 * U
-        change = error + self.defect + (self.stray + error) * math.sqrt(trace / low)
-        if not (change < MOST_CHANGE and log > -300):
+        change = error + self.defect + (self.stray + error) * np.sqrt(trace / low)
+        if not change < MOST_CHANGE:
             raise RefusedError("Rounding is too large compared with the least singular value of a better subset.")
         self.cutoff = bound * (1 + 1.2 * self.c * math.log(2 * math.e * max(bound, 1)) * change)
         self.low, high = low * (1 - 1e-9), min(high, max(trace, 2 * low)) * (1 + 1e-9)
-        self.splits = np.array(header["splits"], float)
-        self.envelopes = [Envelope(self.c, float(a), self.low, high) for a in self.splits]
+        self.envelopes = [Envelope(self.c, a, self.low, high) for a in (0.0, self.a)]
         allowed[include] = False
         candidates, j = np.flatnonzero(allowed), len(include)
-        # the first of columns that are equal up to sign
+        # the first of columns that are equal up to sign: two of them are dependent
         ordered = self.columns[np.concatenate([include, candidates])]
         signs = np.sign(np.take_along_axis(ordered, (ordered != 0).argmax(axis=1)[:, None], axis=1))
         first = np.sort(np.unique(ordered * signs + 0.0, axis=0, return_index=True)[1])
         self.open: list[list[tuple[Any, Any, Any]]] = [[] for _ in range(self.k + 1)]
         self.open[j] += [] if closed else [(include, candidates[first[first >= j] - j], None)]
-        self.nodes = self.tried = 0
-        self.margin = math.inf  # least distance of a bound from the cutoff, relative
+        self.nodes, self.tried, self.margin = 0, 0, math.inf
         least, self.loss = (float(bound[0]) for bound in self.losses(np.array([header["subset"]])))
         if not header["loss"] * (1 - 1e-10) <= least <= self.loss <= header["loss"] * (1 + 1e-10):
             raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
@@ -192,8 +180,6 @@ class Tree:
         """The next nodes, from the list with the most chosen columns that has `most` of them, or from the longest."""
         full = (some for some in reversed(self.open) if len(some) >= self.most)
         some = next(full, max(reversed(self.open), key=len))
-        if not some:
-            return None
         taken = some[-self.most :]
         del some[-self.most :]
         self.nodes += len(taken)
@@ -201,10 +187,10 @@ class Tree:
         candidates, real = padded(candidates)
         return SimpleNamespace(chosen=np.array(chosen, np.int64), candidates=candidates, real=real, notes=notes)
 
-    def cut(self, nodes: Any, split: Any, columns: Any, weights: Any) -> Any:
-        """What the hints tell about B nodes: `split`, the number of a, and columns (B, h) with weights."""
+    def cut(self, nodes: Any, columns: Any, weights: Any) -> Any:
+        """What the hints, columns (B, h) with weights, tell about B nodes."""
         k, (B, j), D = self.k, nodes.chosen.shape, self.columns.shape[1]
-        m, a = k - j, self.splits[split]
+        m, a = k - j, self.a if j else 0.0
         C, x, heavy = (self.columns[some] for some in (nodes.chosen, nodes.candidates, columns))
         low, interlaced = np.full(B, self.low), np.full(B, -np.inf)
         if j:
@@ -221,10 +207,7 @@ class Tree:
             low = np.maximum(np.exp(least_log(self.cutoff * (1 + 64 * k * U) - (k - 1) - others, self.c)), low)
         M = C.mT @ C + (heavy * weights[..., None]).mT @ heavy
         e, V = self._eigh(M)
-        K, f = np.empty((B, D)), np.empty((B, k))
-        for number in np.unique(split).tolist():
-            some = split == number
-            K[some], f[some] = self.envelopes[number].line(spread(e[some], k), k, self.defect)
+        K, f = self.envelopes[j > 0].line(spread(e, k), k, self.defect)
         parts = (x @ V) ** 2
         moments, effects = (parts @ K[..., None])[..., 0], (parts @ np.abs(K)[..., None])[..., 0]
         diagonal = 2 * np.log(np.maximum(np.abs(np.diagonal(C[:, :, :j], axis1=1, axis2=2)), 1e-150))
@@ -234,7 +217,7 @@ class Tree:
         # the sizes of all terms; 700 is the largest |log| of a residual, in `_possible`
         size += np.abs(f).sum(axis=1) + np.abs(base) + a * (np.abs(diagonal).sum(axis=1) + 700 * m)
         scores, offset = moments, np.zeros(B)
-        if m and a.any():
+        if m and a:
             nu, F = self._eigh(M[:, j:, j:])
             roots = 1 / np.sqrt(np.maximum(spread(nu, m), 1e-15 * nu[:, :1] + 1e-300))
             norms = (((x[:, :, j:] @ F) * roots[:, None, :]) ** 2).sum(axis=2)
@@ -242,7 +225,7 @@ class Tree:
             norms += 2 * rounding * np.sqrt(norms) + rounding**2 + (D + 6) * U * norms
             logs = 2 * np.log(roots[:, :m])
             offset, size = a * (m + logs.sum(axis=1) - 2 * m * self.defect), size + a * np.abs(logs).sum(axis=1)
-            scores = moments - a[:, None] * norms
+            scores = moments - a * norms
         # the coefficients A that make the form (x + CA)'(x + CA) - low (A'A + 1) least; errors raise it
         A = -np.linalg.solve(C @ C.mT - low[:, None, None] * np.eye(j), C @ x.mT).mT
         form, reach = x + A @ C, np.linalg.norm(C, axis=(1, 2))[:, None] * np.linalg.norm(A, axis=2)
@@ -251,8 +234,7 @@ class Tree:
         own = (form * form).sum(axis=2) - fixed + 64 * (D + j + 4) * U * (reach**2 + fixed)
         real = nodes.real & ~(own <= 0)
         scores = np.where(real, scores, np.inf)
-        enough = 0 < m <= scores.shape[1]
-        least = np.partition(scores, m - 1, axis=1)[:, :m] if enough else np.full((B, m), np.inf)
+        least = np.sort(np.pad(scores, ((0, 0), (0, m)), constant_values=np.inf), axis=1)[:, :m]
         size += np.abs(np.where(np.isfinite(least), least, 0.0)).sum(axis=1)
         error = U * (error + 16 * (k + 4) * size)
         bound = np.where(np.isfinite(error), base + offset + least.sum(axis=1) - error, -np.inf)
@@ -260,7 +242,7 @@ class Tree:
         rise = np.maximum(np.where(real, scores, 0.0) - least.max(axis=1, initial=-np.inf)[:, None], 0.0)
         keep = real & ~(bound[:, None] + rise - 16 * U * np.abs(scores) >= self.cutoff)
         return SimpleNamespace(
-            bound=np.maximum(bound, interlaced), keep=keep, base=base - error, moments=moments, effects=effects, a=a,
+            bound=np.maximum(bound, interlaced), keep=keep, base=base - error, moments=moments, effects=effects,
             residuals=x[:, :, j:], form=form, coefficients=A, own=own, low=low,
         )  # fmt: skip
 
@@ -273,7 +255,7 @@ class Tree:
 
     def settle(self, nodes: Any, cuts: Any, kinds: Any, branches: Any, notes: Any = None) -> None:
         """Close, enumerate or branch these nodes; refuse the proof if one stays open."""
-        self._require(cuts.bound[kinds == CLOSED])
+        bounds = [cuts.bound[(kinds != BRANCHED) & (kinds != ENUMERATED)].min(initial=np.inf)]
         j, rows = nodes.chosen.shape[1], np.flatnonzero(kinds == ENUMERATED)
         most = int(cuts.keep[rows].sum(axis=1).max(initial=1))
         if len(rows) and (self.k - j != 2 or most > MOST_CANDIDATES):
@@ -284,33 +266,30 @@ class Tree:
             subsets = np.concatenate([nodes.chosen[row], *(nodes.candidates[row, p][:, None] for p in pair)], axis=1)
             self.tried += len(subsets)
             for i in range(0, len(subsets), 4096):
-                self._require(self.losses(subsets[i : i + 4096])[0])
-        rows = np.flatnonzero(kinds == BRANCHED).tolist()
-        for i, b, note in zip(rows, branches.tolist(), notes or [None] * len(rows), strict=True):
+                bounds.append(self.losses(subsets[i : i + 4096])[0].min())
+        least = float(np.min(bounds))  # NaN if one is NaN
+        if not least >= self.cutoff:
+            raise RefusedError(f"A subset may be below the bound: {least:.12g}, but {self.cutoff:.12g} is needed.")
+        self.margin = min(self.margin, least / self.cutoff - 1)
+        notes = notes or [None] * len(branches)
+        for i, b, note in zip(np.flatnonzero(kinds == BRANCHED).tolist(), branches.tolist(), notes, strict=True):
             left = nodes.candidates[i, cuts.keep[i] & (nodes.candidates[i] != b)]
             self.open[j].append((nodes.chosen[i], left, note))
             self.open[j + 1].append((np.append(nodes.chosen[i], b), left, note))
 
-    def _require(self, bounds: Any) -> None:
-        """Refuse the proof if a bound is below the cutoff."""
-        least = float(bounds.min(initial=np.inf))
-        if not least >= self.cutoff:
-            raise RefusedError(f"A subset may be below the bound: {least:.12g}, but {self.cutoff:.12g} is needed.")
-        self.margin = min(self.margin, least / self.cutoff - 1)
-
     def _possible(self, cuts: Any, rows: Any, most: int) -> tuple[Any, Any, Any]:
         """Rows and pairs of candidates that can be better by the inequality with the exact log det, and the inertia."""
         order = np.argsort(~cuts.keep[rows], axis=1, kind="stable")[:, :most]  # the kept candidates first
-        names = ("keep", "moments", "own", "residuals", "form", "coefficients")
-        keep, moments, own, Z, Y, A = (getattr(cuts, name)[rows[:, None], order] for name in names)
-        base, a, low = (one[rows][:, None, None] for one in (cuts.base, cuts.a, cuts.low))
+        parts = (cuts.keep, cuts.moments, cuts.own, cuts.residuals, cuts.form, cuts.coefficients)
+        keep, moments, own, Z, Y, A = (part[rows[:, None], order] for part in parts)
+        base, low = (one[rows][:, None, None] for one in (cuts.base, cuts.low))
         square = (Z * Z).sum(axis=2) * (1 + 4 * self.columns.shape[1] * U) + 1e-300
-        single = np.where(keep, moments - a[..., 0] * np.log(square), np.inf)
+        single = np.where(keep, moments - self.a * np.log(square), np.inf)
         roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.sqrt(square)
         cosines = (Z @ Z.mT) / (lengths[:, :, None] * lengths[:, None, :])
         inertia = (Y @ Y.mT - low * (A @ A.mT)) / (roots[:, :, None] * roots[:, None, :])
         log = np.log(1 - np.minimum(cosines**2, 1) + 64 * (self.columns.shape[1] + 4) * U)  # det of unit residuals
-        bounds = base + single[:, :, None] + single[:, None, :] - a * log
+        bounds = base + single[:, :, None] + single[:, None, :] - self.a * log
         row, p, q = np.nonzero(np.triu(~(bounds >= self.cutoff) & ~(np.abs(inertia) >= 1 + 8 * U), 1))
         return rows[row], order[row, p], order[row, q]
 
@@ -333,8 +312,7 @@ def compared(X: Any, unit: Any, exclude: Any) -> tuple[Any, float]:
     # products of 64 rows are added, so that a sum of D products has an error of (64 + D / 64) U
     inner: Any = sum(Q[i : i + 64].T @ np.concatenate([Q[i : i + 64], X[i : i + 64]], axis=1) for i in range(0, D, 64))
     beyond = np.linalg.norm(X - Q @ inner[:, P:], axis=0) / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
-    measured = float(np.linalg.norm(inner[:, :P] - np.eye(P))) + float(beyond.max())
-    return inner[:, P:], 1.1 * (measured + 4 * P * (65 + D / 64) * U)
+    return inner[:, P:], 1.1 * (np.linalg.norm(inner[:, :P] - np.eye(P)) + beyond.max() + 4 * P * (65 + D / 64) * U)
 
 
 def padded(rows: Any) -> tuple[Any, Any]:
@@ -367,22 +345,14 @@ class Checked(NamedTuple):
         )
 
 
-def read_header(file: BinaryIO) -> dict[str, Any]:
-    """The first line of a proof file."""
-    header = json.loads(file.readline(2**26))
-    if header["format"] != FORMAT or header["version"] != VERSION:
-        raise RefusedError(f"This is not a proof file of version {VERSION}.")
-    return header
-
-
 def _check_header(header: dict[str, Any], D: int, P: int) -> None:
     """Refuse impossible values, and those of another type."""
     k, unit, lists = header["k"], header["unit"], [header[name] for name in ("subset", "include", "exclude")]
-    numbers = [header["loss"], header["bound"], *header["splits"], 1 if unit in (None, "each", "median") else unit]
+    numbers = [header["loss"], header["bound"], header["a"], 1 if unit in (None, "each", "median") else unit]
     good = all(type(i) is int and 0 <= i < P for some in lists for i in some) and type(k) is int and 1 <= k <= min(D, P)
     good = good and all(type(x) in (int, float) and 0 <= x < 1e280 for x in numbers) and 0.05 <= header["c"] <= 10
     subset, include, exclude = map(set, lists)
-    good = good and [k, len(include), len(exclude)] == list(map(len, lists)) and len(header["splits"]) <= 16
+    good = good and [k, len(include), len(exclude)] == list(map(len, lists))
     if not (good and len(subset) == k and include <= subset and not subset & exclude):
         raise RefusedError("The header has impossible values.")
 
@@ -399,21 +369,21 @@ def check_proof(path: Any, X: Any) -> Checked:
             return np.frombuffer(data, kind).astype(np.int64)
 
         try:
-            header = read_header(file)
+            header = json.loads(file.readline(2**26))
+            if header["format"] != FORMAT or header["version"] != VERSION:
+                raise RefusedError(f"This is not a proof file of version {VERSION}.")
             if X.ndim != 2 or not np.isfinite(X).all() or header["sha256"] != digest(X):
                 raise RefusedError("The data are not those of the proof: their SHA-256 differs.")
             _check_header(header, *X.shape)
             tree = Tree(X, header)
-            while (nodes := tree.take()) is not None:
-                B, j = nodes.chosen.shape
-                kinds, split, counts = (read(kind, B) for kind in ("u1", "u1", "<u2"))
-                branches, ends = read(tree.number, int((kinds == BRANCHED).sum())), np.cumsum(counts)
-                columns, weights = (
-                    padded(np.split(read(kind, ends[-1]), ends[:-1]))[0] for kind in (tree.number, "<u2")
-                )
-                if kinds.max() > ENUMERATED or counts.max() > X.shape[1] or (len(branches) and j == tree.k):
-                    raise RefusedError("A node has impossible values.")
-                tree.settle(nodes, tree.cut(nodes, split, columns, weights / WEIGHT), kinds, branches)
+            while any(tree.open):
+                nodes = tree.take()
+                kinds, counts = (read(kind, len(nodes.chosen)) for kind in ("u1", "<u2"))
+                ends = np.cumsum(np.minimum(counts, X.shape[1]))
+                branches = read(tree.number, int((kinds == BRANCHED).sum()))
+                hints = [np.split(read(kind, ends[-1]), ends[:-1]) for kind in (tree.number, "<u2")]
+                columns, weights = (padded(some)[0] for some in hints)
+                tree.settle(nodes, tree.cut(nodes, columns, weights / WEIGHT), kinds, branches)
             if file.read(len(END) + 1) != END:
                 raise RefusedError("The file does not end where the proof does.")
         except (KeyError, IndexError, TypeError, ValueError, RecursionError, np.linalg.LinAlgError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shlex
 import sys
 from collections.abc import Callable, Generator
@@ -18,6 +19,7 @@ import isopursuit as ip
 from isopursuit._core.clock import as_time_limit
 from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import loss_text
+from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.cli.arguments import Limits, Outputs, Rules, Search, Table
 from isopursuit.cli.candidates import Candidates, Input
 from isopursuit.cli.output import check_outputs, give, json_text, save, say, show_notes, show_table
@@ -96,16 +98,16 @@ def _stability(candidates: Candidates, search: Search, include: list[Any], exclu
 
 def check(proof: Path, data: Path) -> None:
     """Check a proof for a table, which is read as it was for the proof, or for a matrix."""
-    from isopursuit.check import RefusedError, check_proof, read_header
+    from isopursuit.check import RefusedError, check_proof
 
     try:
         with proof.open("rb") as file:
-            reading = read_header(file).get("reading")
+            reading = json.loads(file.readline(2**26)).get("reading")
         X = np.load(data, allow_pickle=False) if reading is None else Input.of(data, reading).read().X.values
-        found = check_proof(proof, X)
+        found = on_one_blas_thread(check_proof)(proof, X)
     except IsoPursuitError:  # the table cannot be read
         raise
-    except (RefusedError, ValueError, KeyError, TypeError) as error:
+    except (RefusedError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParameterError(f"The proof is refused. {error}") from None
     *claim, effort = str(found).splitlines()
     for line in claim:

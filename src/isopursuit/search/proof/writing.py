@@ -46,7 +46,7 @@ def write_proof(
     header = {
         "format": check.FORMAT, "version": check.VERSION, "sha256": check.digest(X), "shape": list(X.shape), **problem,
         "subset": search.indices.tolist(), "loss": search.loss, "bound": bound,
-        "splits": [0.0, float(kappas[len(kappas) // 2])],
+        "a": float(kappas[len(kappas) // 2]),
         "reading": target.reading,
     }  # fmt: skip
     try:
@@ -76,16 +76,16 @@ class _Writer:
         """Write all nodes; False if `watch` ends the work."""
         tree = self.tree
         with ThreadPoolExecutor(workers) as threads:
-            while (nodes := tree.take()) is not None:
+            while any(tree.open):
                 if watch(tree.nodes):
                     return False
-                self._settle(nodes, threads)
+                self._settle(tree.take(), threads)
         self.file.write(check.END)
         return True
 
     def _settle(self, nodes: Any, threads: ThreadPoolExecutor) -> None:
         """Bound nodes, write them, and hand them to the tree."""
-        tree, (B, j), counts = self.tree, nodes.chosen.shape, nodes.real.sum(axis=1)
+        tree, j, counts = self.tree, nodes.chosen.shape[1], nodes.real.sum(axis=1)
         m, weights = tree.k - j, np.zeros(nodes.candidates.shape)
         solve = on_one_blas_thread(self._weights)
         for i, found in enumerate(threads.map(solve, *zip(*self._starts(nodes, counts), strict=True))):
@@ -94,8 +94,7 @@ class _Writer:
         heavy = hints > 0
         columns, _ = check.padded([row[some] for row, some in zip(nodes.candidates, heavy, strict=True)])
         rounded, _ = check.padded([row[some] for row, some in zip(hints, heavy, strict=True)])
-        split = np.full(B, int(j > 0))
-        cuts = tree.cut(nodes, split, columns, rounded / check.WEIGHT)
+        cuts = tree.cut(nodes, columns, rounded / check.WEIGHT)
         few = m == 2 and cuts.keep.sum(axis=1).max() <= check.MOST_CANDIDATES
         kinds = np.where(cuts.bound >= tree.cutoff, check.CLOSED, check.ENUMERATED if few else check.BRANCHED)
         if m == 0 and (kinds != check.CLOSED).any():
@@ -105,7 +104,7 @@ class _Writer:
         rows = np.flatnonzero(kinds == check.BRANCHED)
         branches = nodes.candidates[rows, gains[rows].argmax(axis=1)]
         number = tree.number
-        for values, kind in ((kinds, "u1"), (split, "u1"), (heavy.sum(axis=1), "<u2"), (branches, number)):
+        for values, kind in ((kinds, "u1"), (heavy.sum(axis=1), "<u2"), (branches, number)):
             self.file.write(values.astype(kind).tobytes())
         self.file.write(nodes.candidates[heavy].astype(number).tobytes() + hints[heavy].astype("<u2").tobytes())
         kept = (cuts.keep[i] & (nodes.candidates[i] != b) for i, b in zip(rows, branches, strict=True))
