@@ -183,3 +183,37 @@ def test_a_table_is_not_a_source_but_says_how_to_read_it(tmp_path):
             ip.select(str(tmp_path / name), k=2)
     assert ".features()" in str(caught.value)
     assert ip.select(read_table(tmp_path / "t.csv").standardized().features(), k=2, unit="each").labels == ("a", "c")
+
+
+def written(value, decimals, mark, thousands, sign):
+    """A number as people write it."""
+    text = f"{abs(value):,.{decimals}f}".replace(",", "T").replace(".", mark).replace("T", thousands)
+    text = f"{sign}{text}" if sign in ("$", "€") else f"{text}{sign}"
+    return f"-{text}" if value < 0 else text
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_cell_is_read_as_another_number(messy, seed):
+    rng = np.random.default_rng(seed)
+    mark = str(rng.choice([".", ","]))
+    thousands = str(rng.choice([one for one in ("", ",", ".", " ", "'", "\u202f") if one != mark]))
+    sign, decimals = str(rng.choice(["", "$", " €", "%", " %"])), int(rng.integers(0, 4))
+    values = np.round(rng.normal(size=N) * 10.0 ** rng.integers(0, 6, size=N), decimals) + 0.0
+    cells = [f'"{written(value, decimals, mark, thousands, sign)}"' for value in values]
+    expected = values / 100 if "%" in sign else values
+    # where commas separate cells, the point is decimal, so that 1.841 alone is not doubted
+    separator = str(rng.choice([";", "\t"] if thousands == "." else [",", ";", "\t"]))
+    options = [{}, {"decimal": mark}, {"thousands": thousands} if thousands else {}]
+    if thousands:
+        options.append({"decimal": mark, "thousands": thousands})
+    for given in options:
+        try:
+            table = messy(cells, separator, **given)
+        except DataTypeError as error:
+            assert given.get("thousands", "") != thousands or not given.get("decimal"), error
+            continue
+        if table.columns == ("plain",):  # the mark is not known; a note counts the cells
+            assert given.get("decimal") is None, (given, cells[:3])
+            assert "30 of 30 cells begin with a number" in table.notes[0], table.notes
+            continue
+        np.testing.assert_allclose(table.values[:, 1], expected, rtol=1e-12, err_msg=f"{given}, {cells[:3]}")

@@ -266,6 +266,9 @@ def stability(
         except (RankError, ShapeError):
             failed += 1
             continue
+        if found.status == "interrupted":
+            notes += (f"an interrupt (Ctrl-C) ended the call after {done} of {resamples} resamples.",)
+            break
         picks.append(found.indices)
         proved += found.status in ("optimal", "gap")
     if not picks and failed:
