@@ -31,11 +31,11 @@ def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report:
     as_time_limit(search.time_limit)  # check it before any file is read
     check_outputs(table.file, output=outputs.output, report=report)
     streamed = table.is_streamed() or (table.is_large() and report is None and not rules.given)
-    other = table.options.spearman or table.options.correlation or table.unit != "each"
+    other = table.options.spearman or table.options.correlation or table.unit != "each" or rules.given
     if search.stability and (table.samples or other):
         raise ParameterError(
             "--stability resamples the rows of a table whose columns are compared by correlation. Pass --features, "
-            "without --unit, --spearman and --correlation."
+            "without --unit, --spearman, --correlation and rules for columns that are picked together."
         )
     with table.candidates(streamed=streamed, report=report, **rules.given) as candidates:
         include, exclude = candidates.chosen(search)
