@@ -26,7 +26,7 @@ from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, SearchProgress
-from isopursuit.search.problem import Problem
+from isopursuit.search.problem import SPECTRUM_SAMPLE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.rules import PerGroup
 from isopursuit.search.searches import NO_BRUTE_SOURCE
@@ -188,7 +188,8 @@ def select(
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
-    if not problem.many and not any(isinstance(note, Caution) for note in outcome.search.notes):
+    few = not problem.many and problem.k <= SPECTRUM_SAMPLE // 2 and not stopped
+    if few and not any(isinstance(note, Caution) for note in outcome.search.notes):
         why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
     picked = explain(values, problem, outcome.method or method, outcome, found)
