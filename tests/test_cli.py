@@ -561,3 +561,44 @@ def test_standardized_tables_far_from_zero_have_the_rank_that_centring_leaves(tm
     found = run("select", path, "--standardize", "-k", "6")
     assert_one_line_error(found, "rank 5")
     assert run("select", path, "--standardize", "-k", "5", "--json").returncode == 0
+
+
+def test_rules_decide_how_many_features_and_which(wine, tmp_path):
+    found = run("select", wine, "--features", "--max-correlation", 0.3, "--report", tmp_path / "report.html")
+    assert "--max-correlation 0.3, the largest of a picked pair is 0.28" in found.stdout
+    assert "\n5 columns, proved largest\n" in found.stdout
+    assert "5 columns, proved largest" in (tmp_path / "report.html").read_text("utf-8")
+    families = tmp_path / "families.csv"
+    families.write_text("name,family\nash,minerals\nmagnesium,minerals\nhue,looks\ncolor_intensity,looks\n", "utf-8")
+    rules = ["--groups", families, "--per-group", "minerals=1:1", "--per-group", "looks=0", "--apart", "ash,proline"]
+    answer = json.loads(run("select", wine, "--features", "-k", 4, *rules, "--json").stdout)
+    assert len({"ash", "magnesium"} & {*answer["labels"]}) == 1
+    assert not {"hue", "color_intensity"} & {*answer["labels"]}
+    assert not {"ash", "proline"} <= {*answer["labels"]}
+    assert answer["rules"] == ["1 pair not picked together", "groups: 1 of 2 (minerals 1)"]
+    by_name = json.loads(run("select", wine, "--features", "-k", 3, "--group-by", "ols", "--json").stdout)
+    assert len(by_name["labels"]) == 3  # total_phenols and nonflavanoid_phenols have names of their own before "ols"
+    rows = json.loads(run("select", wine, "--standardize", "-k", 3, "--apart", "84,92", "--json").stdout)
+    assert len({84, 92} & {*rows["indices"]}) < 2
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (["--apart", "ash,alcohl"], "Did you mean 'alcohol'?"),
+        (["--apart", "ash"], "not a pair of two columns"),
+        (["-k", 12, "--max-correlation", 0.2], "At most 3 columns can be picked with --max-correlation 0.2"),
+        (["--groups", "nowhere.csv"], "There is no file nowhere.csv"),
+        (["--group-by", "??"], "no column has this in its name"),
+        (["--group-by", "_", "--groups", "nowhere.csv"], "Pass one of them"),
+        (["--group-by", "_", "--per-group", "many"], "--per-group 'many' must be"),
+    ],
+)
+def test_rules_that_cannot_be_followed_are_refused(wine, rules, words):
+    size = [] if "-k" in rules else ["-k", 3]
+    assert_one_line_error(run("select", wine, "--features", *size, *rules), words)
+
+
+def test_rules_need_a_single_file(tmp_path):
+    refused = run("select", tmp_path / "*.parquet", "-k", 2, "--max-correlation", 0.5)
+    assert_one_line_error(refused, "--max-correlation is not available for streamed files")

@@ -581,3 +581,21 @@ def test_what_asks_for_caution_is_raised_as_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         IsometryFeatureSelector(k=2).fit(table)
+
+
+def test_rules_reach_the_search_and_survive_a_clone():
+    table = load_wine()
+    X = pd.DataFrame(table.values, columns=list(table.features))
+    phenols = {"flavanoids": "phenols", "total_phenols": "phenols", "nonflavanoid_phenols": "phenols"}
+    selector = clone(IsometryFeatureSelector(max_correlation=0.5, apart=[("ash", "hue")], groups=phenols))
+    picked = set(selector.fit(X).get_feature_names_out())
+    assert selector.selection_.search.most == len(picked)
+    assert not {"ash", "hue"} <= picked
+    assert len({*phenols} & picked) <= 1
+    correlations = np.abs(np.corrcoef(selector.transform(X).T)) - np.eye(len(picked))
+    assert correlations.max() <= 0.5
+    groups = [str(i % 7) for i in range(178)]
+    samples = IsometrySampleSelector(5, standardize=True, groups=groups, per_group=1, max_correlation=0.4).fit(X)
+    assert len({groups[i] for i in samples.sample_indices_}) == 5
+    with pytest.raises(ParameterError, match="relevance=1"):
+        IsometrySampleSelector(5, relevance=1, groups=groups).fit(X, scores=np.ones(178))

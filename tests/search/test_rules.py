@@ -77,18 +77,6 @@ def test_the_tree_proves_what_brute_force_finds(scattered, k):
             assert found.loss == pytest.approx(best, rel=1e-9)
 
 
-def test_rules_make_the_bound_of_a_node_tighter(scattered):
-    """One column of each of six groups: six groups' least scores bound more than the six least scores of all."""
-    groups = np.arange(40) % 6
-    plain = ip.exact_search(scattered, k=6, node_limit=1, workers=1)
-    free = ip.exact_search(scattered, k=6, groups=groups.tolist(), per_group=40)
-    ruled = ip.exact_search(scattered, k=6, groups=groups.tolist(), per_group=(1, 1))
-    assert free.loss <= ruled.loss
-    assert sorted(groups[ruled.indices]) == list(range(6))
-    assert ruled.optimal
-    assert plain.lower_bound <= free.loss
-
-
 def test_the_largest_sets_of_known_graphs():
     X = np.eye(10)
     found = ip.select(X, apart=PETERSEN)

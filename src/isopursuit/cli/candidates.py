@@ -307,6 +307,8 @@ class Candidates:
         if self.input.samples:
             notes = [of_rows(note) for note in notes]
             result |= {"unit": of_rows(result["unit"])} if "unit" in result else {}
+        if "rules" in result:
+            result["rules"] = list(map(on_command_line, result["rules"]))
         picks = "samples" if self.input.samples else "features"
         return {"file": str(self.input.file), "picks": picks, **result, "notes": [*self.notes, *notes]}
 

@@ -16,8 +16,14 @@ import numpy as np
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.search.rules import Rules
 
-COVER_WORK = 3_000_000  # columns put into cliques, in all (measured: about 1 s)
-FIRST_STEPS = 2_000  # columns tried for a first allowed set of large volume (chosen: far more than k)
+WORK = 5_000_000  # columns put into cliques and pairs compared, in all (measured: about 1 s for FEW_COLUMNS)
+FEW_COLUMNS = (
+    500  # with more columns each comparison takes longer, and the work is less (derived: sets are long integers)
+)
+MOST_COMPARED = WORK // 50  # pairs compared at once (chosen)
+# columns tried for a first allowed set of large volume (chosen: far more than k), and the multiplications for them
+# (derived: about 1 s)
+FIRST_STEPS, FIRST_WORK = 2_000, 2**31
 
 
 def largest(rules: Rules, include: Indices, free: Indices, most: int) -> tuple[Indices, int]:
@@ -36,13 +42,16 @@ def largest(rules: Rules, include: Indices, free: Indices, most: int) -> tuple[I
     members = [_bits(np.flatnonzero(among.group == g)) for g in range(len(room))]
     counted = [g for g in range(len(room)) if least[g] > 0 or (room[g] < there[g] and rules.most[g] > 1)]
     limits = {g: (int(least[g]), int(room[g]), members[g]) for g in counted}
-    parts = [
-        (part, {g: limit for g, limit in limits.items() if limit[2] & part})
-        for part in _components(near, [members[g] for g in counted])
-    ]
-    parts.sort(key=lambda one: not one[1])  # those with limits first, so that the least numbers find room
+    parts: list[tuple[int, dict[int, tuple[int, int, int]]]] = []
+    for part in _components(near, (1 << len(near)) - 1, [members[g] for g in counted]):
+        inside = {g: limit for g, limit in limits.items() if limit[2] & part}
+        if inside:  # those with limits first, so that the least numbers find room
+            parts.insert(0, (part, inside))
+        else:
+            parts += [(one, inside) for one in _components(near, _without_dominated(near, part)[0], [])]
     needed = int(least.sum())
-    found, bound, work = include.tolist(), len(include), COVER_WORK
+    found, bound = include.tolist(), len(include)
+    work = WORK * FEW_COLUMNS // max(len(free), FEW_COLUMNS)
     for i, (part, inside) in enumerate(parts):
         needed -= sum(low for low, _, _ in inside.values())
         budget = max(work // (len(parts) - i), 1)
@@ -68,10 +77,9 @@ def _numbers(bits: int) -> Iterator[int]:
         yield low.bit_length() - 1
 
 
-def _components(near: list[int], together: list[int]) -> list[int]:
-    """The connected components of the graph, as sets of bits; columns in each set of `together` are connected."""
+def _components(near: list[int], left: int, together: list[int]) -> list[int]:
+    """The connected components of the graph of these columns; columns in each set of `together` are connected."""
     parts: list[int] = []
-    left = (1 << len(near)) - 1
     while left:
         part, new = 0, left & -left
         while new:
@@ -85,6 +93,27 @@ def _components(near: list[int], together: list[int]) -> list[int]:
         parts.append(part)
         left &= ~part
     return sorted(parts, key=int.bit_count)
+
+
+def _without_dominated(near: list[int], free: int) -> tuple[int, int]:
+    """Drop each column that excludes another one and all that this one excludes: the other is never worse.
+
+    Returns the columns that are left, and how many pairs were compared; after MOST_COMPARED it ends.
+    """
+    before = work = 0
+    while free != before:
+        before = free
+        for p in _numbers(before):
+            if work > MOST_COMPARED:
+                return free, work
+            own = near[p] & free
+            others = ~(own | 1 << p) & free
+            for q in _numbers(own):
+                work += 1
+                if not near[q] & others:
+                    free ^= 1 << p
+                    break
+    return free, work
 
 
 class _Packing:
@@ -177,6 +206,9 @@ class _Packing:
 
     def frame(self, free: int) -> tuple[int, list[tuple[int, int]]]:
         """The free columns, in the order of a greedy cover by cliques, each with the number of its clique."""
+        if not self.limits:
+            free, compared = _without_dominated(self.near, free)
+            self.work -= compared
         order: list[tuple[int, int]] = []
         cliques, left = 0, free
         while left:
@@ -218,7 +250,7 @@ def first_allowed(
     levels.append((rest, np.zeros(X.shape[2], dtype=bool)))
     for p in include.tolist():
         push(p)
-    steps = FIRST_STEPS + k
+    steps = k + min(FIRST_STEPS, FIRST_WORK // X.size)
     while steps:
         if len(subset) == k and finite(np.array(subset)):
             return np.sort(np.array(subset, dtype=np.intp)), False

@@ -173,7 +173,7 @@ class Rules:
         if self.max_correlation is not None:
             unit = X / np.linalg.norm(X, axis=1, keepdims=True)
             cosines = np.abs(np.swapaxes(unit, 1, 2) @ unit).mean(axis=0)[np.triu_indices(len(subset), 1)]
-            largest = f", the largest of a picked pair is {cosines.max():.3g}" if len(cosines) else ""
+            largest = f", the largest of a picked pair is {cosines.max():.4g}" if len(cosines) else ""
             lines.append(f"max_correlation={self.max_correlation:g}{largest}")
         if self.apart:
             lines.append(f"{self.apart} pair{'s' * (self.apart > 1)} not picked together")
