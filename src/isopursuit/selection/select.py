@@ -106,8 +106,9 @@ def select(
     labels : sequence, optional
         Names of the columns. Default: the column names of a frame, otherwise none.
     max_correlation : float, optional
-        No two picked columns have a larger |cosine| than this. The cosine of two centred columns (`center=True`) is
-        their correlation. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and `groups`.
+        No two picked columns have a larger absolute cosine than this. The cosine of two centred columns (`center=True`)
+        is their correlation. At many points the mean absolute cosine counts. X must be in memory, as for `apart` and
+        `groups`.
     apart : iterable of pairs of column numbers or labels, optional
         Pairs that must not be picked together.
     groups : sequence or mapping, optional
