@@ -19,7 +19,7 @@ from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
 from isopursuit.data._gram import from_gram
-from isopursuit.data._matrix import centred
+from isopursuit.data._matrix import Matrix, centred
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
@@ -165,6 +165,11 @@ def select(
         raise unknown_option("method", method, get_args(Method))
     if (X is None) == (gram is None):
         raise ParameterError("Pass either X, whose columns are the candidates, or gram=, their inner products.")
+    if center and (gram is not None or isinstance(X, Matrix)):
+        raise ParameterError(
+            "center=True needs observations as rows of X, which gram= and a Table's matrix do not have. Leave it out: "
+            "correlations and standardized tables are centred."
+        )
     if gram is not None:
         X, labels = from_gram(gram, labels), None
     if center:
