@@ -1,25 +1,21 @@
-"""The picture of docs/howto/coordinates.md: evidence for the dimension of ethanol's manifold of shapes.
+"""The picture of docs/howto/coordinates.md: the comparison of dimensions of alanine dipeptide.
 
     python -m benchmarks.dimension
 
-Writes docs/pictures/dimension.svg. It needs matplotlib and takes about ten seconds.
+Writes docs/pictures/dimension.svg. It needs matplotlib and takes a few seconds.
 """
 
-import numpy as np
-
+import isopursuit as ip
 from docs.pictures.style import FOLDER, picture
-from isopursuit.manifold import dimension_evidence, tangent_spaces
-from isopursuit.molecules import load_ethanol, shape_values
+from isopursuit.molecules import load_alanine_dipeptide
 from isopursuit.show import plot_dimension, plot_spectra
 
 
 def main():
-    positions = load_ethanol().positions
-    points = shape_values(positions)
-    frames = np.random.default_rng(0).choice(len(positions), 100, replace=False)
-    with picture(FOLDER / "dimension.svg", 6, 6, rows=2) as (shares, spectra):
-        plot_dimension(dimension_evidence(points, frames), shares)
-        plot_spectra(tangent_spaces(points, frames, D=2, neighbours=1000), spectra)
+    found = ip.find_coordinates(load_alanine_dipeptide())
+    with picture(FOLDER / "dimension.svg", 6, 6, rows=2) as (losses, spectra):
+        plot_dimension(found.scan, losses)
+        plot_spectra(found.tangents, spectra)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@ Alanine dipeptide: φ and ψ
 ==========================
 
 Which torsions describe how this peptide moves? Textbooks use φ and ψ, the torsions about the two bonds of the alpha
-carbon. This example is given the trajectory, its bonds and the number of coordinates, finds the
-two torsions and writes them to a file for PLUMED.
+carbon. This example is given the trajectory and its bonds, finds the two torsions and writes them to a file for PLUMED.
 
 ``python examples/alanine_dipeptide.py FILE TOPOLOGY`` reads your own trajectory.
 """
@@ -19,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.molecules import find_bonds, load_alanine_dipeptide, shape_values
+from isopursuit.molecules import find_bonds, load_alanine_dipeptide, torsion_shapes
 from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_point_losses, plot_torsions
 
 output = Path("output")
@@ -28,17 +27,11 @@ data = sys.argv[1] if len(sys.argv) > 1 else load_alanine_dipeptide()
 topology = sys.argv[2] if len(sys.argv) > 2 else None
 
 # %%
-# ``find_coordinates`` estimates tangent spaces of the shapes at 100 frames, projects the gradients of the ten torsions
-# along bonds of the heavy atoms on them, and picks one pair for all frames, with a proof that it is the best. The pair
-# has one torsion about each bond of the alpha carbon. Other torsions about the same bond, which end in CB or O, differ
-# by a nearly constant angle, so their loss is nearly the same.
+# ``find_coordinates`` estimates tangent spaces of the shapes at 100 frames and the slopes of the four torsions about
+# rotatable bonds along them, and picks one pair for all frames, with a proof that it is the best. Without a number of
+# coordinates it compares several, and recommends two: the torsions of the peptide bonds, ω, hardly move.
 
-print(ip.find_coordinates(data, 2, topology=topology))
-
-# %%
-# With one torsion for each rotatable bond there is no such choice. Torsions with a name have priority, here φ and ψ.
-
-found = ip.find_coordinates(data, 2, topology=topology, dictionary="rotatable")
+found = ip.find_coordinates(data, topology=topology)
 print(found)
 
 # %%
@@ -70,7 +63,7 @@ trajectory = found.trajectory
 values = found.values()
 names = [str(label).split(" ")[0] for label in found.labels]  # "φ" of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"
 some = np.random.default_rng(0).choice(len(values), min(3000, len(values)), replace=False)
-shapes = shape_values(trajectory.positions[some])
+shapes = torsion_shapes(trajectory.take(some))
 figure, axes = plt.subplots(3, 2, figsize=(11, 13.5), layout="constrained")
 for ax, name, one in zip(axes[0], names, values[some].T, strict=True):
     plot_manifold(shapes, one, ax=ax, label=name, cyclic=True)

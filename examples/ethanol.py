@@ -69,9 +69,11 @@ for method in ("greedy", "two-stage", "exact"):
 
 # %%
 # ``find_coordinates`` does all of this in one call, with the torsions along bonds, in units in which each torsion has
-# mean square length 1.
+# mean square length 1. Its default shapes are cosines and sines of torsions instead of angles.
 
-found = ip.find_coordinates(ethanol, 2, atoms="all", frames=frames, neighbours=NEIGHBOURS)
+options = {"atoms": "all", "dictionary": "bonds", "frames": frames, "neighbours": NEIGHBOURS}
+print(ip.find_coordinates(ethanol, 2, shapes="angles", **options))
+found = ip.find_coordinates(ethanol, 2, **options)
 print(found)
 
 # %%

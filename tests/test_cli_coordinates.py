@@ -114,10 +114,12 @@ def test_a_wrong_option_is_one_line_that_says_what_to_do(file, options, words):
         assert word in result.stderr
 
 
-def test_an_unknown_dictionary_is_a_usage_error(file):
-    result = run(file, "--dictionary", "bond")
-    assert result.returncode == 2
+def test_an_unknown_dictionary_is_refused_with_the_nearest(file):
+    result = run(file, "--dictionary", "bond", "--select", "all")
+    assert result.returncode == 1
+    assert "--dictionary bond is not recognized" in result.stderr
     assert "bonds" in result.stderr
+    assert run(file, "--shapes", "torsion").returncode == 2
 
 
 def test_a_file_that_is_no_trajectory_is_one_line(tmp_path):
@@ -174,14 +176,35 @@ def test_a_few_frames_are_refused_with_the_number_that_is_needed(tmp_path):
         assert "optimal" not in done.stdout
 
 
-def test_too_few_torsions_for_an_estimated_dimension_are_refused_by_what_was_done(tmp_path):
+def test_dimensions_are_compared_by_default_and_on_request(tmp_path):
     peptide = load_alanine_dipeptide()
     np.savez(tmp_path / "peptide.npz", R=peptide.positions[::10], z=peptide.numbers)
-    done = run(tmp_path / "peptide.npz", "--select", "4,6,8,14,16", "--frames", "20")
-    assert done.returncode == 1
-    suggested = re.search(
-        r"spectra of the neighbourhoods suggest (\d+) dimensions, but there are 2 functions", done.stderr
+    options = (tmp_path / "peptide.npz", "--select", "4,6,8,14,16", "--frames", "20")
+    done = run(*options)
+    assert done.returncode == 0
+    assert re.search(r"dimension: (D = \d is recommended|no dimension is supported)", done.stdout)
+    answer = json.loads(run(*options, "-D", "1:2", "--json").stdout)
+    assert [row["D"] for row in answer["dimensions"]] == [1, 2]
+    only = json.loads(run(*options, "-D", "2", "--json").stdout)
+    assert only["dimensions"] is None
+    assert only["labels"] == answer["dimensions"][1]["labels"]
+    few = run(*options, "-D", "3")
+    assert few.returncode == 1
+    assert "--dimension 3 functions cannot be picked from 2" in few.stderr
+    assert "--dictionary bonds" in few.stderr
+
+
+def test_names_of_torsions_include_and_exclude_them_and_a_colvar_file_is_a_dictionary(tmp_path):
+    load_alanine_dipeptide().take(slice(None, None, 10)).save(tmp_path / "peptide.npz")
+    options = (tmp_path / "peptide.npz", "-D", "2", "--frames", "20")
+    answer = json.loads(run(*options, "--must-exclude", "ψ", "--json").stdout)
+    assert not any(label.startswith("ψ") for label in answer["labels"])
+    values = ip.find_coordinates(tmp_path / "peptide.npz", 2, frames=20).values()
+    text = "#! FIELDS time phi psi\n" + "".join(
+        f"#! SET {end}_{name} {sign}pi\n" for name in ("phi", "psi") for end, sign in (("min", "-"), ("max", ""))
     )
-    assert int(suggested[1]) > 2
-    assert "Pass --dimension 2, if that is the dimension, or more functions such as --dictionary all" in done.stderr
-    assert f"--dimension {suggested[1]}" not in done.stderr  # it was not given
+    rows = "".join(f"{i} {a:.6f} {b:.6f}\n" for i, (a, b) in enumerate(values.tolist()))
+    (tmp_path / "COLVAR").write_text(text + rows)
+    found = json.loads(run(*options, "--dictionary", tmp_path / "COLVAR", "--json").stdout)
+    assert found["labels"] == ["phi", "psi"]
+    assert found["quality"] == "good coordinates"

@@ -13,7 +13,7 @@ from pages import Reader
 
 import isopursuit as ip
 from isopursuit.errors import PackageError
-from isopursuit.manifold import clifford_torus, dimension_evidence
+from isopursuit.manifold import clifford_torus
 from isopursuit.molecules import Trajectory, load_ethanol
 from isopursuit.show._coordinates import coordinates_page
 
@@ -29,7 +29,15 @@ def whole():
 def find_ethanol(D, aggregate):
     frames = np.arange(0, 4000, 200)
     found = ip.find_coordinates(
-        whole(), D, atoms="all", frames=frames, neighbours=100, aggregate=aggregate, method="exact"
+        whole(),
+        D,
+        atoms="all",
+        shapes="angles",
+        dictionary="bonds",
+        frames=frames,
+        neighbours=100,
+        aggregate=aggregate,
+        method="exact",
     )
     reasons = tuple("its spectrum has no gap" if frame in (600, 1400) else "" for frame in frames)
     return replace(found, checks=replace(found.checks, reasons=reasons))
@@ -80,7 +88,7 @@ def test_it_says_what_was_asked_and_what_was_picked(ethanol, ethanol_page):
     ):
         assert said in text
     for label, row in zip(ethanol.labels, ethanol.torsions, strict=True):
-        assert f"{label} {'–'.join(map(str, row))}" in text
+        assert f"{label} {'–'.join(map(str, row + 1))}" in text
     for choice in ethanol.selection.choices:
         assert f"{choice.length:.4g}" in text
         assert str(choice.replacement) in text
@@ -188,13 +196,15 @@ def test_functions_whose_values_are_known_at_some_points_or_nowhere(torus):
     assert any("loss of the picked functions" in caption for caption in captions(page))
 
 
-def test_the_evidence_for_the_dimension_is_shown_where_there_is_some(torus):
-    evidence = dimension_evidence(torus.data, torus.points, neighbours=(20, 40, 80))
-    page = coordinates_page(replace(torus, dimension=evidence))
-    for line in str(evidence).splitlines():
-        assert line in html.unescape(page)
-    assert any("evidence for the dimension" in caption for caption in captions(page))
-    assert "D = 2 was given" in coordinates_page(torus)
+def test_compared_dimensions_are_shown_with_their_losses():
+    manifold = clifford_torus(1500, distractors=6)
+    found = ip.find_coordinates(manifold.points, [1, 2], dictionary=manifold.dictionary, frames=30)
+    page = coordinates_page(found)
+    assert "D = 2 is recommended" in words(page)
+    assert "1 of 30 undetermined" not in words(page)
+    for row in found.scan.rows:
+        assert f"{row.evidence.same} of 10" in words(page)
+    assert any("loss per direction for each dimension" in caption for caption in captions(page))
 
 
 def test_it_says_how_to_repeat_it(ethanol, ethanol_page, torus):

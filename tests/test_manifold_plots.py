@@ -13,7 +13,7 @@ import pytest
 import isopursuit as ip
 from isopursuit import show as plots
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.manifold import clifford_torus, differentials, dimension_evidence, tangent_spaces
+from isopursuit.manifold import clifford_torus, differentials, tangent_spaces
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -81,15 +81,15 @@ def test_the_spectra_show_where_the_dimension_is(torus):
     np.testing.assert_allclose(mean.get_ydata(), spaces.shares.mean(axis=0))
 
 
-def test_the_evidence_for_the_dimension_is_shares_by_size(torus):
+def test_dimensions_are_losses_with_their_range_over_redraws_and_random_functions(torus):
     manifold, _, _ = torus
-    evidence = dimension_evidence(manifold.points, range(20), neighbours=[20, 40, 80])
-    ax = drawn(plots.plot_dimension(evidence, shown=3))
-    lines = [line for line in ax.lines if len(line.get_xdata())]
-    assert [line.get_xdata().tolist() for line in lines] == [[20, 40, 80]] * 3
-    np.testing.assert_allclose(lines[1].get_ydata(), np.median(evidence.shares[:, :, 1], axis=1))
-    assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
-    assert f"the first 2: suggested by {evidence.votes.mean(axis=0)[2]:.0%}" in legend(ax)
+    scan = ip.find_coordinates(manifold.points, [1, 2, 3], dictionary=manifold.dictionary, frames=30).scan
+    ax = drawn(plots.plot_dimension(scan))
+    dots = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
+    assert [line.get_xdata()[0] for line in dots] == [1, 2, 3]
+    np.testing.assert_allclose([line.get_ydata()[0] for line in dots], np.exp([row.log_loss for row in scan.rows]))
+    assert "D = 2: recommended" in legend(ax)
+    assert "best of random functions" in legend(ax)
 
 
 def test_frequencies_are_counts_over_points(torus):

@@ -10,6 +10,7 @@ from isopursuit._core.html import Shown
 from isopursuit.errors import IsoPursuitError, did_you_mean
 
 if TYPE_CHECKING:
+    from isopursuit.check import Checked, check_proof
     from isopursuit.loss.normalize import symmetric_normalize
     from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
     from isopursuit.manifold.coordinates import find_coordinates
@@ -31,6 +32,7 @@ __all__ = [
     "Alternative",
     "Audit",
     "Certificate",
+    "Checked",
     "Choice",
     "Coordinates",
     "Effort",
@@ -47,6 +49,7 @@ __all__ = [
     "audit",
     "basis_pursuit",
     "brute_search",
+    "check_proof",
     "exact_search",
     "exchange_search",
     "find_coordinates",
@@ -63,6 +66,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "check": ("Checked", "check_proof"),
     "loss.penalty": ("isometry_loss", "log_isometry_loss", "multitask_norm"),
     "manifold.coordinates": ("find_coordinates",),
     "manifold.result": ("Coordinates",),

@@ -3,14 +3,17 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 import pytest
+from chains import pentane
 from steps import torsion_matrices
 
 import isopursuit as ip
+from isopursuit._core.clock import Clock
 from isopursuit.errors import FileError, ParameterError, ShapeError, StoppedError
 from isopursuit.manifold import (
     Dictionary,
@@ -21,7 +24,16 @@ from isopursuit.manifold import (
     swiss_roll,
     tangent_spaces,
 )
-from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, torsion_values
+from isopursuit.manifold._stages import Stages
+from isopursuit.molecules import (
+    ETHANOL_BONDS,
+    load_alanine_dipeptide,
+    load_ethanol,
+    torsion_labels,
+    torsion_rows,
+    torsion_shapes,
+    torsion_values,
+)
 
 AXES = {(0, 1), (0, 2)}  # the bonds about which ethanol turns
 
@@ -51,15 +63,26 @@ def test_ethanol_turns_about_its_two_bonds(found):
     assert found.selection.search.optimal
     assert 2 < found.loss_per_point < 2.6
     assert found.D == 2
-    assert found.dimension is None
+    assert found.scan is None
 
 
 def test_one_call_is_the_steps_one_by_one(ethanol, found):
-    steps = torsion_matrices(ethanol, found.points, D=2, neighbours=default_neighbours(len(ethanol.positions)))
+    rows = torsion_rows(ethanol, "rotatable")
+    dictionary = as_dictionary(values=torsion_values(ethanol.positions, rows), periodic=True)
+    shapes = torsion_shapes(ethanol)
+    spaces = tangent_spaces(shapes, found.points, D=2, neighbours=default_neighbours(len(shapes)))
+    steps = replace(differentials(dictionary, spaces, points=shapes), labels=torsion_labels(ethanol, rows))
     picked = ip.select(steps, aggregate=found.selection.aggregate)
     assert found.labels == picked.labels
     assert found.loss_per_point == pytest.approx(picked.loss_per_point)
     np.testing.assert_allclose(found.point_log_losses, picked.point_log_losses, atol=1e-9)
+
+
+def test_angles_as_shapes_are_the_paper_s_steps(ethanol):
+    found = ip.find_coordinates(ethanol, 2, atoms="all", shapes="angles", dictionary="bonds", frames=15)
+    steps = torsion_matrices(ethanol, found.points, D=2, neighbours=default_neighbours(len(ethanol.positions)))
+    np.testing.assert_array_equal(found.matrices.matrices, steps.matrices)
+    assert axes(found) == AXES
 
 
 def test_the_losses_at_the_points_add_up_to_the_loss_per_point(ethanol):
@@ -78,7 +101,7 @@ def test_the_worst_points_are_named_by_their_number_in_the_trajectory(found):
 
 def test_frames_that_are_left_out_have_no_part_in_the_unit(ethanol):
     """Losses at the frames that count are those of the selection, also in units that are means over these frames."""
-    found = ip.find_coordinates(ethanol, 2, atoms="all", frames=30, neighbours=60, leave_out=True)
+    found = ip.find_coordinates(ethanol, 2, atoms="all", shapes="angles", frames=30, neighbours=60, leave_out=True)
     assert 0 < len(found.points) < 15
     assert found.points.tolist() == found.checks.at[~found.checks.undetermined].tolist()
     assert not found.undetermined.any()
@@ -89,7 +112,7 @@ def test_frames_that_are_left_out_have_no_part_in_the_unit(ethanol):
 
 
 def test_frames_are_left_out_by_their_tangent_spaces_and_never_by_the_functions(ethanol):
-    options = {"D": 2, "atoms": "all", "frames": 40, "neighbours": 150, "leave_out": True}
+    options = {"D": 2, "atoms": "all", "shapes": "angles", "frames": 40, "neighbours": 150, "leave_out": True}
     good = ip.find_coordinates(ethanol, **options)
     bad = ip.find_coordinates(ethanol, **options, dictionary=[[5, 1, 0, 2], [6, 1, 0, 2]])  # both about one bond
     assert (good.quality, bad.quality) == ("good coordinates", "not coordinates")
@@ -128,7 +151,7 @@ def test_atoms_keep_their_numbers_of_the_file(ethanol):
 
 
 def test_one_torsion_for_each_rotatable_bond_is_a_smaller_dictionary(ethanol):
-    found = ip.find_coordinates(ethanol, 2, atoms="all", dictionary="rotatable", frames=20)
+    found = ip.find_coordinates(ethanol, 2, atoms="all", frames=20)
     assert len(found.matrices.labels) == 2
     assert axes(found) == AXES
 
@@ -186,29 +209,21 @@ def test_the_answer_is_json(found):
     assert len(answer["point_log_losses"]) == len(answer["points"]) == 40
 
 
-def test_the_dimension_is_estimated_with_its_evidence(ethanol):
+def test_without_a_dimension_those_that_are_possible_are_compared(ethanol):
     found = ip.find_coordinates(ethanol, atoms="all", frames=20)
-    assert found.D == found.dimension.suggested == len(found.labels)
-    assert f"D = {found.D} was estimated" in str(found)
-    assert found.as_dict()["D_is"] == "estimated"
-
-
-def test_an_estimated_dimension_is_the_one_that_most_of_its_evidence_suggests():
-    roll = swiss_roll(1000, noise=0.3)
-    found = ip.find_coordinates(roll.points, dictionary=roll.dictionary, frames=20, neighbours=20)
-    share = found.dimension.votes.mean(axis=0)[found.D]
-    assert (found.tangents.dimensions != found.D).all()  # the neighbourhoods used suggest another dimension
-    line = next(line for line in found.summary if line.startswith("dimension"))
-    assert f"D = {found.D} was estimated: {share:.0%} of the neighbourhoods of 20 to 250 points suggest it" in line
-    assert "of those of 20 points, used here, 100% suggest D = 2" in line
+    assert found.D == found.scan.recommended == len(found.labels) == 2
+    assert [row.D for row in found.scan.rows] == [1, 2]  # two bonds turn
+    assert "D = 2 is recommended" in str(found)
+    answer = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert answer["D_is"] == "recommended"
+    assert [row["D"] for row in answer["dimensions"]] == [1, 2]
 
 
 def test_a_dimension_beyond_the_number_of_functions_is_refused(roll):
     one = as_dictionary(roll.dictionary.gradients[:, :, :1], roll.dictionary.labels[:1])
-    with pytest.raises(ParameterError, match=r"spectra .* suggest 2 dimensions, but there is 1 function .*Pass D=1,"):
-        ip.find_coordinates(roll.points, dictionary=one, frames=20)
     with pytest.raises(ParameterError, match=r"^D=2 functions cannot be picked from 1"):
         ip.find_coordinates(roll.points, 2, dictionary=one, frames=20)
+    assert [row.D for row in ip.find_coordinates(roll.points, dictionary=one, frames=20).scan.rows] == [1]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +234,6 @@ def test_a_dimension_beyond_the_number_of_functions_is_refused(roll):
         (10, {"D": 1, "neighbours": 10}, "at least 20 points are needed"),
         (59, {"D": 2}, "at least 60 points are needed"),
         (59, {"D": 2, "neighbours": 30}, "at least 60 points are needed"),
-        (30, {"neighbours": 10}, "at least 40 are needed.*D="),  # to estimate the dimension
     ],
 )
 def test_neighbourhoods_of_more_than_half_of_the_data_are_refused(N, options, said):
@@ -294,12 +308,10 @@ def test_stages_come_in_order_and_a_callback_stops_them(ethanol):
     expected = [
         "reading",
         "measuring shapes",
-        "estimating the dimension",
         "estimating tangent spaces",
-        "projecting gradients",
     ]
-    assert stages[:5] == expected
-    assert set(stages[5:]) <= {"searching"}
+    assert stages[:3] == expected
+    assert set(stages[3:]) <= {"searching", "drawing points again"}
     with pytest.raises(StoppedError, match="while estimating tangent spaces"):
         ip.find_coordinates(ethanol, 2, atoms="all", callback=lambda stage, *_: stage == "estimating tangent spaces")
 
@@ -329,7 +341,7 @@ def test_a_time_limit_that_is_over_before_the_search_says_so(ethanol):
         ({"atoms": "heavy"}, "3 atoms"),
         ({"neighbours": 2}, "neighbours=2"),
         ({"D": 0}, "D=0"),
-        ({"D": 13}, "cannot be picked from 12"),
+        ({"D": 13}, "cannot be picked from 2"),
         ({"seed": -1}, "seed=-1"),
         ({"unit": "metre"}, "unit='metre'"),
         ({"time_limit": 0}, "time_limit=0"),
@@ -341,10 +353,14 @@ def test_wrong_options_are_refused(ethanol, options, message):
 
 
 def test_data_and_dictionary_must_fit(ethanol, roll):
-    with pytest.raises(ParameterError, match="array of points"):
-        ip.find_coordinates(ethanol, 2, dictionary=roll.dictionary)
-    with pytest.raises(ParameterError, match="needs dictionary="):
+    with pytest.raises(ShapeError, match="There are gradients, and 4000 frames"):
+        ip.find_coordinates(ethanol, 2, atoms="all", dictionary=roll.dictionary)
+    with pytest.raises(ShapeError, match="2000 values of each function, and 4000 frames"):
+        ip.find_coordinates(ethanol, 2, atoms="all", dictionary=roll.dictionary.values)
+    with pytest.raises(ParameterError, match="need dictionary="):
         ip.find_coordinates(roll.points, 2)
+    with pytest.raises(ShapeError, match="values at 50 points"):
+        ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary.values[:50])
 
 
 def test_neighbours_grow_more_slowly_than_the_number_of_points():
@@ -374,3 +390,79 @@ def test_a_point_where_all_functions_stand_still_is_left_out_and_named():
     assert len(found.points) == 39
     assert any("left out" in note and ": 7." in note for note in found.notes)
     assert found.values().shape == (1000, 2)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "mapping", "callables", "dictionary"])
+def test_values_are_enough(roll, kind):
+    kept = [roll.dictionary.labels.index(name) for name in ("x", "arc length", "radius", "height", "linear 1")]
+    labels, values = [roll.dictionary.labels[i] for i in kept], roll.dictionary.values[:, kept]
+    given = {
+        "array": values,
+        "frame": pl.DataFrame(values, schema=labels),
+        "mapping": dict(zip(labels, values.T, strict=True)),
+        "callables": {label: (lambda _, i=i: values[:, i]) for i, label in enumerate(labels)},
+        "dictionary": as_dictionary(values=values, labels=labels),
+    }[kind]
+    found = ip.find_coordinates(roll.points, 2, dictionary=given, frames=40)
+    names = {1, 3} if kind == "array" else {"arc length", "height"}
+    assert set(found.labels) == names
+    assert found.quality == "good coordinates"
+    assert found.values().shape == (2000, 2)
+    assert found.matrices.errors.shape == found.matrices.matrices.shape
+
+
+def test_functions_of_a_molecule_by_callables_and_a_colvar_file(ethanol, tmp_path):
+    """A distance that follows the hydroxyl's torsion does not replace it; the file says which variables turn."""
+    functions = {
+        "HO–C1": lambda r: np.linalg.norm(r[:, 8] - r[:, 1], axis=1),
+        "methyl": lambda r: torsion_values(r, [[5, 1, 0, 2]])[:, 0],
+        "hydroxyl": lambda r: torsion_values(r, [[8, 2, 0, 1]])[:, 0],
+    }
+    options = {"D": 2, "atoms": "all", "frames": 40}
+    found = ip.find_coordinates(ethanol, dictionary=functions, periodic=["methyl", "hydroxyl"], **options)
+    assert set(found.labels) == {"methyl", "hydroxyl"}
+    assert found.torsions is None
+    rows = np.column_stack([np.arange(len(ethanol.positions)), *(f(ethanol.positions) for f in functions.values())])
+    lines = ["#! FIELDS time d phi psi", *(f"#! SET {end}_{name} {sign}pi" for name in ("phi", "psi") for end, sign in
+             (("min", "-"), ("max", "")))]  # fmt: skip
+    lines += [" ".join(f"{x:.9f}" for x in row) for row in rows.tolist()]
+    (tmp_path / "COLVAR").write_text("\n".join(lines))
+    again = ip.find_coordinates(ethanol, dictionary=str(tmp_path / "COLVAR"), **options)
+    assert set(again.labels) == {"phi", "psi"}
+    assert again.loss_per_point == pytest.approx(found.loss_per_point, rel=1e-6)
+    with pytest.raises(ParameterError, match="dictionary='COLVARS'"):
+        ip.find_coordinates(ethanol, dictionary="COLVARS", **options)
+
+
+def test_angles_that_jump_are_noticed(roll):
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-np.pi, np.pi, 1000)
+    found = ip.find_coordinates(np.column_stack([np.cos(t), np.sin(t)]), 1, dictionary={"t": t, "sin": np.sin(t)})
+    assert any(note.startswith("t may be angles") and "periodic=" in note for note in found.notes)
+
+
+def test_functions_that_must_or_must_not_be_picked(roll, ethanol):
+    options = {"dictionary": roll.dictionary, "frames": 20}
+    found = ip.find_coordinates(roll.points, 2, include=["x"], exclude=["height"], **options)
+    assert "x" in found.labels
+    assert "height" not in found.labels
+    peptide = load_alanine_dipeptide()
+    without = ip.find_coordinates(peptide, 2, exclude=["φ"], frames=20)  # by the name alone
+    assert not any(str(label).startswith("φ") for label in without.labels)
+
+
+def test_torsions_of_chains_are_found_where_angles_do_not_move():
+    """n-Pentane by exact sampling. Planar angles are flat at trans: the loss is hundreds, not 2."""
+    found = ip.find_coordinates(pentane(), dictionary="bonds")
+    assert found.D == 2
+    assert found.loss_per_point < 2.05
+    angles = ip.find_coordinates(pentane(), 2, shapes="angles", frames=40)
+    assert angles.quality == "not coordinates"
+
+
+def test_a_stage_that_would_exceed_the_time_limit_is_stopped_with_an_estimate(ethanol):
+    stages = Stages(Clock.of(10.0), None)
+    stages("projecting gradients", 0, 100)
+    stages.began["projecting gradients"] -= 2.0  # two seconds ago
+    with pytest.raises(StoppedError, match=r"would take about (198|199|200) s\. Pass .*time_limit=400"):
+        stages("projecting gradients", 1, 100)

@@ -7,8 +7,16 @@ import pytest
 from backends import marked
 
 import isopursuit as ip
-from isopursuit.errors import IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
-from isopursuit.manifold import as_dictionary, differentials, evaluate_dictionary, tangent_spaces
+from isopursuit.errors import FileError, IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
+from isopursuit.manifold import (
+    as_dictionary,
+    clifford_torus,
+    differentials,
+    evaluate_dictionary,
+    read_colvar,
+    swiss_roll,
+    tangent_spaces,
+)
 
 
 def central_differences(function, points, h=1e-6):
@@ -135,9 +143,7 @@ def test_what_does_not_fit_is_refused(points):
     gradients[7, 1, 3] = np.nan
     with pytest.raises(NonFiniteError, match="for 3, first at point 7"):
         differentials(gradients, spaces)
-    with pytest.raises(ParameterError, match="Pass either gradients="):
-        evaluate_dictionary(FUNCTIONS, points)
-    with pytest.raises(ParameterError, match="Pass either gradients="):
+    with pytest.raises(ParameterError, match="not both"):
         evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS, framework="torch")
     with pytest.raises(ParameterError, match="not recognized"):
         evaluate_dictionary(FUNCTIONS, points, framework="theano")
@@ -159,3 +165,84 @@ def test_the_choice_does_not_depend_on_the_units_of_the_functions():
     median = differentials(gradients, spaces, unit="median")
     assert np.median(np.linalg.norm(median.matrices, axis=1)) == pytest.approx(1.0)
     assert median.tangents is spaces
+
+
+@pytest.mark.parametrize(("make", "k"), [(swiss_roll, 30), (clifford_torus, 30)])
+def test_slopes_from_values_are_the_analytic_gradients(make, k):
+    """On all functions that change along both manifolds; the median error is that of curvature, about r²."""
+    made = make(4000, distractors=20)
+    at = np.arange(0, 4000, 80)
+    spaces = tangent_spaces(made.points, at, D=2, neighbours=k)
+    analytic = differentials(made.dictionary.take(at), spaces, unit=None)
+    values, labels = made.dictionary.values, made.dictionary.labels
+    turns = {"first arc": 2, "second arc": 2, "twice the first arc": 4, "half the second arc": 1, "sum of arcs": 2}
+    periods = {label: np.pi * turn for label, turn in turns.items() if make is clifford_torus}
+    dictionary = as_dictionary(values=values, labels=labels, periodic=periods)
+    found = differentials(dictionary, spaces, unit=None, points=made.points)
+    scale = np.sqrt((analytic.matrices**2).sum(axis=1).mean(axis=0))
+    wrong = np.linalg.norm(found.matrices - analytic.matrices, axis=1) / np.where(scale > 0.1, scale, np.inf)
+    assert np.median(wrong) < 0.02
+    assert np.quantile(wrong, 0.9) < 0.15  # at the edges of the roll the neighbours are on one side
+
+
+@pytest.mark.parametrize("period", [np.inf, 2 * np.pi])
+def test_standard_errors_are_those_of_noise(period):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(size=(3000, 2))
+    values = points @ [[1.0], [2.0]] + 0.1 * rng.normal(size=(3000, 1))
+    if period < np.inf:
+        values = np.angle(np.exp(1j * values))
+    spaces = tangent_spaces(points, range(0, 3000, 10), D=2, neighbours=100)
+    dictionary = as_dictionary(values=values, periodic=period < np.inf)
+    found = differentials(dictionary, spaces, unit=None, points=points)
+    truth = spaces.project(np.tile([[1.0], [2.0]], (300, 1, 1)))
+    scores = (found.matrices - truth) / found.errors
+    assert np.sqrt((scores**2).mean()) == pytest.approx(1.0, abs=0.1)
+    scaled = differentials(dictionary, spaces, points=points)
+    np.testing.assert_allclose(scaled.errors / scaled.matrices, found.errors / found.matrices)
+
+
+def test_the_period_and_the_jump_do_not_matter():
+    rng = np.random.default_rng(1)
+    t = rng.uniform(0, 2 * np.pi, 800)
+    ring = np.column_stack([np.cos(t), np.sin(t)])
+    spaces = tangent_spaces(ring, range(40), D=1, neighbours=20)
+    slopes = [
+        differentials(as_dictionary(values=v[:, None], periodic=p), spaces, points=ring, unit=None).matrices
+        * 2
+        * np.pi
+        / p
+        for v, p in ((t, 2 * np.pi), (np.angle(np.exp(1j * (t + 1))), 2 * np.pi), (np.degrees(t), 360.0))
+    ]
+    np.testing.assert_allclose(slopes[0], slopes[1], atol=1e-9)
+    np.testing.assert_allclose(slopes[0], slopes[2], atol=1e-9)
+    np.testing.assert_allclose(np.abs(slopes[0]), 1.0, rtol=0.01)
+
+
+def test_values_that_do_not_fit_are_refused(points):
+    with pytest.raises(ParameterError, match="values of the functions, their gradients"):
+        as_dictionary()
+    with pytest.raises(LabelError, match="periodic= names 'c'"):
+        as_dictionary(values={"a": points[:, 0]}, periodic=["c"])
+    with pytest.raises(ParameterError, match="must be positive"):
+        as_dictionary(values={"a": points[:, 0]}, periodic={"a": -1.0})
+    spaces = tangent_spaces(points, range(3), D=2, neighbours=6)
+    with pytest.raises(ParameterError, match="Pass points="):
+        differentials(as_dictionary(values=points), spaces)
+    with pytest.raises(ShapeError, match="values at 5 points"):
+        differentials(as_dictionary(values=points[:5]), spaces, points=points)
+    with pytest.raises(ShapeError, match="one value at each point"):
+        evaluate_dictionary({"one": lambda _: np.ones(3)}, points)
+
+
+def test_a_colvar_file_has_values_and_periods(tmp_path):
+    file = tmp_path / "COLVAR"
+    file.write_text("#! FIELDS time phi d\n#! SET min_phi -pi\n#! SET max_phi pi\n 0.0 1.5 2\n 1.0 -3.0 4\n")
+    found = read_colvar(file)
+    assert found.labels == ("phi", "d")
+    np.testing.assert_allclose(found.periods, [2 * np.pi, np.inf])
+    np.testing.assert_array_equal(found.values, [[1.5, 2.0], [-3.0, 4.0]])
+    for text in ("a,b\n1,2\n", "#! FIELDS time phi\n0.0\n", "#! FIELDS time\n0.0\n"):
+        file.write_text(text)
+        with pytest.raises(FileError, match="no COLVAR file"):
+            read_colvar(file)

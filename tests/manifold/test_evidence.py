@@ -1,4 +1,4 @@
-"""Evidence: sampled neighbourhoods of a known spectrum, tangent spaces of each size, selections of each dimension."""
+"""Evidence: sampled neighbourhoods of a known spectrum, redraws, random functions, selections of each dimension."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,13 @@ import isopursuit as ip
 from isopursuit.errors import ParameterError
 from isopursuit.manifold import (
     TangentSpaces,
+    as_dictionary,
     check_points,
     clifford_torus,
-    differentials,
-    dimension_evidence,
-    losses_by_dimension,
     swiss_roll,
     tangent_spaces,
 )
-from isopursuit.manifold.evidence import FEW, NO_GAP
+from isopursuit.manifold.evidence import FEW, NO_GAP, spreads
 
 
 def sampled(variances, D, count, n, rng):
@@ -80,87 +78,118 @@ def test_a_space_without_further_directions_is_determined():
     assert not check_points(tangent_spaces(square, range(20), D=2, neighbours=30)).undetermined.any()
 
 
-def test_each_size_has_the_spectra_of_its_tangent_spaces():
-    points = swiss_roll(600, noise=0.2).points
-    evidence = dimension_evidence(points, [3, 40, 7], neighbours=[90, 30])
-    assert evidence.neighbours.tolist() == [30, 90]
-    assert evidence.at.tolist() == [3, 40, 7]
-    for i, k in enumerate((30, 90)):
-        spaces = tangent_spaces(points, [3, 40, 7], D=2, neighbours=k)
-        np.testing.assert_allclose(evidence.shares[i], spaces.shares, atol=1e-12)
-        np.testing.assert_array_equal(evidence.dimensions[i], spaces.dimensions)
+@pytest.fixture(scope="module")
+def ring():
+    t = np.random.default_rng(0).uniform(0, 2 * np.pi, 1000)
+    return t, np.column_stack([np.cos(t), np.sin(t)])
 
 
-@pytest.mark.parametrize("D", [1, 2, 3])
-def test_flat_pieces_in_six_dimensions_have_their_dimension_at_every_size(D):
-    rng = np.random.default_rng(D)
-    piece = rng.uniform(size=(3000, D)) @ random_rotation(6, rng)[:D] + 1e-3 * rng.normal(size=(3000, 6))
-    evidence = dimension_evidence(piece)
-    assert evidence.suggested == D
-    assert (evidence.by_size == D).all()
-    np.testing.assert_allclose(evidence.votes.sum(axis=1), 1.0)
-    assert evidence.neighbours[[0, -1]].tolist() == [20, 750]
-    assert f"suggest D = {D}" in str(evidence)
-    assert "guidance" in str(evidence)
+def test_a_coordinate_is_the_same_in_every_redraw_and_far_below_random_functions(ring):
+    t, points = ring
+    values = {"angle": t, "x": points[:, 0], "thrice": 3 * t + np.sin(3 * t)}
+    found = ip.find_coordinates(points, 1, dictionary=values, periodic=["angle", "thrice"])
+    assert found.labels == ("angle",)
+    assert found.evidence.same == len(found.evidence.subsets) == 10
+    assert found.evidence.log_losses.max() < 1e-3
+    assert found.evidence.random.min() > 0.2
+    assert found.quality == "good coordinates"
 
 
-def test_noise_fills_small_neighbourhoods_and_curvature_large_ones():
-    roll = dimension_evidence(swiss_roll(3000, noise=0.3).points, neighbours=[10, 60, 700])
-    third = np.median(roll.shares[:, :, 2], axis=1)
-    assert third[0] > third[1] < third[2]
-    assert roll.by_size[1] == 2
+@pytest.mark.parametrize("kind", ["values", "gradients"])
+@pytest.mark.parametrize("D", [1, 2])
+def test_noise_is_not_called_coordinates(kind, D):
+    """Proved to be the best subset, and no better than random functions; `benchmarks.coordinates` tries 100 draws."""
+    torus = clifford_torus(600)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        noise = as_dictionary(values=rng.normal(size=(600, 10))) if kind == "values" else rng.normal(size=(600, 4, 10))
+        dictionary = noise if kind == "values" else as_dictionary(noise)
+        found = ip.find_coordinates(torus.points, D, dictionary=dictionary, frames=60)
+        assert found.quality == "not coordinates"
+        assert "not coordinates: loss per direction" in found.verdict
 
 
-def test_progress_rises_to_the_end():
-    seen = []
-    dimension_evidence(swiss_roll(300).points, neighbours=[30, 60], callback=lambda *now: seen.append(now))
-    assert seen == sorted(seen)
-    assert seen[-1] == (200, 200)
+def test_functions_of_one_length_at_every_point_are_ties_and_no_coordinates(ring):
+    t, points = ring
+    values = {"angle": t, "x": points[:, 0], "y": points[:, 1]}
+    found = ip.find_coordinates(points, 1, dictionary=values, periodic=["angle"], unit="each")
+    assert found.loss_per_point == pytest.approx(1.0)
+    assert found.quality == "not coordinates"
+    assert any(note.startswith("ties: ") for note in found.notes)
 
 
-def test_sizes_that_do_not_fit_are_refused():
-    points = swiss_roll(100).points
-    for sizes in ([], [1, 5], [50, 51]):
-        with pytest.raises(ParameterError, match="from 2 to 50"):
-            dimension_evidence(points, neighbours=sizes)
+def test_the_spread_is_that_of_a_circle(ring):
+    """A uniform angle: π/√3 about any mean. Around ± π the mean is there, not at 0."""
+    t, points = ring
+    around = np.angle(np.exp(1j * (np.pi + 0.1 * points[:, 0])))
+    found = spreads(np.column_stack([t, around, points[:, 0]]), np.array([2 * np.pi, 2 * np.pi, np.inf]))
+    np.testing.assert_allclose(found, [np.pi / np.sqrt(3), 0.1 * points[:, 0].std(), points[:, 0].std()], rtol=0.03)
 
 
-@pytest.mark.parametrize("aggregate", ["trimmed", "sum"])
-@pytest.mark.parametrize("unit", ["overall", None, "median", "each", 2.0])
-def test_losses_by_dimension_are_those_of_find_coordinates(unit, aggregate):
-    torus = clifford_torus(1000, distractors=12)
-    at = range(15)
-    functions = torus.dictionary.take(at)
-    largest = differentials(functions, tangent_spaces(torus.points, at, D=3, neighbours=60), unit=unit)
-    table = losses_by_dimension(largest, method="exact", c=1.5, aggregate=aggregate)
-    assert [row.D for row in table.rows] == [1, 2, 3]
-    for row in table.rows:
-        options = {"neighbours": 60, "unit": unit, "aggregate": aggregate, "method": "exact", "c": 1.5}
-        direct = ip.find_coordinates(torus.points, row.D, dictionary=torus.dictionary, frames=at, **options)
-        assert row.labels == direct.labels
-        assert row.loss == pytest.approx(direct.loss_per_point, rel=1e-9)
-        assert row.explained == pytest.approx(direct.tangents.explained.mean())
-        assert row.undetermined == direct.checks.undetermined.sum()
-    assert "guidance" in str(table)
-    assert str(table).splitlines()[2].split()[0] == "2"
+@pytest.mark.parametrize(("unit", "kind"), [("overall", "gradients"), (None, "gradients"), ("overall", "values")])
+def test_a_comparison_has_the_losses_of_each_dimension_by_itself(unit, kind):
+    torus = clifford_torus(1000, noise=0.05, distractors=8)
+    dictionary = torus.dictionary
+    if kind == "values":
+        dictionary = as_dictionary(values=dictionary.values, labels=dictionary.labels, periodic=torus.truth)
+    options = {"dictionary": dictionary, "frames": 30, "unit": unit}
+    scan = ip.find_coordinates(torus.points, range(1, 4), **options).scan
+    assert [row.D for row in scan.rows] == [1, 2, 3]
+    for row in scan.rows:
+        alone = ip.find_coordinates(torus.points, row.D, **options)
+        assert row.labels == alone.labels
+        assert row.log_loss == pytest.approx(alone.log_loss_per_direction)
+        assert row.explained == pytest.approx(alone.tangents.explained.mean())
+        assert row.undetermined == alone.checks.undetermined.sum()
+        assert row.evidence.same == alone.evidence.same
 
 
-def test_the_true_dimension_has_a_loss_of_one_per_direction():
-    torus = clifford_torus(2000)
-    at = range(40)
-    spaces = tangent_spaces(torus.points, at, D=3, neighbours=60)
-    one, two, three = losses_by_dimension(differentials(torus.dictionary.take(at), spaces)).rows
-    assert set(two.labels) == set(torus.truth)
-    assert two.loss == pytest.approx(2.0, abs=0.01)
-    assert two.undetermined == 0
-    assert one.undetermined > 20  # both directions have one variance
-    assert three.explained - two.explained < 0.05 < two.explained - one.explained  # beyond there is curvature alone
+@pytest.mark.parametrize("make", [swiss_roll, clifford_torus])
+def test_the_true_dimension_is_recommended_with_the_reason_against_the_next(make):
+    made = make(1500, distractors=6)
+    found = ip.find_coordinates(made.points, dictionary=made.dictionary, frames=50)
+    assert found.D == found.scan.recommended == 2
+    assert found.scan.supported
+    assert set(found.labels) == set(made.truth)
+    assert "direction 3 has" in found.scan.rows[2].against
+    text = str(found)
+    assert "D = 2 is recommended" in text
+    assert "(D = 3: " in text
+    for row in found.scan.rows:
+        assert f"{row.evidence.same} of 10" in text
 
 
-def test_dimensions_that_there_are_not_are_refused():
+def test_flat_pieces_in_six_dimensions_have_their_dimension():
+    rng = np.random.default_rng(1)
+    for D in (1, 3):
+        flat = rng.uniform(size=(1500, D))
+        piece = flat @ random_rotation(6, rng)[:D] + 1e-3 * rng.normal(size=(1500, 6))
+        values = np.column_stack([flat, np.sin(9 * flat[:, :1]), rng.normal(size=(1500, 3))])
+        found = ip.find_coordinates(piece, dictionary=values, frames=40)
+        assert found.D == D
+        assert set(found.labels) == set(range(D))
+
+
+def test_noise_supports_no_dimension():
+    rng = np.random.default_rng(0)
+    found = ip.find_coordinates(rng.normal(size=(500, 4)), dictionary=rng.normal(size=(500, 6)), frames=40)
+    assert not found.scan.supported
+    assert "no dimension is supported" in str(found)
+    assert found.quality == "not coordinates"
+
+
+def test_dimensions_that_the_data_do_not_allow_are_not_compared():
+    roll = swiss_roll(100, distractors=4)  # 10 (D + 1) neighbours, at most half of the points: D up to 4
+    found = ip.find_coordinates(roll.points, [1, 2, 5], dictionary=roll.dictionary)
+    assert [row.D for row in found.scan.rows] == [1, 2]
+    assert any("not compared: D = 5" in note for note in found.notes)
+    with pytest.raises(ParameterError, match="D is empty"):
+        ip.find_coordinates(roll.points, [], dictionary=roll.dictionary)
+    with pytest.raises(ParameterError, match="D=0"):
+        ip.find_coordinates(roll.points, [0, 1], dictionary=roll.dictionary)
+
+
+def test_a_dimension_must_be_one_of_the_tangent_spaces():
     spaces = tangent_spaces(swiss_roll(200).points, range(3), D=2, neighbours=20)
-    found = differentials(np.ones((3, 3, 2)) + np.eye(3)[:, :2], spaces)
-    with pytest.raises(ParameterError, match="from 1 to 2"):
-        losses_by_dimension(found, [2, 3])
     with pytest.raises(ParameterError, match="2 dimensions"):
         spaces.of_dimension(3)

@@ -60,7 +60,6 @@ def test_the_true_coordinates_are_found_among_50_distractors(name, noise):
     manifold = MANIFOLDS[name](3000, noise=noise)
     at = np.arange(60)
     spaces = tangent_spaces(manifold.points, at, D=2, neighbours=60)
-    assert np.bincount(spaces.dimensions).argmax() == 2
     found = differentials(manifold.dictionary.take(at), spaces, unit=None)
     assert found.matrices.shape == (60, 2, 52)
     for method in ("two-stage", "exact"):

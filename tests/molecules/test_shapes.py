@@ -73,9 +73,9 @@ def test_what_is_too_large_is_refused(size, remedy):
 
 
 def test_a_large_molecule_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("isopursuit.manifold.coordinates.torsion_rows", None)
+    monkeypatch.setattr("isopursuit.manifold._given.torsion_rows", None)
     with pytest.raises(BudgetError, match="fewer atoms by atoms="):
-        ip.find_coordinates(Trajectory(np.zeros((50, 1000, 3)), np.ones(1000)), 2, atoms="all")
+        ip.find_coordinates(Trajectory(np.zeros((50, 1000, 3)), np.ones(1000)), 2, atoms="all", shapes="angles")
 
 
 def test_ethanols_default_loss_is_readable():

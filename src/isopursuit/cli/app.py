@@ -67,6 +67,22 @@ def pursue(
 
 
 @command
+def check(
+    proof: Annotated[Path, typer.Argument(help="The proof file.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="The table, which is read as it was for the proof, or the matrix (.npy).", show_default=False
+        ),
+    ],
+) -> None:
+    """Check a proof that `select --proof` wrote. Exit status 0 means that its claim holds for these data."""
+    from isopursuit.cli import commands
+
+    commands.check(proof, data)
+
+
+@command
 def audit(
     columns: Annotated[
         str, typer.Option("--columns", help="Candidates to judge, separated by commas: labels, or numbers from 0.")

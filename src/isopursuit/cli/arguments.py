@@ -175,7 +175,7 @@ class Limits:
     ] = None
     time_limit: Annotated[
         float, typer.Option("--time-limit", help="Seconds for the search; then the best subset so far is the answer.")
-    ] = 60.0
+    ] = 10.0
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,17 @@ class Search(Limits):
 
     method: MethodName = "auto"
     gap: Annotated[
-        float, typer.Option(help="Stop once the relative gap between the loss and its lower bound is at most this.")
-    ] = 0.0
+        float | None,
+        typer.Option(
+            help="Stop once the relative gap between the loss and its lower bound is at most this. Default: 0, or 0.01 "
+            "if a short search gives no proof.",
+            show_default=False,
+        ),
+    ] = None
+    proof: Annotated[
+        Path | None,
+        typer.Option(help="Write what is proved to this file, for `isopursuit check`. The method is then exact."),
+    ] = None
     stability: Annotated[
         bool, typer.Option("--stability", help="With --features: how often each column is picked from resampled rows.")
     ] = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from isopursuit import data
     from isopursuit._core.types import Label, Unit
 
+READING = [one.name for one in fields(Table) if one.name not in ("file", "scheduler")]  # as in the header of a proof
 LARGE_FILE = 2**26  # bytes; larger .npy files of rows are streamed, because a table in memory takes several copies
 
 
@@ -47,6 +48,19 @@ class Input:
     samples: bool = True
     k: int | None = None
     ruled: bool = False
+    rotated: bool = True  # whether long rows may be replaced by coordinates in their span
+
+    @classmethod
+    def of(cls, file: Path, reading: dict[str, Any]) -> Input:
+        """The table that the header of a proof describes."""
+        options = {name: reading[name] for name in READING}
+        return cls(Table(file, **options), bool(reading["samples"]), k=1, rotated=False)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the table is read, for the header of a proof."""
+        options = {name: getattr(self.options, name) for name in READING}
+        return {"samples": self.samples, **options}
 
     @property
     def file(self) -> Path:
@@ -136,7 +150,8 @@ class Input:
                 f"{len(table.rows)} candidate rows with {len(table.columns)} columns each; to pick columns pass "
                 "--features."
             )
-            matrix = with_fewer_rows(replace(matrix, notes=(*matrix.notes, note)))
+            matrix = replace(matrix, notes=(*matrix.notes, note))
+            matrix = with_fewer_rows(matrix) if self.rotated else matrix
         places: Sequence[int] = table.numbers or range(len(table.rows))
         if not self.samples:  # constant columns may have been left out
             number = {name: j for j, name in enumerate(raw.columns)}

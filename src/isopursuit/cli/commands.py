@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import isopursuit as ip
 from isopursuit._core.clock import as_time_limit
 from isopursuit._core.outputs import check_writable
@@ -22,15 +24,21 @@ from isopursuit.cli.output import check_outputs, give, json_text, save, say, sho
 from isopursuit.cli.watch import PursuitWatch, SearchWatch, StageWatch
 from isopursuit.cli.words import on_command_line
 from isopursuit.data import DATASETS
-from isopursuit.errors import ParameterError, did_you_mean
+from isopursuit.errors import IsoPursuitError, ParameterError, did_you_mean
 from isopursuit.loss.lengths import table_notes
+from isopursuit.search.incumbent import ProofFile
 
 
 def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report: Path | None) -> None:
     """Pick rows or columns of a table in memory, or rows of streamed files."""
     as_time_limit(search.time_limit)  # check it before any file is read
-    check_outputs(table.file, output=outputs.output, report=report)
-    streamed = table.is_streamed() or (table.is_large() and report is None and not rules.given)
+    check_outputs(table.file, output=outputs.output, report=report, proof=search.proof)
+    kept = report is not None or search.proof is not None or rules.given
+    streamed = table.is_streamed() or (table.is_large() and not kept)
+    table = replace(table, rotated=search.proof is None)
+    if table.options.correlation and search.proof is not None:
+        raise ParameterError("--proof is not available with --correlation: a proof is about columns, not products.")
+    target = None if search.proof is None else ProofFile(search.proof, table.reading)
     other = table.options.spearman or table.options.correlation or table.unit != "each" or rules.given
     if search.stability and (table.samples or other):
         raise ParameterError(
@@ -53,6 +61,7 @@ def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report:
                 callback=watch,
                 include=include,
                 exclude=exclude,
+                proof=target,
                 **together,
             )
         stable = _stability(candidates, search, include, exclude) if search.stability else None
@@ -83,6 +92,25 @@ def _stability(candidates: Candidates, search: Search, include: list[Any], exclu
             time_limit=search.time_limit, gap=search.gap, resamples=search.resamples,
             callback=partial(watch, "resamples"),
         )  # fmt: skip
+
+
+def check(proof: Path, data: Path) -> None:
+    """Check a proof for a table, which is read as it was for the proof, or for a matrix."""
+    from isopursuit.check import RefusedError, check_proof, read_header
+
+    try:
+        with proof.open("rb") as file:
+            reading = read_header(file).get("reading")
+        X = np.load(data, allow_pickle=False) if reading is None else Input.of(data, reading).read().X.values
+        found = check_proof(proof, X)
+    except IsoPursuitError:  # the table cannot be read
+        raise
+    except (RefusedError, ValueError, KeyError, TypeError) as error:
+        raise ParameterError(f"The proof is refused. {error}") from None
+    *claim, effort = str(found).splitlines()
+    for line in claim:
+        say(line)
+    show_notes([effort])
 
 
 def _files(outputs: Outputs, answer: dict[str, Any]) -> dict[Path, Callable[[], str | bytes]]:

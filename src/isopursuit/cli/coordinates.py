@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from isopursuit import Coordinates
 
 REPORT_SECONDS, REPORT_SHARE = 10.0, 0.4  # reserved for a report, at most this share of the time (measured: 3 to 6 s)
-Dictionary = Literal["bonds", "rotatable", "all"]
+Shapes = Literal["torsions", "angles"]
+DICTIONARIES = ("rotatable", "bonds", "all")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,13 @@ class Options:
         Path, typer.Argument(metavar="FILE", help="A trajectory: .npz, .xyz, .pdb, .dcd, .xtc.", show_default=False)
     ]
     D: Annotated[
-        int | None, typer.Option("-D", "--dimension", help="How many torsions to pick. Default: estimate it.")
+        str | None,
+        typer.Option(
+            "-D",
+            "--dimension",
+            metavar="D",
+            help="How many torsions to pick: a number, or several such as 1:7 to compare. Default: compare 1 to 7.",
+        ),
     ] = None
     topology: Annotated[
         Path | None, typer.Option(help="File that lists the atoms, if the trajectory has positions only.")
@@ -48,15 +55,31 @@ class Options:
             help="heavy, all, numbers from 0 such as 0,4:9, or an MDAnalysis selection such as 'protein'.",
         ),
     ] = "heavy"
-    dictionary: Annotated[
-        Dictionary,
+    shapes: Annotated[
+        Shapes,
         typer.Option(
             metavar="NAME",
-            help="Candidate torsions: bonds (along three bonds), rotatable (one for each rotatable bond) or all (of "
-            "every four atoms).",
-            **one_of(Dictionary),
+            help="What makes the shape of the molecule: torsions, or angles as in the paper.",
+            **one_of(Shapes),
         ),
-    ] = "bonds"
+    ] = "torsions"
+    dictionary: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Candidate torsions: rotatable (one for each rotatable bond), bonds (along three bonds) or all (of "
+            "every four atoms); or a COLVAR file of PLUMED with a line for each frame.",
+            autocompletion=lambda: list(DICTIONARIES),
+        ),
+    ] = "rotatable"
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--must-include", help="Label of a torsion that must be picked, such as φ (repeatable)."),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--must-exclude", help="Label of a torsion that must not be picked (repeatable)."),
+    ] = None
     frames: Annotated[
         str, typer.Option(metavar="FRAMES", help="How many frames to draw, or which ones, such as 0:5000:50.")
     ] = "100"
@@ -92,6 +115,9 @@ class Options:
         given = {one.name: getattr(self, one.name) for one in fields(self)}
         if not any(character not in "0123456789,: " for character in self.atoms):
             given["atoms"] = numbers(self.atoms, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
+        if self.D is not None:
+            several = numbers(self.D, "--dimension", "a number such as 2, or several such as 1:7", inclusive=True)
+            given["D"] = several[0] if len(several) == 1 else several
         many = "a number such as 100, or numbers from 0 such as 0:5000:50"
         frames = self.frames.strip()
         given["frames"] = int(frames) if frames.isdecimal() else numbers(frames, "--frames", many)
@@ -120,8 +146,8 @@ class Files:
     report: ReportFile = None
 
 
-def numbers(text: str, option: str, expected: str) -> list[int]:
-    """Numbers separated by commas; first:end and first:end:step are ranges as in Python.
+def numbers(text: str, option: str, expected: str, *, inclusive: bool = False) -> list[int]:
+    """Numbers separated by commas; first:end and first:end:step are ranges as in Python, or with their end.
 
     Examples
     --------
@@ -132,6 +158,7 @@ def numbers(text: str, option: str, expected: str) -> list[int]:
     try:
         for part in text.split(","):
             ends = [int(end) for end in part.split(":")]
+            ends[1:2] = [end + inclusive for end in ends[1:2]]
             found += [ends[0]] if len(ends) == 1 else range(*ends)
     except (ValueError, TypeError):
         found = []
@@ -189,7 +216,10 @@ def _page(found: Coordinates, clock: Clock) -> str:
 
 def _show(found: Coordinates, notes: list[str]) -> None:
     """Print the picked torsions, then one line each about the quality, the loss, the dimension and the unit."""
-    show_table(["picked", "best replacement (loss with it)"], found.rows, found.title)
+    show_table(list(found.heads), found.rows, found.title)
     for line in found.summary:
         say(of_coordinates(line))
+    if found.scan is not None:
+        for line in str(found.scan).splitlines()[:-1]:  # the reason is in the summary
+            say(line)
     show_notes(notes)

@@ -16,7 +16,12 @@ def on_command_line(message: str) -> str:
     message = re.sub(r"\b(unit|method)='([\w-]+)'", r"--\1 \2", message)
     message = re.sub(r"\b(max_correlation|per_group)=([\d.]+\b)?", lambda found: _option(*found.groups()), message)
     message = re.sub(r"\b(apart|groups)=", r"--\1", message)
-    for keyword, option in (("time_limit=", "--time-limit"), ("gram=", "--correlation"), ("center=True", "--features")):
+    for keyword, option in (
+        ("time_limit=", "--time-limit"),
+        ("gap=", "--gap "),
+        ("gram=", "--correlation"),
+        ("center=True", "--features"),
+    ):
         message = message.replace(keyword, option)
     return message
 
@@ -38,9 +43,15 @@ def of_rows(note: str) -> str:
 
 
 # keywords of `find_coordinates` and the corresponding options
-COORDINATE_OPTIONS = {"atoms": "--select", "D": "--dimension", "torsions": "--dictionary"}
+COORDINATE_OPTIONS = {
+    "atoms": "--select",
+    "D": "--dimension",
+    "torsions": "--dictionary",
+    "include": "--must-include",
+    "exclude": "--must-exclude",
+}
 KEYWORD = re.compile(
-    r"\b(atoms|D|torsions|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
+    r"\b(atoms|D|torsions|shapes|include|exclude|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
     r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
 )
 

@@ -90,8 +90,8 @@ class IsometrySelector(BaseEstimator):
         groups: Sequence[Label] | Mapping[Any, Label] | None = None,
         per_group: PerGroup = None,
         relevance: Any = None,
-        time_limit: float | None = 60.0,
-        gap: float = 0.0,
+        time_limit: float | None = 10.0,
+        gap: float | None = None,
     ) -> None:
         self.k = k
         self.c = c

@@ -82,8 +82,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         than 1 and half as long otherwise, so it moves away from the ideal length. A score of 0 excludes a feature.
     time_limit : float, optional
         Seconds the search may take.
-    gap : float
-        Stop as soon as the answer is proved to be within this relative distance of the best.
+    gap : float, optional
+        Stop as soon as the answer is proved to be within this relative distance of the best; see `isopursuit.select`.
 
     Attributes
     ----------
@@ -131,8 +131,8 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         groups: Sequence[Label] | Mapping[Any, Label] | None = None,
         per_group: PerGroup = None,
         relevance: Any = None,
-        time_limit: float | None = 60.0,
-        gap: float = 0.0,
+        time_limit: float | None = 10.0,
+        gap: float | None = None,
     ) -> None:
         super().__init__(
             k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,

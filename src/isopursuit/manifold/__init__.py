@@ -7,25 +7,19 @@ from isopursuit.manifold.dictionary import (
     as_dictionary,
     differentials,
     evaluate_dictionary,
+    read_colvar,
     torsion_differentials,
 )
-from isopursuit.manifold.evidence import (
-    DimensionEvidence,
-    DimensionLoss,
-    DimensionLosses,
-    PointChecks,
-    check_points,
-    dimension_evidence,
-    losses_by_dimension,
-)
-from isopursuit.manifold.tangent import TangentSpaces, default_neighbours, estimate_dimension, tangent_spaces
+from isopursuit.manifold.dimension import DimensionRow, DimensionScan
+from isopursuit.manifold.evidence import Evidence, PointChecks, check_points
+from isopursuit.manifold.tangent import TangentSpaces, default_neighbours, tangent_spaces
 
 __all__ = [
     "Dictionary",
     "Differentials",
-    "DimensionEvidence",
-    "DimensionLoss",
-    "DimensionLosses",
+    "DimensionRow",
+    "DimensionScan",
+    "Evidence",
     "PointChecks",
     "Synthetic",
     "TangentSpaces",
@@ -34,10 +28,8 @@ __all__ = [
     "clifford_torus",
     "default_neighbours",
     "differentials",
-    "dimension_evidence",
-    "estimate_dimension",
     "evaluate_dictionary",
-    "losses_by_dimension",
+    "read_colvar",
     "swiss_roll",
     "tangent_spaces",
     "torsion_differentials",

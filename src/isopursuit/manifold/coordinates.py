@@ -6,48 +6,51 @@ The steps can be used separately: `tangent_spaces` of points or of the `shape_va
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from math import comb
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank
-from isopursuit._core.options import as_count, as_exponent, as_numbers, is_whole
-from isopursuit._core.progress import SEARCHING, shown, stage_line
-from isopursuit._core.text import USEFUL, call_text, listed, loss_text, seconds_text, within
-from isopursuit._core.types import AggregateOption, Array, Indices, Labels, Method
-from isopursuit.data._matrix import as_matrix
+from isopursuit._core.options import as_count, as_exponent, as_repeatable, is_whole
+from isopursuit._core.progress import shown
+from isopursuit._core.text import call_text, listed
+from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Method
 from isopursuit.data._units import DEFAULT_UNITS
-from isopursuit.errors import ParameterError, ShapeError, StoppedError, unknown_option
+from isopursuit.errors import ParameterError, RankError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
-from isopursuit.manifold.dictionary import Dictionary, Differentials, GradientUnit, differentials, torsion_differentials
-from isopursuit.manifold.evidence import AGGREGATE, check_points, dimension_evidence
+from isopursuit.manifold._given import FRAMES, Manifold, Shapes, drawn_points, is_molecule, of_molecule, of_points
+from isopursuit.manifold._stages import Stages, Watch, stage_and_time
+from isopursuit.manifold.dictionary import Differentials, GradientUnit, Periodic, unmarked_angles
+from isopursuit.manifold.dimension import DimensionScan
+from isopursuit.manifold.evidence import AGGREGATE, KICKS, REDRAWS, STARTS, check_points, gather_evidence
 from isopursuit.manifold.result import Coordinates
-from isopursuit.manifold.tangent import POINTS, SHAPES, TangentSpaces, default_neighbours, tangent_spaces
-from isopursuit.molecules import Trajectory, as_trajectory, shape_values, torsion_rows
-from isopursuit.molecules.shapes import refuse_large
-from isopursuit.search.incumbent import SearchProgress
+from isopursuit.manifold.slopes import local_slopes
+from isopursuit.manifold.tangent import default_neighbours, tangent_spaces
+from isopursuit.molecules import as_trajectory
+from isopursuit.search.searches import exchange_search
 from isopursuit.selection.select import select
 
-# points at which tangent spaces are estimated (measured: over eight draws of alanine dipeptide the loss per point has a
-# standard deviation of 6 % with 25 or 50 frames, and of 2 % with 100 or 200)
-FRAMES = 100
-Watch = Callable[[str, int, int], Any]  # stage, done, total; True stops
+SEARCH_SHARE = 0.7  # of the time of one dimension for its search; redraws follow (chosen)
+QUICK = 1.0  # seconds that a search in a redraw may take in any case, of at least 20 searches (chosen)
+TIED = 1e-9  # relative difference of losses that rounding can make
 
 
 def find_coordinates(
     data: Any,
-    D: int | None = None,
+    D: int | Iterable[int] | None = None,
     *,
     topology: Any = None,
     atoms: str | ArrayLike = "heavy",
-    dictionary: Literal["bonds", "rotatable", "all"] | Dictionary | ArrayLike = "bonds",
+    shapes: Shapes = "torsions",
+    dictionary: Any = "rotatable",
+    periodic: Periodic = False,
+    include: Iterable[Label] | None = None,
+    exclude: Iterable[Label] | None = None,
     frames: int | ArrayLike = FRAMES,
     neighbours: int | None = None,
     aggregate: AggregateOption = AGGREGATE,
@@ -66,19 +69,33 @@ def find_coordinates(
     ----------
     data : path, Trajectory, object of MDAnalysis, mdtraj or ASE, or array_like (N, B)
         A molecule in many frames, whose shapes are the manifold (see `isopursuit.molecules.as_trajectory`); or points,
-        together with a `Dictionary`.
-    D : int, optional
-        The dimension of the manifold, which is the number of functions to pick. By default it is estimated from the
-        spectra of the tangent spaces: look at `Coordinates.dimension`, and pass D once you have decided.
+        together with functions.
+    D : int or several, optional
+        The dimension of the manifold, which is the number of functions to pick. For several, such as ``range(1, 8)``,
+        the answers are compared (`Coordinates.scan`), and that of the recommended dimension is returned. Default: 1 to
+        7, as far as data and functions allow.
     topology : path, optional
         The file with atoms and bonds, for trajectory files that have only positions (.dcd, .xtc).
     atoms : "heavy", "all", str or sequence of int
         The atoms for the shape and the torsions: all except hydrogen (the default), all, a selection in the language of
         MDAnalysis, or numbers from 0.
-    dictionary : {"bonds", "rotatable", "all"}, array_like of int (P, 4), or Dictionary
-        The functions to pick from. "bonds" (the default): torsions along three bonds. "rotatable": one torsion for each
-        rotatable bond. "all": the torsions of every four atoms. An array: rows of four atoms, by their position among
-        the chosen atoms. For points: a `Dictionary` with gradients at all N points, or at the points in `frames`.
+    shapes : {"torsions", "angles"}
+        What the shape of a molecule is made of. "torsions" (the default): cosines and sines of all torsions along three
+        bonds, which know how far bonds turn and tell mirror images apart, but forget bond lengths and angles. "angles",
+        as in the paper: all planar angles, which forget mirror images, and for which turning a stretched chain is a
+        small change.
+    dictionary : {"rotatable", "bonds", "all"}, Dictionary, functions or values
+        The functions to pick from. For a molecule: "rotatable" (the default), one torsion for each rotatable bond;
+        "bonds", the torsions along three bonds; "all", the torsions of every four atoms; or rows of four whole numbers,
+        atoms by their position among the chosen atoms. For points and molecules: the values of functions at all points
+        as an array (N, P), a data frame or the path of a COLVAR file; named callables, which take all points (N, B), or
+        all positions (N, atoms, 3), and return N values; or a `Dictionary`, with values at all N points, or gradients
+        at all N points or at the points in `frames`. Differentials of functions without gradients are estimated from
+        the values on the neighbours of each point.
+    periodic : bool, number, labels, or mapping from labels to periods
+        Which functions jump back after a period, if they are given by values; see `isopursuit.manifold.as_dictionary`.
+    include, exclude : iterables of labels, optional
+        Functions that must, or must not, be picked.
     frames : int or array_like of int
         The number of frames (or points) at which tangent spaces are estimated, drawn at random without replacement;
         or their numbers. All frames belong to the manifold.
@@ -96,7 +113,7 @@ def find_coordinates(
         As in `select`.
     time_limit : float, optional
         Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best functions so far
-        are returned with their bound. If the tangent spaces alone take longer, `StoppedError` is raised.
+        are returned with their bound. `StoppedError` is raised as soon as the tangent spaces alone would take longer.
     seed : int
         The seed of the random draw of frames.
     callback : callable, optional
@@ -119,65 +136,187 @@ def find_coordinates(
     >>> found.values().shape, found.quality
     ((16000, 2), 'good coordinates')
 
-    Any other manifold: points, and functions with their gradients.
+    Any other manifold: points, and the values of functions.
 
     >>> from isopursuit.manifold import swiss_roll
     >>> roll = swiss_roll(2000, noise=0.1)
-    >>> sorted(find_coordinates(roll.points, 2, dictionary=roll.dictionary).labels)
+    >>> values = {name: roll.dictionary.value(name) for name in ("x", "arc length", "height", "radius")}
+    >>> sorted(find_coordinates(roll.points, 2, dictionary=values).labels)
     ['arc length', 'height']
     """
     clock, call = Clock.of(time_limit), call_text(find_coordinates, locals())
-    if D is not None:
-        as_count(D, 1, "D")
+    wanted = _dimensions(D)
     if neighbours is not None:
         as_count(neighbours, 2, "neighbours")
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
+    if shapes not in get_args(Shapes):
+        raise unknown_option("shapes", shapes, get_args(Shapes))
     as_count(seed, 0, "seed")
     as_exponent(c)
-    counted = as_aggregate(aggregate)
-    with shown(progress, callback, partial(_line, clock)) as watch:
-        stages = _Stages(clock, watch)
-        draw = partial(_drawn, frames, seed)
-        _refuse_mismatch(data, dictionary)
-        if isinstance(dictionary, Dictionary):
-            manifold = _of_points(data, dictionary, draw, unit, is_whole(frames))
-        else:
+    options = {
+        "c": c,
+        "aggregate": as_aggregate(aggregate),
+        "include": as_repeatable(include),
+        "exclude": as_repeatable(exclude),
+    }
+    with shown(progress, callback, partial(stage_and_time, clock)) as watch:
+        stages = Stages(clock, watch)
+        draw = partial(drawn_points, frames, seed)
+        if is_molecule(data):
             stages("reading", 0, 1)
-            manifold = _of_molecule(as_trajectory(data, topology, atoms=atoms), dictionary, draw, unit, D, stages)
-        manifold.check(D or 1, neighbours, estimated=False)  # before the dimension is estimated
-        points, evidence, dimension = manifold.points(), None, D
-        if dimension is None:
-            evidence = dimension_evidence(points, manifold.at, callback=partial(stages, "estimating the dimension"))
-            dimension = evidence.suggested
-            manifold.check(dimension, neighbours, estimated=True)
-        tangents = tangent_spaces(
-            points,
-            manifold.at,
-            D=dimension,
-            neighbours=neighbours or default_neighbours(manifold.size, dimension, manifold.scale),
-            callback=partial(stages, "estimating tangent spaces"),
-        )
-        matrices, checks = manifold.differentials(tangents), check_points(tangents)
-        bad = checks.undetermined
-        # the loss is infinite where fewer than D functions are independent
-        full = np.array([direction_rank(one) >= dimension for one in matrices.matrices])
-        used = full & ~bad if leave_out else full
-        matrices = matrices.take(used) if used.any() and not used.all() else matrices
-        share = 1 / len(matrices.matrices) if counted.name == "sum" else 1.0  # of one point in the loss
-        selection = select(
-            matrices,
-            c=c,
-            method=method,
-            aggregate=aggregate,
-            time_limit=clock.remaining_limit,
-            callback=partial(stages.searching, share, matrices.labels),
-        )
+            trajectory = as_trajectory(data, topology, atoms=atoms)
+            manifold = of_molecule(trajectory, shapes, dictionary, periodic, draw, unit, wanted or 1, stages)
+        else:
+            manifold = of_points(data, dictionary, periodic, draw, unit, is_whole(frames))
+        several = not isinstance(wanted, int)
+        tried, notes = manifold.possible(wanted, neighbours) if not isinstance(wanted, int) else ([wanted], ())
+        manifold.check(min(tried), neighbours)
+        points = manifold.points()
+        tried = [D for D in tried if points.shape[1] >= D] or tried[:1]
+        found: list[Coordinates] = []
+        for D, matrices, random in _each_dimension(points, manifold, tried, neighbours, several, stages):
+            share = clock.part(1 / (1 + max(tried) - D))  # of the time that is left
+            try:
+                found.append(_pick(manifold, matrices, random, options, method, leave_out, share, stages))
+            except RankError:
+                if not found:
+                    raise
+                break  # no D functions are independent
+    scan = DimensionScan(tuple(one.row for one in found)) if several else None
+    best = found[0] if scan is None else next(one for one in found if scan.recommended == one.D)
+    return replace(best, scan=scan, call=call, seconds=clock.seconds, notes=best.notes + notes)
+
+
+def _dimensions(D: Any) -> int | list[int] | None:
+    """The dimensions to try, ascending; a number if there is one, None for the default."""
+    if D is None:
+        return None
+    if not isinstance(D, Iterable):
+        return as_count(D, 1, "D")
+    given: list[Any] = list(D)  # pyright: ignore[reportUnknownArgumentType]
+    several = sorted({as_count(one, 1, "D") for one in given})
+    if not several:
+        raise ParameterError("D is empty. Pass a dimension, several such as range(1, 8), or nothing for the default.")
+    return several
+
+
+def _each_dimension(
+    points: Array,
+    manifold: Manifold,
+    tried: Sequence[int],
+    neighbours: int | None,
+    several: bool,
+    stages: Stages,
+) -> Generator[tuple[int, Differentials, Iterable[Array]]]:
+    """Differentials for each dimension, and slopes of sets of random functions.
+
+    Dimensions with the same number of neighbours share the tangent spaces of the largest.
+    """
+    sizes = {D: neighbours or default_neighbours(manifold.size, D, manifold.scale) for D in tried}
+    for size in sorted(set(sizes.values())):
+        group = [D for D in tried if sizes[D] == size]
+        tangents = None
+        while tangents is None:
+            try:
+                tangents = tangent_spaces(
+                    points,
+                    manifold.at,
+                    D=group[-1],
+                    neighbours=size,
+                    callback=partial(stages, "estimating tangent spaces"),
+                )
+            except RankError:
+                if not several or group[-1] == tried[0]:
+                    raise
+                group.pop()
+                if not group:
+                    return
+        matrices = manifold.differentials(tangents)
+        random = _RandomFunctions(points, matrices)
+        for D in group:
+            yield D, matrices.of_dimension(D), random.of_dimension(D)
+
+
+def _full_labels(given: Sequence[Label] | None, labels: Labels) -> list[Label] | None:
+    """Labels, where the name of a torsion such as "φ" stands for those with that name."""
+    if given is None:
+        return None
+    found: list[Label] = []
+    for one in given:
+        named = [label for label in labels if str(label).startswith(f"{one} (")]
+        found += named if named and one not in labels else [one]
+    return found
+
+
+class _RandomFunctions:
+    """Sets of slopes of random functions at the points of some differentials, made when they are first needed."""
+
+    def __init__(self, points: Array, matrices: Differentials) -> None:
+        self.points, self.matrices = points, matrices
+        self.made: list[Array] = []
+        self.rng = np.random.default_rng(0)
+
+    def of_dimension(self, D: int) -> Generator[Array]:
+        """`REDRAWS` sets in the leading D directions."""
+        P = len(self.matrices.labels)
+        for draw in range(REDRAWS):
+            if draw == len(self.made) and self.matrices.errors is None:
+                self.made.append(self.rng.normal(size=self.matrices.matrices.shape))
+            elif draw == len(self.made):
+                values = self.rng.normal(size=(len(self.points), P))
+                self.made.append(local_slopes(self.points, values, self.matrices.tangents)[0])
+            yield self.made[draw][:, :D]
+
+
+def _pick(
+    manifold: Manifold,
+    matrices: Differentials,
+    random: Iterable[Array],
+    options: dict[str, Any],
+    method: Method,
+    leave_out: bool,
+    clock: Clock,
+    stages: Stages,
+) -> Coordinates:
+    """The coordinates for one dimension, with their evidence."""
+    checks = check_points(matrices)
+    bad, dimension, aggregate = checks.undetermined, matrices.tangents.dimension, options["aggregate"]
+    # the loss is infinite where fewer than D functions are independent
+    full = np.array([direction_rank(one) >= dimension for one in matrices.matrices])
+    used = full & ~bad if leave_out else full
+    used = used if used.any() else np.ones_like(used)
+    matrices = matrices if used.all() else matrices.take(used)
+    share = 1 / len(matrices.matrices) if aggregate.name == "sum" else 1.0  # of one point in the loss
+    before = clock.part(SEARCH_SHARE)
+    options = options | {name: _full_labels(options[name], matrices.labels) for name in ("include", "exclude")}
+    selection = select(
+        matrices,
+        method=method,
+        time_limit=before.remaining_limit,
+        callback=partial(stages.searching, share, matrices.labels),
+        **options,
+    )
+
+    def search(some: Array) -> tuple[Indices, float]:
+        """The columns that a quick search picks, and the logarithm of their loss per point."""
+        clock_now = clock.part(1 / REDRAWS).within(max(QUICK, selection.search.seconds))
+        limit = clock_now.remaining_limit
+        again = exchange_search(some, starts=STARTS, kicks=KICKS, time_limit=limit, labels=matrices.labels, **options)
+        return again.indices, aggregate.per_point(again.log_loss, len(some))
+
+    sets = () if selection.search.status == "interrupted" else (one[used] for one in random)
+    evidence = gather_evidence(matrices, selection.indices, search, sets, clock, stages.redrawing)
     found = Coordinates(
-        selection, matrices, checks, evidence, manifold.trajectory, manifold.data, manifold.dictionary, clock.seconds,
-        call=call,
-    )  # fmt: skip
+        selection, matrices, checks, evidence, None, manifold.trajectory, manifold.data, manifold.dictionary
+    )
     notes = selection.notes
+    tied = [str(choice.replacement) for choice in selection.choices if abs(choice.price) <= TIED * selection.loss]
+    if tied:
+        notes = (f"ties: {listed(tied)} would give the same loss.", *notes)
+    jumps = [] if manifold.dictionary is None else unmarked_angles(manifold.dictionary)
+    if jumps:
+        notes = (f"{listed(jumps)} may be angles that jump back after a turn: if so, pass periodic=.", *notes)
     if full.any() and not full.all():
         some = listed(manifold.at[~full].tolist())
         notes = (f"left out, since no {dimension} functions are independent there: {some}.", *notes)
@@ -186,156 +325,3 @@ def find_coordinates(
     if bad.mean() > 0.5:
         notes = ("most points are undetermined: try more neighbours, or another D.", *notes)
     return replace(found, notes=notes)
-
-
-def _line(clock: Clock, stage: str, done: int, total: int) -> str:
-    return f"{stage_line(stage, done, total)}  {seconds_text(clock.seconds, clock.limit)}"
-
-
-def _drawn(frames: Any, seed: int, N: int, noun: str) -> Indices:
-    """The numbers of the points at which tangent spaces are estimated; ascending if drawn at random."""
-    if not is_whole(frames):
-        if not np.size(frames):
-            raise ParameterError(f"frames is empty. Pass how many {noun}s to draw, such as {FRAMES}, or numbers.")
-        return as_numbers(frames, N, "frames")
-    if frames < 1:
-        raise ParameterError(f"frames={frames} must be at least 1: how many {noun}s to draw, or their numbers.")
-    drawn = np.random.default_rng(seed).choice(N, min(frames, N), replace=False)
-    return np.sort(drawn).astype(np.intp)
-
-
-@dataclass(frozen=True)
-class _Manifold:
-    """`size` points and a number of `functions` on them; `scale` is that of the default number of neighbours.
-
-    `points` makes the points, and `differentials` the matrices to select from, at the points `at`.
-    """
-
-    noun: str
-    size: int
-    functions: int
-    at: Indices
-    scale: float
-    points: Callable[[], Array]
-    differentials: Callable[[TangentSpaces], Differentials]
-    trajectory: Trajectory | None = None
-    data: Array | None = None
-    dictionary: Dictionary | None = None
-
-    def check(self, D: int, neighbours: int | None, *, estimated: bool) -> None:
-        """Raise an error if there are fewer than D functions, or if neighbourhoods are more than half of the data: such
-        neighbourhoods overlap so much that they say nothing about single points.
-        """
-        N, P, noun = self.size, self.functions, self.noun
-        if P < D and not estimated:
-            raise ParameterError(f"D={D} functions cannot be picked from {P}. Pass a smaller D or more functions.")
-        if P < D:
-            there = "is 1 function" if P == 1 else f"are {P} functions"
-            more = "" if self.trajectory is None else " such as dictionary='all'"
-            raise ParameterError(
-                f"The spectra of the neighbourhoods suggest {D} dimensions, but there {there} to pick from. Pass "
-                f"D={P}, if that is the dimension, or more functions{more}."
-            )
-        k = neighbours or default_neighbours(N, D, self.scale)
-        if 2 * k <= N:
-            return
-        came = f"The data have {N} {noun}s, and neighbours={k} is more than half of them."
-        if neighbours is None:
-            came = f"{N} {noun}s are too few: by default a tangent space needs {k} neighbours, at most half of them."
-        raise ParameterError(
-            f"{came} For {k} neighbours at least {2 * k} {noun}s are needed. Pass more data, or neighbours={N // 2} or "
-            "fewer, which leaves more tangent spaces undetermined."
-        )
-
-
-def _refuse_mismatch(data: Any, dictionary: Any) -> None:
-    """Raise an error if a Dictionary comes without points, or points without a Dictionary."""
-    if isinstance(dictionary, Dictionary) and isinstance(data, str | Path | Trajectory):
-        raise ParameterError(
-            "A Dictionary needs an array of points (N, B). For a trajectory pass dictionary='bonds', "
-            "'rotatable', 'all', or rows of four atoms."
-        )
-    if isinstance(data, np.ndarray) and not isinstance(dictionary, Dictionary):
-        raise ParameterError(
-            "An array of points needs dictionary=, a Dictionary of functions with gradients at these points; "
-            "`as_dictionary` makes one from an array (N, B, P). For the positions of a molecule pass a Trajectory."
-        )
-
-
-def _of_points(
-    data: Any, dictionary: Dictionary, draw: Callable[[int, str], Indices], unit: GradientUnit, drawn: bool
-) -> _Manifold:
-    """Functions of any kind on the manifold of the given points; `drawn`: not at points of the caller's choice."""
-    points = as_matrix(data, wide=False).values
-    N, n = len(points), len(dictionary.gradients)
-    at = draw(N, "point")
-    if n not in (N, len(at)) or (n != N and drawn):
-        raise ShapeError(
-            f"The dictionary has gradients at {n} points; expected gradients at all {N} points, or at the points in "
-            "frames=."
-        )
-    here = dictionary.take(at) if n == N else dictionary
-    return _Manifold(
-        "point", N, dictionary.gradients.shape[2], at, POINTS, lambda: points,
-        lambda tangents: differentials(here, tangents, unit=unit), data=points, dictionary=dictionary,
-    )  # fmt: skip
-
-
-def _of_molecule(
-    trajectory: Trajectory,
-    dictionary: Any,
-    draw: Callable[[int, str], Indices],
-    unit: GradientUnit,
-    D: int | None,
-    stages: _Stages,
-) -> _Manifold:
-    """Torsions on the manifold of a molecule's shapes."""
-    N, atoms, _ = trajectory.positions.shape
-    at = draw(N, "frame")
-    every = isinstance(dictionary, str) and dictionary == "all"
-    P = 6 * comb(atoms, 4) if every else 0
-    refuse_large(N, atoms, len(at), D or 1, P)  # before the rows of all torsions are made
-    rows = torsion_rows(trajectory, dictionary)
-    refuse_large(N, atoms, len(at), D or 1, len(rows))
-    return _Manifold(
-        "frame", N, len(rows), at, SHAPES,
-        lambda: shape_values(trajectory.positions, partial(stages, "measuring shapes")),
-        lambda tangents: torsion_differentials(
-            trajectory, tangents, rows, unit=unit, callback=partial(stages, "projecting gradients")
-        ),
-        trajectory=trajectory,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Stages:
-    """Reports progress, and stops the work before the search if the callback or the clock requires it."""
-
-    clock: Clock
-    callback: Watch | None
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report a stage before the search; raise `StoppedError` to stop."""
-        share = f"{done / max(total, 1):.0%} done"
-        if self.callback is not None and self.callback(stage, done, total) is True:
-            raise StoppedError(f"Stopped while {stage} ({share}), before any functions were picked.")
-        if self.clock.expired:
-            raise StoppedError(
-                f"The time limit was over while {stage} ({share}), before any functions were picked. Pass a longer "
-                "time limit, fewer frames, or fewer atoms."
-            )
-
-    def searching(self, share: float, labels: Labels, now: SearchProgress) -> bool:
-        """Report a running search; True to stop it. `share` is the share of one point in the loss.
-
-        If the callback has a method `picked`, it receives the labels of the best functions so far.
-        """
-        if self.callback is None:
-            return False
-        picked = getattr(self.callback, "picked", None)
-        if picked is not None:
-            picked([labels[i] for i in now.indices.tolist()])
-        gap = f", {within(now.gap)}" if now.gap <= USEFUL else ""
-        stage = f"{SEARCHING}, best loss per point {loss_text(share * now.incumbent, 4)}{gap}"
-        total = 0 if self.clock.limit is None else round(self.clock.limit)
-        return self.callback(stage, round(self.clock.seconds), total) is True

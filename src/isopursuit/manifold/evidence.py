@@ -1,4 +1,4 @@
-"""Evidence for tangent spaces and their dimension: undetermined points, spectra by neighbourhood size, and losses.
+"""Evidence for an answer: undetermined tangent spaces, redraws of the points, and random functions for comparison.
 
 A tangent space is estimated from the covariance of n neighbours, with eigenvalues λ₁ ≥ λ₂ ≥ …. For a sample of a normal
 distribution (T. W. Anderson, 1963) the standard error of log λ is √(2/n), and the mean squared sine by which direction
@@ -9,37 +9,48 @@ i turns towards direction j is
 to first order. A neighbourhood on a manifold is closer to uniform than to normal, so both estimates are conservative.
 They are not conservative for neighbours that follow each other in time, which are not independent.
 
-No number here is the dimension. Noise fills all directions of small neighbourhoods, and curvature adds directions to
-large ones; in between the variances of the manifold's own directions keep their shares.
+Two comparisons show whether picked functions say something about the data:
+
+- *Redraws*: the points are drawn again from the points themselves, with replacement (the bootstrap), and functions are
+  picked anew. What changes from redraw to redraw is an accident of the points.
+- *Random functions*: as many functions as the dictionary has, but without any relation to the data. If only values are
+  known, these are random values at the points, whose slopes are estimated in the same way; else random gradients. A
+  loss that they reach as well is no evidence of coordinates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from isopursuit._core.text import loss_text
+from isopursuit._core.clock import Clock
+from isopursuit._core.text import LogLoss, loss_text
 from isopursuit._core.types import AggregateOption, Array, Indices, Labels, Mask
-from isopursuit.data._matrix import as_matrix
-from isopursuit.errors import ParameterError, printable
+from isopursuit.data._matrix import in_unit_stack
 from isopursuit.manifold.dictionary import Differentials
-from isopursuit.manifold.tangent import TangentSpaces, tangent_spaces
-from isopursuit.selection.select import select
+from isopursuit.manifold.tangent import TangentSpaces
 
 # default aggregate (measured by benchmarks/aggregates.py: it finds the known coordinates of four manifolds at least as
 # often as "sum")
 AGGREGATE: AggregateOption = "trimmed"
 CERTAIN = 2.0  # standard errors by which log λ_D must exceed log λ_{D+1} (the usual 95 %)
 TURNED = 0.5  # mean squared sine of the worst direction: expected to be off by 45° (chosen)
+DIGITS = 4  # of a loss, for reading
 LISTED = 8  # most points in the text for each reason (chosen: they fit on a line)
-SIZES = 6  # default number of neighbourhood sizes (chosen: a table that fits on a screen)
-SMALLEST, LARGEST = 20, 1000  # smallest and largest default size; at most a quarter of the points
-PLACES = 100  # default number of points, whose votes have a standard error of at most 5 %
-SHOWN = 6  # most shares in the text (chosen: they fit on a line)
+REDRAWS = 10  # and as many sets of random functions (chosen: a share in tenths)
+STARTS, KICKS = (
+    3,
+    10,
+)  # of the search in each of them (measured: the same subsets as 6 and 1000 on the tests' manifolds)
+# how far below that of random functions a loss must be: let x be the logarithm of the loss per direction, which random
+# functions exceed by orders of magnitude for D ≥ 2. log x must be below its least value for random functions by twice
+# the distance from that to their median. For ten normal numbers that is 4.6 standard deviations below the mean
+# (`python -m benchmarks.coordinates noise`: 0 of 200 pass)
+MARGIN = 2.0
+LARGEST_COMPARED = 10**7  # entries of differentials that are compared for equality (chosen: a second at most)
+LEAST = 1e-9  # smaller logarithms of a loss are rounding
 # the kinds of defects, in the order of the text
 FEW, NO_GAP, UNCERTAIN = "too few neighbours", "no gap in the spectrum", "direction uncertain"
 
@@ -150,209 +161,111 @@ def _squared_sines(spaces: TangentSpaces) -> Array:
 
 
 @dataclass(frozen=True)
-class DimensionEvidence:
-    """The spectra of neighbourhoods of several sizes, and the dimension that each suggests.
+class Evidence:
+    """What is picked in redraws of the points, and what random functions reach.
 
     Attributes
     ----------
-    neighbours : ndarray of int (s,)
-        The sizes, ascending.
-    shares : ndarray (s, n, m)
-        The leading variances of each neighbourhood, as shares of its total variance, descending.
-    dimensions : ndarray of int (s, n)
-        The dimension that the spectrum of each neighbourhood suggests; see `estimate_dimension`.
-    at : ndarray of int (n,)
-        The points.
+    subsets : tuple of tuples of labels
+        What is picked in each redraw.
+    same : int
+        The number of redraws that pick the same functions; torsions about the same bond count as the same.
+    log_losses : ndarray (redraws,)
+        The logarithm of the loss per direction of each redraw.
+    random : ndarray (draws,)
+        The same for the best of random functions.
     """
 
-    neighbours: Indices
-    shares: Array
-    dimensions: Indices
-    at: Indices
+    subsets: tuple[Labels, ...]
+    same: int
+    log_losses: Array
+    random: Array
+
+    def is_noise(self, log_loss: float) -> bool:
+        """Whether random functions reach such a loss per direction, given by its logarithm, or nearly."""
+        if not self.random.size:
+            return False
+        random = np.log(np.maximum(self.random, LEAST))
+        least, middle = float(random.min()), float(np.median(random))
+        return float(np.log(max(log_loss, LEAST))) >= least - MARGIN * (middle - least)
 
     @property
-    def votes(self) -> Array:
-        """The share of the neighbourhoods of each size that suggest D = 0, 1, 2, …, (s, m + 1)."""
-        count = self.shares.shape[2] + 1
-        return np.stack([np.bincount(row, minlength=count)[:count] / len(row) for row in self.dimensions])
-
-    @property
-    def suggested(self) -> int:
-        """The dimension that most neighbourhoods of all sizes suggest."""
-        return int(self.votes.mean(axis=0).argmax())
-
-    @property
-    def by_size(self) -> Indices:
-        """The dimension that most neighbourhoods of each size suggest, (s,)."""
-        return self.votes.argmax(axis=1)
-
-    def __str__(self) -> str:
-        D, votes = self.suggested, self.votes
-        lines = [
-            f"spectra of {self.shares.shape[1]} neighbourhoods of each size",
-            f"{'neighbours':>12}  {'suggest':>8}  {'agree':>6}  shares of the variance",
-        ]
-        for size, one, vote, share in zip(self.neighbours, self.by_size, votes, self.shares.mean(axis=1), strict=True):
-            listed = "  ".join(f"{x:.3f}" for x in share[:SHOWN])
-            lines.append(f"{size:>12}  {f'D = {one}':>8}  {vote[one]:>6.0%}  {listed}")
-        mean = votes.mean(axis=0)
-        order = np.argsort(-mean, kind="stable")
-        others = ", ".join(f"{mean[i]:.0%} D = {i}" for i in order[1:3] if mean[i] > 0)
-        lines.append(
-            f"{mean[D]:.0%} of all neighbourhoods suggest D = {D}{f' ({others})' if others else ''}. This is guidance: "
-            "look for shares that stay level over the sizes, and compare losses for D − 1, D and D + 1."
-        )
-        return "\n".join(lines)
+    def line(self) -> str:
+        """Both comparisons in words."""
+        if not self.subsets:
+            return "redraws: none in the time limit"
+        low, high = (loss_text(LogLoss(float(end(self.log_losses))), DIGITS) for end in (np.min, np.max))
+        words = f"redraws: the same choice in {self.same} of {len(self.subsets)}, loss per direction {low} to {high}"
+        if not self.random.size:
+            return words
+        low = loss_text(LogLoss(float(self.random.min())), DIGITS)
+        return f"{words}; random functions reach {low}"
 
 
-def dimension_evidence(
-    points: ArrayLike,
-    at: ArrayLike | None = None,
-    *,
-    neighbours: Iterable[int] | None = None,
-    callback: Callable[[int, int], object] | None = None,
-) -> DimensionEvidence:
-    """Spectra of neighbourhoods of several sizes: the evidence for the dimension of a manifold.
-
-    Parameters
-    ----------
-    points : array_like (N, B)
-        The data. For a molecule, these are its `isopursuit.molecules.shape_values`.
-    at : array_like of int, optional
-        Numbers of points. Default: 100 points at equal steps.
-    neighbours : iterable of int, optional
-        The sizes. Default: six sizes from 20 to 1,000, at equal ratios, at most a quarter of the points.
-    callback : callable, optional
-        Called with the number of finished points of all sizes, and their total number.
-
-    Returns
-    -------
-    DimensionEvidence
-
-    Examples
-    --------
-    >>> from isopursuit.manifold import swiss_roll
-    >>> evidence = dimension_evidence(swiss_roll(2000, noise=0.1).points, neighbours=[20, 60, 180])
-    >>> evidence.suggested, evidence.by_size.tolist()
-    (2, [2, 2, 3])
-    """
-    values = as_matrix(points, wide=False).values
-    N = len(values)
-    sizes = _sizes(N, neighbours)
-    places = np.unique(np.linspace(0, N - 1, min(N, PLACES)).astype(np.intp)) if at is None else at
-    found: list[TangentSpaces] = []
-    for i, k in enumerate(sizes):
-
-        def report(done: int, total: int, i: int = i) -> None:
-            if callback is not None:
-                callback(i * total + done, len(sizes) * total)
-
-        found.append(tangent_spaces(values, places, D=1, neighbours=k, callback=report))
-    return DimensionEvidence(
-        np.array(sizes, dtype=np.intp),
-        np.stack([spaces.shares for spaces in found]),
-        np.stack([spaces.dimensions for spaces in found]),
-        found[0].at,
-    )
-
-
-def _sizes(N: int, neighbours: Iterable[int] | None) -> list[int]:
-    if neighbours is None:
-        if N < 2 * SMALLEST:
-            raise ParameterError(
-                f"{N} points are too few to estimate the dimension: at least {2 * SMALLEST} are needed, for "
-                f"neighbourhoods of {SMALLEST} points. Pass more points, or the dimension as D=."
-            )
-        last = max(min(LARGEST, N // 4), SMALLEST)
-        return np.unique(np.geomspace(SMALLEST, last, SIZES).round().astype(int)).tolist()
-    sizes = sorted(set(neighbours))
-    if not sizes or not 2 <= sizes[0] <= sizes[-1] <= N // 2:
-        raise ParameterError(f"neighbours={sizes} must be some sizes from 2 to {N // 2}, half of the {N} points.")
-    return sizes
-
-
-@dataclass(frozen=True)
-class DimensionLoss:
-    """The joint selection for one dimension.
-
-    `loss` is that of a typical point by the aggregate, whose ideal is D; `explained` is the mean share of the variance
-    in the tangent spaces, and `undetermined` counts the points that `check_points` reports.
-    """
-
-    D: int
-    labels: Labels
-    verdict: str
-    loss: float
-    explained: float
-    undetermined: int
-
-
-@dataclass(frozen=True)
-class DimensionLosses:
-    """The joint selection for several dimensions, one row each."""
-
-    rows: tuple[DimensionLoss, ...]
-    points: int
-
-    def __str__(self) -> str:
-        lines = [f"  D  {'loss':>9}  {'per direction':>13}  {'variance':>8}  {'undetermined':>12}  picked"]
-        for row in self.rows:
-            loss, each = loss_text(row.loss, 4), loss_text(row.loss / row.D, 4)
-            bad, names = f"{row.undetermined} of {self.points}", ", ".join(map(printable, row.labels))
-            lines.append(
-                f"{row.D:>3}  {loss:>9}  {each:>13}  {row.explained:>8.0%}  {bad:>12}  {names} ({row.verdict})"
-            )
-        lines.append(
-            "The ideal loss is D, 1 per direction. A dimension is supported where the loss per direction is near 1 and "
-            "most points are determined, and where one more dimension makes these clearly worse or adds little "
-            "variance. This is guidance: a dictionary that lacks a coordinate raises the loss at the right D as well."
-        )
-        return "\n".join(lines)
-
-
-def losses_by_dimension(
+def gather_evidence(
     found: Differentials,
-    dimensions: Sequence[int] | None = None,
-    *,
-    aggregate: AggregateOption = AGGREGATE,
-    **options: Any,
-) -> DimensionLosses:
-    """The joint selection in the leading 1, 2, …, D directions of the same tangent spaces.
+    picked: Indices,
+    search: Callable[[Array], tuple[Indices, float]],
+    random: Iterable[Array],
+    clock: Clock,
+    callback: Callable[[int, int], bool],
+) -> Evidence:
+    """Compare the picked columns with those of redraws and with random functions, as far as the time suffices.
 
-    Parameters
-    ----------
-    found : Differentials
-        Differentials of the largest dimension: to compare D − 1, D and D + 1, make them with D + 1. Units that depend
-        on the lengths are taken anew for each dimension.
-    dimensions : sequence of int, optional
-        Which dimensions. Default: the last three of `found`.
-    aggregate : {"sum", "trimmed"} or float
-        As in `find_coordinates`, so that the losses are the same.
-    **options
-        Other options for `select`, such as c, method and time_limit.
+    `search` picks columns of matrices (n, D, P) and returns them with the logarithm of their loss per point. `random`
+    are slopes of random functions (n, D, P), a set for each redraw, in any unit. The callback returns True to stop.
+    """
+    n, D, _ = found.matrices.shape
+    names = _axes(found)
+    chosen = {names[i] for i in picked.tolist()}
+    rng = np.random.default_rng(0)
+    subsets: list[Labels] = []
+    same = 0
+    losses: list[float] = []
+    reached: list[float] = []
+    lengths = np.sqrt((found.matrices**2).sum(axis=1).mean(axis=0))
+    for draw, slopes in enumerate(random):
+        if callback(draw, REDRAWS) or clock.expired:
+            break
+        again, log_loss = search(found.take(rng.integers(n, size=n)).matrices)
+        subsets.append(tuple(found.labels[i] for i in again.tolist()))
+        same += {names[i] for i in again.tolist()} == chosen
+        losses.append(log_loss)
+        size = np.sqrt((slopes**2).sum(axis=1).mean(axis=0))
+        slopes = slopes * (lengths / np.where(size > 0, size, 1.0))
+        if found.unit_length.how == "each":
+            slopes, _ = in_unit_stack(slopes, "each")
+        reached.append(search(slopes)[1])
+    return Evidence(tuple(subsets), same, np.array(losses) - np.log(D), np.array(reached) - np.log(D))
 
-    Returns
-    -------
-    DimensionLosses
+
+def _axes(found: Differentials) -> list[object]:
+    """What makes two functions the same choice: the bond of a torsion, or equal differentials up to sign."""
+    if found.torsions is not None:
+        return [tuple(sorted(row[1:3])) for row in found.torsions.tolist()]
+    columns = found.matrices.reshape(-1, len(found.labels))
+    if columns.size > LARGEST_COMPARED:
+        return list(found.labels)
+    lengths = np.linalg.norm(columns, axis=0)
+    units = columns / np.where(lengths > 0, lengths, 1.0)
+    equal = (np.abs(units.T @ units) > 1 - LEAST) & np.isclose(lengths[:, None], lengths, rtol=LEAST)
+    return [int(np.flatnonzero(row)[0]) if row.any() else -i for i, row in enumerate(equal, start=1)]
+
+
+def spreads(values: Array, periods: Array | None) -> Array:
+    """The standard deviation of functions (…, k, P) over k points; of circular ones about their circular mean.
 
     Examples
     --------
-    >>> from isopursuit.manifold import differentials, swiss_roll, tangent_spaces
-    >>> roll = swiss_roll(2000)
-    >>> spaces = tangent_spaces(roll.points, range(30), D=3, neighbours=40)
-    >>> table = losses_by_dimension(differentials(roll.dictionary.take(range(30)), spaces), [1, 2])
-    >>> [row.D for row in table.rows], sorted(table.rows[1].labels)
-    ([1, 2], ['arc length', 'height'])
+    >>> import numpy as np
+    >>> spreads(np.array([[3.1, 1.0], [-3.1, 3.0]]), np.array([2 * np.pi, np.inf])).round(3).tolist()
+    [0.042, 1.0]
     """
-    largest = found.tangents.dimension
-    wanted = list(dimensions) if dimensions is not None else list(range(max(1, largest - 2), largest + 1))
-    if not wanted or not 1 <= min(wanted) <= max(wanted) <= largest:
-        raise ParameterError(f"dimensions={wanted} must be from 1 to {largest}, the dimension of the tangent spaces.")
-    rows: list[DimensionLoss] = []
-    for D in wanted:
-        here = found.of_dimension(D)
-        picked = select(here, aggregate=aggregate, **options)
-        bad = int(check_points(here).undetermined.sum())
-        share = float(here.tangents.explained.mean())
-        rows.append(DimensionLoss(D, picked.labels, picked.verdict, picked.loss_per_point, share, bad))
-    return DimensionLosses(tuple(rows), len(found.matrices))
+    centred = values - values.mean(axis=-2, keepdims=True)
+    if periods is not None and np.isfinite(periods).any():
+        some = np.isfinite(periods)
+        rate = 2 * np.pi / periods[some]
+        turned = np.exp(1j * rate * values[..., some])
+        mean = turned.mean(axis=-2, keepdims=True)
+        centred[..., some] = np.angle(turned * np.conj(np.where(np.abs(mean) > 0, mean, 1.0))) / rate
+    return np.sqrt((centred**2).mean(axis=-2))

@@ -14,12 +14,13 @@ import numpy as np
 from isopursuit._core import html
 from isopursuit._core.linalg import spectrum
 from isopursuit._core.outputs import check_writable, write_whole
-from isopursuit._core.text import LogLoss, loss_text, plain
+from isopursuit._core.text import LogLoss, loss_text, number, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.errors import ParameterError, optional, printable
 from isopursuit.loss.penalty import log_penalty, log_spectral_loss, to_loss
 from isopursuit.manifold.dictionary import Dictionary, Differentials
-from isopursuit.manifold.evidence import DimensionEvidence, PointChecks
+from isopursuit.manifold.dimension import DimensionRow, DimensionScan
+from isopursuit.manifold.evidence import DIGITS, Evidence, PointChecks, spreads
 from isopursuit.manifold.tangent import TangentSpaces
 from isopursuit.molecules import Trajectory, plumed_text, torsion_values
 from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
@@ -27,7 +28,6 @@ from isopursuit.selection.result import Selection
 
 POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take, as long as `find_coordinates`
 WORST = 3  # points of the largest loss that the text names
-DIGITS = 4  # of a loss, for reading
 # the loss per direction is that of a direction in which the functions change too fast by such a factor: up to the first
 # they are good coordinates, up to the second poor ones, and none beyond (chosen; at c = 1 the losses are 1.66 and 3.95)
 GOOD, POOR = 2.0, 3.0
@@ -46,8 +46,10 @@ class Coordinates(html.Shown):
         The differentials of all functions at the points, and the tangent spaces there.
     checks : PointChecks
         Which of the points that were drawn are undetermined, and why.
-    dimension : DimensionEvidence or None
-        The evidence for the estimate of D; None if D was given.
+    evidence : Evidence
+        What is picked when the points are drawn again, and what random functions reach.
+    scan : DimensionScan or None
+        The comparison of dimensions; None if one D was given.
     trajectory : Trajectory or None
         All frames, with the chosen atoms; None if points were given.
     data : ndarray, shape (N, B), or None
@@ -63,7 +65,8 @@ class Coordinates(html.Shown):
     selection: Selection
     matrices: Differentials
     checks: PointChecks
-    dimension: DimensionEvidence | None = None
+    evidence: Evidence
+    scan: DimensionScan | None = None
     trajectory: Trajectory | None = None
     data: Array | None = None
     dictionary: Dictionary | None = None
@@ -120,22 +123,61 @@ class Coordinates(html.Shown):
         return self.selection.loss_per_point
 
     @property
+    def log_loss_per_direction(self) -> float:
+        """The logarithm of the loss of a typical point, divided by D. The ideal is 0."""
+        return self._per_point(self.selection.log_loss) - float(np.log(self.D))
+
+    @property
     def quality(self) -> str:
         """Whether the functions are coordinates: "good coordinates", "poor coordinates" or "not coordinates".
 
-        By the loss per direction, which is that of a stretch by some factor: good up to 2, poor up to 3.
+        By the loss per direction, which is that of a stretch by some factor: good up to 2, poor up to 3. They are not
+        coordinates if random functions reach nearly the same loss (`Evidence.is_noise`).
         """
         good, poor = log_penalty(np.array([GOOD, POOR]), self.selection.c).tolist()
-        found = self._per_point(self.selection.log_loss) - np.log(self.D)
+        found = self.log_loss_per_direction
+        if self.evidence.is_noise(found):
+            return "not coordinates"
         return f"{'good' if found <= good else 'poor' if found <= poor else 'not'} coordinates"
 
     @property
     def verdict(self) -> str:
         """Whether the functions are coordinates, and then what is proved, in words."""
-        loss = loss_text(LogLoss(self._per_point(self.selection.log_loss) - float(np.log(self.D))), DIGITS)
+        loss = loss_text(LogLoss(self.log_loss_per_direction), DIGITS)
         proof = self.selection.verdict
         proof = "this is proved to be the best subset" if proof == "proved optimal" else f"this subset is {proof}"
-        return f"{self.quality}: loss per direction {loss} (ideal 1); {proof}"
+        noise = ", not clearly below random functions" if self.evidence.is_noise(self.log_loss_per_direction) else ""
+        return f"{self.quality}: loss per direction {loss} (ideal 1){noise}; {proof}"
+
+    @cached_property
+    def spread(self) -> Array | None:
+        """The standard deviation of each picked function over all points, of circular ones about their circular mean.
+
+        In the unit of the values, (D,); None if the values are not known at all points.
+        """
+        return None if self._known is None else spreads(self._known, self._periods)
+
+    @cached_property
+    def extents(self) -> Array | None:
+        """`spread` relative to the median of the same in the neighbourhoods, (D,)."""
+        if self._known is None or self.spread is None or self.tangents.members is None:
+            return None
+        inside = np.array([spreads(self._known[near], self._periods) for near in self.tangents.members])
+        middle = np.median(inside, axis=0)
+        return self.spread / np.where(middle > 0, middle, np.inf)
+
+    @property
+    def circular(self) -> bool:
+        """Whether all picked functions are angles in radians."""
+        return self._periods is not None and bool(np.isclose(self._periods, 2 * np.pi).all())
+
+    @property
+    def row(self) -> DimensionRow:
+        """These coordinates as a row of a comparison of dimensions."""
+        return DimensionRow(
+            self.D, self.labels, self.quality, self.log_loss_per_direction, self.evidence,
+            self.tangents.shares.mean(axis=0), int(self.checks.undetermined.sum()), len(self.checks.at), self.extents,
+        )  # fmt: skip
 
     @property
     def unit(self) -> str:
@@ -160,15 +202,33 @@ class Coordinates(html.Shown):
 
     def values(self) -> Array:
         """The values of the picked functions at all frames or points, (N, D); torsions in radians, from −π to π."""
-        if self.trajectory is not None and self.matrices.torsions is not None:
-            return torsion_values(self.trajectory.positions, self.matrices.torsions[self.selection.indices])
-        known = None if self.dictionary is None else self.dictionary.values
-        if known is None or self.data is None or len(known) != len(self.data):
+        if self._known is None:
             raise ParameterError(
                 "The dictionary has no values at all points. Build it with values, for example with "
                 "`evaluate_dictionary` at all points."
             )
-        return known[:, self.selection.indices]
+        return self._known
+
+    @cached_property
+    def _known(self) -> Array | None:
+        """`values`, or None if they are not known."""
+        if self.trajectory is not None and self.matrices.torsions is not None:
+            return torsion_values(self.trajectory.positions, self.matrices.torsions[self.selection.indices])
+        known = None if self.dictionary is None else self.dictionary.values
+        return None if known is None or len(known) != self._size else known[:, self.selection.indices]
+
+    @property
+    def _periods(self) -> Array | None:
+        """The periods of the picked functions."""
+        if self.matrices.torsions is not None:
+            return np.full(self.D, 2 * np.pi)
+        periods = None if self.dictionary is None else self.dictionary.periods
+        return None if periods is None else periods[self.selection.indices]
+
+    @property
+    def _size(self) -> int:
+        """The number of all frames or points."""
+        return len(self.trajectory.positions if self.trajectory is not None else np.asarray(self.data))
 
     # ------------------------------------------------------------------------------------------- into files
 
@@ -218,9 +278,12 @@ class Coordinates(html.Shown):
             "labels": [plain(label) for label in self.labels],
             "torsions": None if self.torsions is None else self.torsions.tolist(),
             "D": self.D,
-            "D_is": "given" if self.dimension is None else "estimated",
-            "D_suggested": self._suggested if self.dimension is None else self.dimension.suggested,
+            "D_is": "given" if self.scan is None else "recommended" if self.scan.supported else "not supported",
+            "dimensions": None if self.scan is None else [self._row_dict(row) for row in self.scan.rows],
             "quality": self.quality,
+            "loss_per_direction": plain(to_loss(self.log_loss_per_direction)),
+            "redraws": self._row_dict(self.row),
+            "spread": None if self.spread is None else [plain(one) for one in self.spread.tolist()],
             "loss_per_point": plain(self.loss_per_point),
             "aggregate": str(self.selection.aggregate),
             "points": self.points.tolist(),
@@ -233,16 +296,27 @@ class Coordinates(html.Shown):
             "notes": list(self.notes),
         }
 
+    @staticmethod
+    def _row_dict(row: DimensionRow) -> dict[str, Any]:
+        """One dimension for JSON."""
+        return {
+            "D": row.D,
+            "labels": [plain(label) for label in row.labels],
+            "log_loss_per_direction": plain(row.log_loss),
+            "same": row.evidence.same,
+            "redraws": len(row.evidence.subsets),
+            "redraw_log_losses": [plain(one) for one in row.evidence.log_losses.tolist()],
+            "random_log_losses": [plain(one) for one in row.evidence.random.tolist()],
+            "variance": row.explained,
+            "undetermined": row.undetermined,
+            "against": row.against,
+        }
+
     # ------------------------------------------------------------------------------------------- for reading
 
     @property
     def _noun(self) -> str:
         return "point" if self.trajectory is None else "frame"
-
-    @property
-    def _suggested(self) -> int:
-        """The dimension that most of the neighbourhoods suggest."""
-        return int(np.bincount(self.tangents.dimensions).argmax())
 
     def _per_point(self, log_loss: float) -> float:
         """The logarithm of the loss of a typical point, from that of the aggregated loss."""
@@ -261,7 +335,7 @@ class Coordinates(html.Shown):
 
     @property
     def summary(self) -> list[str]:
-        """A line each about the quality and proof, the loss, undetermined points, the dimension and the unit."""
+        """A line each about quality and proof, loss, redraws, undetermined points, the dimension and the unit."""
         loss = loss_text(LogLoss(self._per_point(self.selection.log_loss)), DIGITS)
         over = self.selection.aggregate.words(self.selection.points).replace("point", self._noun)
         worst = ", ".join(
@@ -270,6 +344,7 @@ class Coordinates(html.Shown):
         return [
             self.verdict,
             f"loss per {self._noun} {loss} (ideal {self.D}), {over}; worst {self._noun}s: {worst}",
+            self.evidence.line,
             self._undetermined_line,
             self._dimension_line,
             f"neighbours of each {self._noun}: {self.tangents.neighbours}; unit: {self.unit}",
@@ -286,47 +361,46 @@ class Coordinates(html.Shown):
 
     @property
     def _dimension_line(self) -> str:
-        shares = np.bincount(self.tangents.dimensions, minlength=self.D + 1) / len(self.tangents.dimensions)
-        most = self._suggested
-        if self.dimension is None:
-            other = "" if most == self.D else f", {shares[most]:.0%} suggest D = {most}"
-            return (
-                f"dimension: D = {self.D} was given; {shares[self.D]:.0%} of the neighbourhoods suggest D = {self.D}"
-                f"{other}"
-            )
-        sizes = self.dimension.neighbours
-        words = (
-            f"dimension: D = {self.D} was estimated: {self.dimension.votes.mean(axis=0)[self.D]:.0%} of the "
-            f"neighbourhoods of {sizes[0]} to {sizes[-1]} {self._noun}s suggest it, more than any other dimension"
-        )
-        if most == self.D:
-            return words
-        used = self.tangents.neighbours
-        return f"{words}; of those of {used} {self._noun}s, used here, {shares[most]:.0%} suggest D = {most}"
+        share = f"{self.tangents.explained.mean():.0%} of the variance of a neighbourhood is in {self.D} directions"
+        return f"dimension: {f'D = {self.D} was given' if self.scan is None else self.scan.reason}; {share}"
 
     @property
-    def rows(self) -> list[tuple[str, str]]:
-        """The label of each picked function, and its best replacement with the loss per point after the swap."""
-        rows: list[tuple[str, str]] = []
-        for choice in self.selection.choices:
+    def heads(self) -> tuple[str, str, str]:
+        """The headings of `rows`."""
+        return "picked", "moves", "best replacement (loss with it)"
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The label of each picked function, its spread, and its best replacement with the loss after the swap."""
+        rows: list[tuple[str, str, str]] = []
+        for i, choice in enumerate(self.selection.choices):
             text = choice.replacement_text
             if choice.replacement is not None and not np.isnan(choice.price):
                 text += f" ({loss_text(LogLoss(self._per_point(choice.log_loss)), DIGITS)})"
-            rows.append((str(choice.label), text))
+            rows.append((str(choice.label), self._spread_text(i), text))
         return rows
 
+    def _spread_text(self, i: int) -> str:
+        """How far a picked function moves: ± a standard deviation, of angles in degrees."""
+        if self.spread is None:
+            return "–"
+        angle = self._periods is not None and np.isclose(self._periods[i], 2 * np.pi)
+        return f"± {np.degrees(self.spread[i]):.0f}°" if angle else f"± {number(float(self.spread[i]), 3)}"
+
     def __str__(self) -> str:
-        width = max(8, *(len(printable(name)) for name, _ in self.rows))
-        lines = [self.title, f"  {'function':<{width}}  best replacement (loss with it)"]
-        lines += [f"  {printable(name):<{width}}  {printable(other)}" for name, other in self.rows]
+        rows = [self.heads, *(tuple(map(printable, row)) for row in self.rows)]
+        first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
+        lines = [self.title, *(f"  {name:<{first}}  {moves:>{second}}  {other}" for name, moves, other in rows)]
         lines += [f"  {printable(line)}" for line in self.summary]
+        if self.scan is not None:
+            lines += [f"  {line}" for line in str(self.scan).splitlines()[:-1]]  # the reason is above
         return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
 
     def _repr_html_(self) -> str:
         return html.result(
             self.title,
             self.verdict,
-            html.table(("function", "best replacement (loss with it)"), self.rows),
+            html.table(self.heads, self.rows),
             *(f"<p>{html.escape(line)}</p>" for line in self.summary[1:]),
             notes=self.notes,
         )

@@ -17,7 +17,6 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, RankError
 
-EXPLAINED = 0.95  # share of the variance beyond which directions do not count as dimensions (a common choice)
 LEADING = 10  # variances of a neighbourhood that are kept, if D is smaller (chosen: more are not shown)
 # beyond so many dimensions a k-d tree has one leaf, which is a plain scan. For 464 of 10,000 points in 252 dimensions
 # this takes 0.7 ms a query, and leaves of 16 points take 2.8 ms
@@ -49,6 +48,8 @@ class TangentSpaces:
         The number of points in each neighbourhood, including the point itself.
     at : ndarray of int, shape (n,)
         The numbers of the points.
+    members : ndarray of int, shape (n, neighbours), or None
+        The numbers of the points in each neighbourhood, nearest first.
     """
 
     bases: Array
@@ -56,6 +57,7 @@ class TangentSpaces:
     totals: Array
     neighbours: int
     at: Indices
+    members: Indices | None = None
 
     @property
     def dimension(self) -> int:
@@ -72,20 +74,13 @@ class TangentSpaces:
         """The share of each neighbourhood's variance in its tangent space."""
         return self.shares[:, : self.dimension].sum(axis=1)
 
-    @property
-    def dimensions(self) -> Indices:
-        """The dimension that the spectrum of each neighbourhood suggests; see `estimate_dimension`."""
-        B = self.bases.shape[1]
-        # points span at most their number − 1 dimensions, and a drop near that number does not belong to the manifold
-        believed = max((self.neighbours - 1) // 2, 1)
-        shares = self.shares if believed >= B else self.shares[:, : believed + 1]
-        full = shares.shape[1] == B <= believed
-        return np.array([estimate_dimension(share, full) for share in shares], dtype=np.intp)
-
     def take(self, points: ArrayLike) -> TangentSpaces:
         """Some of the tangent spaces, given by their numbers or a mask."""
         some = as_numbers(points, len(self.bases), "points")
-        return TangentSpaces(self.bases[some], self.spectra[some], self.totals[some], self.neighbours, self.at[some])
+        members = None if self.members is None else self.members[some]
+        return TangentSpaces(
+            self.bases[some], self.spectra[some], self.totals[some], self.neighbours, self.at[some], members
+        )
 
     def of_dimension(self, D: int) -> TangentSpaces:
         """The tangent spaces spanned by the D directions of largest variance; D is at most the present dimension."""
@@ -100,14 +95,9 @@ class TangentSpaces:
     def __str__(self) -> str:
         shares = ", ".join(f"{share:.3g}" for share in self.shares.mean(axis=0)[: self.dimension + 3])
         more = ", …" if self.spectra.shape[1] > self.dimension + 3 else ""
-        votes = np.bincount(self.dimensions, minlength=self.dimension + 1) / len(self.bases)
-        most = int(votes.argmax())
-        others = "" if most == self.dimension else f", {votes[most]:.0%} D = {most}"
         return (
             f"{len(self.bases)} tangent spaces of dimension {self.dimension} in {self.bases.shape[1]} dimensions, from "
-            f"{self.neighbours} neighbours each\n"
-            f"  shares of the variance: {shares}{more}; {votes[self.dimension]:.0%} of the neighbourhoods suggest "
-            f"D = {self.dimension}{others}"
+            f"{self.neighbours} neighbours each\n  shares of the variance: {shares}{more}"
         )
 
 
@@ -130,7 +120,7 @@ def tangent_spaces(
     at : array_like of int (n,), optional
         Numbers of the points at which to estimate. Default: all points.
     D : int
-        The dimension of the manifold; `dimension_evidence` helps to find it.
+        The dimension of the manifold; `find_coordinates` compares several.
     neighbours : int
         The number of points in a neighbourhood, including the point itself: at least D + 1, and at most half of all
         points.
@@ -166,9 +156,11 @@ def tangent_spaces(
     kept = min(max(as_count(leading, 1, "leading"), D + 1), B)
     tree = cKDTree(values, leafsize=16 if B <= TREE_DIMENSIONS else N, balanced_tree=False, compact_nodes=False)
     bases, spectra, totals = np.empty((len(where), B, D)), np.zeros((len(where), kept)), np.empty(len(where))
+    members = np.empty((len(where), neighbours), dtype=np.intp)
     for first in range(0, len(where), BLOCK):
         some = where[first : first + BLOCK]
         found: Indices = np.asarray(tree.query(values[some], k=neighbours)[1], dtype=np.intp)
+        members[first : first + len(some)] = found
         for i, near in enumerate(found, start=first):
             bases[i], variances, totals[i] = _principal(values[near] - values[where[i]], D, kept)
             spectra[i, : len(variances)] = variances
@@ -184,7 +176,7 @@ def tangent_spaces(
             f"{int((spectra[one] > rounding[one]).sum())}. Drop copies of points, use larger neighbourhoods, or pass a "
             "smaller D."
         )
-    return TangentSpaces(bases, spectra, totals, neighbours, where)
+    return TangentSpaces(bases, spectra, totals, neighbours, where, members)
 
 
 def default_neighbours(N: int, D: int = 2, scale: float = SHAPES) -> int:
@@ -215,27 +207,6 @@ def check_neighbourhood(shape: tuple[int, int], D: int, neighbours: int) -> None
             f"neighbours={neighbours} is more than half of the {N} points. Pass at most {N // 2}; for {neighbours} "
             f"neighbours at least {2 * neighbours} points are needed."
         )
-
-
-def estimate_dimension(shares: Array, full: bool = False) -> int:
-    """The dimension that a spectrum suggests: the direction after which the variance drops by the largest factor.
-
-    `shares` are shares of the variance, descending. Only drops within the first 95 % of the variance count, because
-    later drops are due to noise or curvature. If the spectrum is `full` (it has a share for every dimension) and
-    nowhere drops by a factor of 3, the points fill the whole space.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> estimate_dimension(np.array([0.5, 0.45, 0.03, 0.01, 1e-9]))
-    2
-    """
-    tiny = 1e-15 * max(float(shares[0]), np.finfo(np.float64).tiny)
-    falls = np.log(np.maximum(shares[:-1], tiny)) - np.log(np.maximum(shares[1:], tiny))
-    enough = int(np.searchsorted(np.cumsum(shares), EXPLAINED)) + 1
-    if full and (len(falls) == 0 or falls.max() < np.log(3.0)):
-        return len(shares)
-    return int(falls[:enough].argmax()) + 1 if len(falls) else 1
 
 
 def _principal(Y: Array, D: int, count: int) -> tuple[Array, Array, float]:

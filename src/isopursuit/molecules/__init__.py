@@ -3,7 +3,7 @@
 from isopursuit.molecules._geometry import angle_gradients, angle_values, sines, torsion_gradients, torsion_values
 from isopursuit.molecules._samples import ETHANOL_BONDS, load_alanine_dipeptide, load_ethanol
 from isopursuit.molecules.plumed import plumed_labels, plumed_text
-from isopursuit.molecules.shapes import shape_angles, shape_gradients, shape_values
+from isopursuit.molecules.shapes import shape_angles, shape_gradients, shape_values, torsion_shapes
 from isopursuit.molecules.torsions import bond_torsions, rotatable_bonds, torsion_labels, torsion_rows
 from isopursuit.molecules.trajectory import Trajectory, as_trajectory, find_bonds
 
@@ -27,5 +27,6 @@ __all__ = [
     "torsion_gradients",
     "torsion_labels",
     "torsion_rows",
+    "torsion_shapes",
     "torsion_values",
 ]

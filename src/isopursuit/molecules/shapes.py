@@ -1,8 +1,17 @@
 """The shapes of a molecule along a trajectory, and the gradients of torsions by the shape, in bounded memory.
 
-The *shape* consists of all planar angles, which are the same for molecules that differ by a rigid motion, a scale, or a
-reflection. Torsions depend on the shape up to their sign. With the gradients J of the angles and B of the torsions,
-both by position, the gradient of the torsions by the angles is the shortest G with J G = B,
+There are two kinds of shapes. Both are the same for molecules that differ by a rigid motion.
+
+*Torsions*: the cosine and sine of every torsion along three bonds. They know how far each bond has turned and tell
+mirror images apart. They forget bond lengths and angles, and the distance between parts that no chain of bonds joins.
+All torsions about one bond turn together, so a bond with more substituents counts more: bonds between tetrahedral
+atoms, which turn freely, more than planar ones, which vibrate (measured: valine's φ, ψ and χ1 are found with 330 of
+6,000 frames in 6 of 6 draws, and in 2 of 6 if every bond counts the same).
+
+*Angles*, as in the paper: every planar angle of three atoms. They know the shape up to its scale and forget mirror
+images. They hardly change where a chain is stretched, so equal turns of a bond have unequal lengths. Torsions depend
+on the angles up to their sign. With the gradients J of the angles and B of the torsions, both by position, the gradient
+of the torsions by the angles is the shortest G with J G = B,
 
     G = J⁺ B.
 
@@ -22,14 +31,23 @@ from numpy.typing import ArrayLike
 
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
-from isopursuit.errors import BudgetError, GeometryError, ShapeError
-from isopursuit.molecules._geometry import angle_gradients, angle_values, refuse_lines, torsion_gradients
+from isopursuit.errors import BudgetError, GeometryError, ParameterError, ShapeError
+from isopursuit.molecules._geometry import (
+    angle_gradients,
+    angle_values,
+    refuse_lines,
+    torsion_gradients,
+    torsion_values,
+)
+from isopursuit.molecules.torsions import torsion_rows
+from isopursuit.molecules.trajectory import Trajectory
 
 Callback = Callable[[int, int], object]  # the amount done, and the total amount
 
 BLOCK_BYTES = 64 << 20  # bytes of intermediate arrays at once; 16 MB to 256 MB take the same time (measured, 22 atoms)
 MAX_BYTES = 4 << 30  # most bytes of shapes and matrices together: a quarter of a laptop's memory (chosen)
 ANGLE_ARRAYS = 14  # intermediate arrays of one number per angle and frame in `angle_values` (counted)
+TORSION_ARRAYS = 30  # the same for each torsion in `torsion_values` (counted)
 GRADIENT_ARRAYS = 3  # copies of the gradients in memory during a decomposition (counted)
 RCOND = 1e-10  # smaller singular values of J, relative to the largest, belong to rigid motions and scale (√EPS to EPS)
 UNEXPLAINED = 1e-10  # largest share of a torsion's squared gradient that the angles may not explain, by rounding
@@ -48,8 +66,37 @@ def shape_angles(atoms: int) -> Indices:
     return triples[:, [[1, 0, 2], [0, 1, 2], [0, 2, 1]]].reshape(-1, 3)
 
 
+def torsion_shapes(trajectory: Trajectory, callback: Callback | None = None) -> Array:
+    """The shapes of a molecule at all frames by its torsions: their cosines and then their sines, (n, 2 m).
+
+    Examples
+    --------
+    >>> from isopursuit.molecules import load_ethanol
+    >>> shapes = torsion_shapes(load_ethanol())  # nine torsions about C–C, three about C–O
+    >>> shapes.shape, round(float((shapes[0] ** 2).sum()), 6)
+    ((16000, 24), 12.0)
+    """
+    n = len(trajectory.positions)
+    try:
+        rows = torsion_rows(trajectory, "bonds")
+    except ParameterError as error:
+        raise ParameterError(f"{error} Shapes without torsions along bonds are shapes='angles'.") from None
+    if 16 * n * len(rows) > MAX_BYTES:
+        raise BudgetError(
+            f"The shapes of {n:,} frames with {len(rows):,} torsions take {16 * n * len(rows) / 1e9:,.1f} GB, and the "
+            f"limit is {MAX_BYTES / 1e9:.1f} GB. Pass fewer atoms by atoms=, or a part of the trajectory's frames."
+        )
+    values = np.empty((n, 2 * len(rows)))
+    for some in _blocks(n, TORSION_ARRAYS * len(rows)):
+        turned = torsion_values(trajectory.positions[some], rows)
+        values[some] = np.hstack([np.cos(turned), np.sin(turned)])
+        if callback is not None:
+            callback(some.stop, n)
+    return values
+
+
 def shape_values(positions: Array, callback: Callback | None = None) -> Array:
-    """The shapes of a molecule at all frames: planar angles (n, m) of positions (n, atoms, 3)."""
+    """The shapes of a molecule at all frames by its planar angles, (n, m), of positions (n, atoms, 3)."""
     n, atoms, _ = positions.shape
     rows = shape_angles(atoms)
     values = np.empty((n, len(rows)))

@@ -51,6 +51,7 @@ def exact(pool: Pool, limits: Limits) -> Search:
             if not objective.resolves(pool.at_points(incumbent.subset)):
                 incumbent.stop = StopReason.PRECISION
         _prove(pool, incumbent, limits, incumbent.reporting(clock))
+    incumbent.patience = 0
     with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
         incumbent.report(at_once=True)
     return incumbent.answered(lambda: _answer(pool, incumbent))

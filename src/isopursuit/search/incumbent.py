@@ -10,12 +10,14 @@ import enum
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
+from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
@@ -70,7 +72,7 @@ class Limits:
     """When a search ends, how much it tries, and whom it tells."""
 
     clock: Clock
-    gap: float = 0.0  # the search ends when its gap is at most this
+    gap: float | None = 0.0  # the search ends when its gap is at most this; None: "auto" chooses
     nodes: int | None = None  # most nodes of the tree
     workers: int = 1
     memory: int = MEMORY  # most bytes of columns that a source may load
@@ -80,13 +82,31 @@ class Limits:
     seed: np.random.Generator | int = 0  # for starts and kicks
     start: Indices | None = None  # a subset that is known, in the caller's numbers; the answer is at least as good
     lower_bound: float = 0.0  # a bound that is known
+    patience: int = 0  # nodes of the tree for which a full proof is sought before `gap` is enough
     hopeless: int | None = None  # the search ends, with status "nodes", if nearly all nodes are open after this many
     callback: Callback | None = None  # receives the progress, in the caller's numbers
+    proof: ProofFile | None = None  # where to write a proof that can be checked
 
     @property
     def generator(self) -> np.random.Generator:
         """The source of randomness."""
         return np.random.default_rng(self.seed)
+
+
+@dataclass(frozen=True)
+class ProofFile:
+    """Where to write a proof; `reading` says how a command read the table."""
+
+    path: Path
+    reading: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, proof: Any) -> ProofFile | None:
+        """The file that the caller names, if any; raises an error if it cannot be written."""
+        if proof is None or isinstance(proof, ProofFile):
+            return proof
+        check_writable(Path(proof), "proof")
+        return cls(Path(proof))
 
 
 class StopReason(enum.Enum):
@@ -121,6 +141,8 @@ class Incumbent:
         The trivial lower bound: k for each point.
     gap : float
         The search ends when the loss is proved to be within this relative distance of the best.
+    patience : int
+        Nodes of the tree for which a full proof is sought before `gap` is enough.
     subset, log_loss
         Sorted positions in the pool, and the logarithm of their loss; empty and infinite at first.
     lower_bound : float
@@ -134,6 +156,7 @@ class Incumbent:
 
     ideal: float
     gap: float = 0.0
+    patience: int = 0
     clock: Clock = field(default_factory=lambda: Clock.of(None))
     report_to: Callable[[SearchProgress], bool | None] | None = None
     subset: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
@@ -174,7 +197,8 @@ class Incumbent:
     def closed(self) -> bool:
         """Whether the requested gap is reached."""
         # an infinite loss never reaches a gap, although inf <= gap * inf
-        return self.proved or self.loss - self.lower_bound <= self.gap * self.loss < np.inf
+        near = self.patience == 0 and self.loss - self.lower_bound <= self.gap * self.loss < np.inf
+        return self.proved or near
 
     @property
     def status(self) -> Status:

@@ -29,6 +29,7 @@ from isopursuit.data._matrix import (
     too_few_columns,
     uncentred_notes,
 )
+from isopursuit.data._units import as_unit
 from isopursuit.errors import ParameterError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
@@ -74,6 +75,8 @@ class Problem:
         The caller's numbers of the columns, if these are a part of the caller's.
     in_memory : bool
         Whether all subsets, rules, or an objective other than the loss, need the columns in memory.
+    given : array or None
+        The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     rules : Rules or None
         Which columns may be picked together.
     first, most : array and int, or None
@@ -94,6 +97,8 @@ class Problem:
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
     in_memory: bool = False
+    given: Array | None = None
+    unit: Unit = None
     rules: Rules | None = None
     first: Indices | None = None
     most: int | None = None
@@ -150,6 +155,7 @@ class Problem:
         rows, rank = len(points[0].values), points[0].values.shape[1] if many else points[0].rank
         size = as_size(min(rows, rank) if ruled and k is None else k, rows, rank)
         included, excluded = as_indices(include, points[0], "include"), as_indices(exclude, points[0], "exclude")
+        given = points[0].values if len(points) == 1 else None
         correlated = _is_frame(X) and (unit == "each" or rows > points[0].values.shape[1])  # rows are observations
         uncentred = uncentred_notes(points[0]) if correlated and not many else ()
         points = in_unit(points, unit, excluded)
@@ -166,6 +172,8 @@ class Problem:
             labels=points[0].labels,
             notes=points[0].notes + uncentred,
             in_memory=bool(in_memory),
+            given=given,
+            unit=as_unit(unit),
             rules=rules,
         )
         return problem.checked() if rules is None or k is not None else problem.of_largest(rules)

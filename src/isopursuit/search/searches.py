@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback, Limits
+from isopursuit.search.incumbent import Callback, Limits, ProofFile
 from isopursuit.search.problem import Problem
 from isopursuit.search.rules import PerGroup
 from isopursuit.search.settings import BUDGET, KICKS, STARTS
@@ -164,6 +165,7 @@ def exact_search(
     groups: Sequence[Label] | Mapping[Any, Label] | None = None,
     per_group: PerGroup = None,
     memory: int = MEMORY,
+    proof: str | os.PathLike[str] | None = None,
 ) -> Search:
     """Find the k columns of least isometry loss, with a proof.
 
@@ -189,6 +191,8 @@ def exact_search(
         status "interrupted".
     memory : int
         For a source: the most bytes of loaded columns. If they do not suffice, the status is "memory".
+    proof : path, optional
+        As in `select`.
 
     Returns
     -------
@@ -211,6 +215,7 @@ def exact_search(
     """
     nodes = None if node_limit is None else as_count(node_limit, 1, "node_limit")
     limits = Limits(Clock.of(time_limit), as_gap(gap), nodes, worker_count(workers), memory)
+    limits = replace(limits, proof=ProofFile.of(proof))
     return _search(
         "exact", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
         exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,

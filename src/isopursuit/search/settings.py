@@ -15,6 +15,8 @@ JOINT_NODES = 50_000  # pairs in a short proof at many points (chosen)
 HALF = 0.5  # largest share of the time that is left for a stage that others follow (chosen)
 # "auto" tries no proof if n P D² exceeds this (derived from SHORT_WORK: then a short proof has no node)
 PROOF_WORK = 1e8
+GOOD_ENOUGH = 0.01  # gap at which "auto" ends if no proof was found within a short proof's nodes (chosen)
+FIRST_NODES = 10  # "auto" begins with an exact search of at most this many short proofs' nodes (chosen: some seconds)
 FIRST_SECONDS = 10.0  # "auto" begins with an exact search for at most this long (chosen: a user's patience)
 CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (chosen: from 0.5 on it shrinks)
 PURSUIT_SPEED = 3e9  # a pursuit takes n D² (P + 30 D) / this seconds (measured: 2e9 to 5e9 from 100 × 400 to 300 × 800)

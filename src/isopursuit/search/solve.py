@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopursuit._core.clock import Clock
+from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.text import loss_text
 from isopursuit._core.types import Method, SearchMethod
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
@@ -21,17 +21,26 @@ from isopursuit.search.brute import brute
 from isopursuit.search.exact import exact
 from isopursuit.search.exchange import exchange, short_proof_nodes
 from isopursuit.search.greedy import greedy
-from isopursuit.search.incumbent import Callback, Limits, SearchProgress
+from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
-from isopursuit.search.settings import FIRST_SECONDS, HALF, PROOF_WORK, PURSUIT_SPEED
+from isopursuit.search.proof.writing import write_proof
+from isopursuit.search.settings import (
+    FIRST_NODES,
+    FIRST_SECONDS,
+    GOOD_ENOUGH,
+    HALF,
+    JOINT_NODES,
+    PROOF_WORK,
+    PURSUIT_SPEED,
+)
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
-    "gap": "a search of all columns reached the requested gap",
+    "gap": "a search of all columns came near enough to the lower bound",
     "precision": "a search of all columns ended where float64 cannot decide",
     "interrupted": "the search of all columns was interrupted",
 }
@@ -49,9 +58,57 @@ class Outcome:
 
 
 def solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
-    """Search for the best subset of the problem's columns."""
+    """Search for the best subset of the problem's columns, and write a proof if there is a file for it."""
+    if limits.proof is None:
+        return _solve(problem, method, limits)
+    if method not in ("exact", "auto"):
+        raise ParameterError(f"method={method!r} proves nothing that can be written. With proof=, pass method='exact'.")
+    if problem.rules is not None:
+        raise ParameterError("proof= is not available with rules on which columns may be picked together.")
+    if problem.given is None:
+        what = "columns that are read in passes" if problem.points is None else "many points"
+        raise ParameterError(
+            f"proof= is not available for {what}: a proof file is about one matrix in memory"
+            + (", such as a part of your columns." if problem.points is None else ".")
+        )
+    first = replace(limits, clock=limits.clock.within(HALF * limits.clock.remaining), proof=None)
+    outcome = _solve(problem, "exact", first)
+    search = outcome.search
+    if search.status == "interrupted":
+        note = "no proof file was written, because the search was interrupted."
+    else:
+        note = _write(limits.proof, problem, search, limits)
+    search = replace(search, notes=(*search.notes, note), seconds=limits.clock.seconds)
+    return replace(outcome, search=search, method=outcome.method or "exact")
+
+
+def _write(target: ProofFile, problem: Problem, search: Search, limits: Limits) -> str:
+    """Write the proof while the time and the callback allow it; returns a note."""
+    assert problem.given is not None
+    ask, reported = limits.callback, limits.clock.seconds
+
+    def watch(nodes: int) -> bool:
+        nonlocal reported
+        now = limits.clock.seconds
+        if ask is None or now < reported + REPORT_SECONDS:
+            return limits.clock.expired
+        reported = now
+        state = SearchProgress(now, search.loss, search.lower_bound, search.gap, nodes, 0, search.indices, "the search")
+        return bool(ask(replace(state, method="writing the proof"))) or limits.clock.expired
+
+    unit = {"unit": problem.unit, "include": problem.include.tolist(), "exclude": problem.exclude.tolist()}
+    claim = {"k": problem.k, "c": problem.c, **unit}
+    try:
+        return write_proof(target, problem.given, claim, search, limits.workers, watch)
+    except KeyboardInterrupt:
+        return f"the proof file {target.path} is incomplete, because of an interrupt (Ctrl-C)."
+
+
+def _solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
+    """The search by one of the methods."""
     if method == "auto":
         return _auto(problem, limits)
+    limits = replace(limits, gap=limits.gap or 0.0)
     if method == "two-stage":
         return _two_stage(problem, limits)
     search = {"exact": exact, "exchange": exchange, "greedy": greedy, "brute": brute}[method]
@@ -80,14 +137,14 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
             note = (
                 f"among the {len(pursuit.tied)} columns that the pursuit keeps no subset is allowed: all were searched."
             )
-            return replace(solve(problem, "exact", limits), notes=(note,))
+            return replace(_solve(problem, "exact", limits), notes=(note,))
         if n == 1:  # the tied columns span all dimensions, so dependence is not the reason
             raise
         note = (
             f"no subset of the {len(pursuit.tied)} columns that the pursuit keeps is independent at all {n} points, so "
             "all columns were searched."
         )
-        return replace(solve(problem, "exact", limits), notes=(note,))
+        return replace(_solve(problem, "exact", limits), notes=(note,))
 
 
 def _auto(problem: Problem, limits: Limits) -> Outcome:
@@ -100,11 +157,14 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
         return _exchanged(pool, limits, None, reason)
     if not bounds_are_known(problem.c):
         return _exchanged(pool, limits, None, f"no lower bounds are known for c={problem.c:g}")
-    hopeless = short_proof_nodes(pool) if n == 1 else None
+    hopeless, nodes = short_proof_nodes(pool) if n == 1 else None, None
+    if limits.gap is None:  # a proof if it is quick, otherwise an answer that is good enough
+        limits = replace(limits, gap=GOOD_ENOUGH, patience=hopeless or JOINT_NODES)
+        nodes = FIRST_NODES * limits.patience
     callback = _reporting(limits.callback, "exact")
     short = clock.within(min(FIRST_SECONDS, HALF * clock.remaining))
     try:
-        first = exact(pool, replace(limits, clock=short, callback=callback, hopeless=hopeless))
+        first = exact(pool, replace(limits, clock=short, nodes=nodes, callback=callback, hopeless=hopeless))
     except RangeError:
         why = "losses this large are outside the range in which bounds can be computed"
         return _exchanged(pool, limits, None, why)
@@ -120,7 +180,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
             if n == 1:
                 return _exchanged(pool, limits, known, f"no proof within a few seconds, and {why}")
             # at many points an exact search also finds better subsets than kicks do
-            limits = replace(limits, callback=callback, start=known.indices, lower_bound=first.lower_bound)
+            limits = replace(limits, patience=0, callback=callback, start=known.indices, lower_bound=first.lower_bound)
             reason = f"the search of all columns continued, since {why}"
             return Outcome(exact(pool, limits), method="exact", reason=reason)
     except KeyboardInterrupt:  # between two searches, or before one has an answer
@@ -150,7 +210,7 @@ def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str
     report = _reporting(limits.callback, "two-stage", bound)
     found = _search_tied(problem, pursuit, replace(limits, clock=part, callback=report, start=first.indices))
     if found.status in ("optimal", "gap") and found.log_loss <= first.log_loss + IMPROVES:
-        ended = "the requested gap was reached" if found.status == "gap" else "there is one"
+        ended = "the answer is near enough to the lower bound" if found.status == "gap" else "there is one"
         why = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
         return why, found, pursuit
     better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
@@ -189,7 +249,8 @@ def _prunes_nothing(problem: Problem, pursuit: Pursuit) -> str:
 
 def _exchanged(pool: Pool, limits: Limits, first: Search | None, reason: str) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
-    limits = replace(limits, callback=_reporting(limits.callback, "exchange"))
+    gap = GOOD_ENOUGH if limits.gap is None else limits.gap
+    limits = replace(limits, gap=gap, patience=0, callback=_reporting(limits.callback, "exchange"))
     if first is not None:  # a proof was tried
         limits = replace(limits, start=first.indices, lower_bound=first.lower_bound)
     found = exchange(pool, limits)

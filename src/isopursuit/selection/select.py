@@ -6,6 +6,7 @@ gets the rest.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -25,7 +26,7 @@ from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
-from isopursuit.search.incumbent import Callback, Limits, SearchProgress
+from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.problem import SPECTRUM_SAMPLE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.rules import PerGroup
@@ -56,10 +57,11 @@ def select(
     apart: Iterable[Any] | None = None,
     groups: Sequence[Label] | Mapping[Any, Label] | None = None,
     per_group: PerGroup = None,
-    time_limit: float | None = 60.0,
-    gap: float = 0.0,
+    time_limit: float | None = 10.0,
+    gap: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
+    proof: str | os.PathLike[str] | ProofFile | None = None,
 ) -> Selection:
     """Pick the k columns of X that are as orthonormal as possible.
 
@@ -117,12 +119,13 @@ def select(
         How many columns of each group may be picked. Default: at most 1. A pair is (least, most); a mapping has a
         number or a pair for some groups, and does not limit others.
     time_limit : float, optional
-        Seconds for the whole call. Default: 60; None for no limit. When the time is over, the best subset so far is
+        Seconds for the whole call. Default: 10; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
         method="auto" finish earlier; "exact" continues until it has a proof.
-    gap : float
-        Stop as soon as the subset is proved to be within this relative distance of the best. Default: 0, which asks
-        for a full proof; 0.01 accepts a subset whose loss is within 1 % of the lower bound.
+    gap : float, optional
+        Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
+        Default: a full proof if 4e7 / (P D²) nodes of the search tree give one (about half a second), and after that
+        0.01: the loss is within 1 % of the lower bound. The verdict says which. Other methods than "auto": 0.
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
         the best subset so far.
@@ -130,6 +133,10 @@ def select(
         Whether to show the state of the search on the error stream: method, seconds, loss, bound and gap. In a
         terminal and in a notebook one line is updated in place; elsewhere, as in a log file, only the last one is
         written. Calls shorter than half a second show nothing. rich draws it (extra `cli`).
+    proof : path, optional
+        Write what is proved to this file, which `check_proof` and the command `isopursuit check` can check. This needs
+        one matrix in memory and method "exact"; "auto" is then "exact". The file is written after the search, for which
+        half of the time limit is reserved.
 
     Returns
     -------
@@ -140,8 +147,9 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most 10 s and half of the time limit. It gives up earlier if its search tree only grows, after
-       4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs at once.
+    1. "exact", for at most 10 s, half of the time limit and, unless `gap` is given, 4e8 / (P D²) nodes of its tree. It
+       gives up earlier if the tree only grows, after 4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs
+       at once.
     2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
        time.
     3. "exchange", with the best lower bound known. At many points "exact" continues instead.
@@ -157,12 +165,17 @@ def select(
     >>> picked.labels, round(picked.loss, 4)
     (('north', 'east'), 2.005)
     """
-    clock, gap = Clock.of(time_limit), as_gap(gap)
+    clock, most = Clock.of(time_limit), None if gap is None else as_gap(gap)
     include, exclude, apart = as_repeatable(include), as_repeatable(exclude), as_repeatable(apart)
     groups = as_repeatable(groups)
     call = call_text(select, locals())
     if method not in get_args(Method):
         raise unknown_option("method", method, get_args(Method))
+    target = ProofFile.of(proof)
+    if target is not None and (center or gram is not None):
+        raise ParameterError(
+            "A proof is about the matrix that you pass. With proof=, pass no gram=, and centre X before."
+        )
     if (X is None) == (gram is None):
         raise ParameterError("Pass either X, whose columns are the candidates, or gram=, their inner products.")
     if center and (gram is not None or isinstance(X, Matrix)):
@@ -182,7 +195,7 @@ def select(
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
         before = before_explaining(clock, problem)
-        outcome = solve(problem, method, Limits(before, gap, workers=worker_count(None), callback=watch))
+        outcome = solve(problem, method, Limits(before, most, workers=worker_count(None), callback=watch, proof=target))
     stopped = outcome.search.status == "interrupted"
     if stopped:
         clock = clock.within(QUICK)
@@ -192,7 +205,7 @@ def select(
         clock.pressed()
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
-    why = _stop_note(outcome.search, time_limit, watch is not None and watch.asked) + _price_note(found, stopped)
+    why = _stop_note(outcome.search, time_limit, gap, watch is not None and watch.asked) + _price_note(found, stopped)
     few = not problem.many and problem.k <= SPECTRUM_SAMPLE // 2 and not stopped
     if few and not any(isinstance(note, Caution) for note in outcome.search.notes):
         why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
@@ -212,10 +225,12 @@ class _Watch:
         return self.asked
 
 
-def _stop_note(search: Search, time_limit: float | None, asked: bool) -> tuple[str, ...]:
-    """What ended the search before its proof: the caller, or the time limit, and then what to do."""
+def _stop_note(search: Search, time_limit: float | None, gap: float | None, asked: bool) -> tuple[str, ...]:
+    """What ended the search before its proof: the caller, the time limit or the default gap, and then what to do."""
     if search.status == "interrupted":
         return ("the callback ended the search." if asked else "an interrupt (Ctrl-C) ended the search.",)
+    if search.status == "gap" and gap is None:
+        return ("a short search found no proof, but a loss within 1 % of the lower bound; gap=0 looks for a proof.",)
     if search.status != "time" or time_limit is None:
         return ()
     return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)

@@ -194,7 +194,7 @@ def stability(
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
     time_limit: float | None = 60.0,
-    gap: float = 0.0,
+    gap: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
 ) -> Stability:
     """Select from resampled rows, and count how often each column is picked.
@@ -212,7 +212,7 @@ def stability(
         Source of randomness.
     time_limit : float, optional
         Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
-    gap : float
+    gap : float, optional
         As in `select`. With a gap above 0, columns also differ between resamples because searches stop early.
     callback : callable, optional
         Called with the number of finished resamples and of all; return True to stop.
@@ -229,7 +229,8 @@ def stability(
     >>> found.labels, [round(share, 2) for share in found.frequency[found.indices].tolist()]
     (('alcalinity_of_ash', 'proanthocyanins', 'color_intensity'), [0.55, 0.4, 0.6])
     """
-    clock, gap, resamples = Clock.of(time_limit), as_gap(gap), as_count(resamples, 2, "resamples")
+    clock, resamples = Clock.of(time_limit), as_count(resamples, 2, "resamples")
+    most = None if gap is None else as_gap(gap)
     if is_source(X) or isinstance(X, Matrix):
         raise ParameterError(
             f"stability resamples the rows of a table in memory, which {type(X).__name__} does not keep. Pass an array "
@@ -249,7 +250,7 @@ def stability(
             centred(data, names) if center else data, k, c, unit=unit, aggregate=aggregate, include=include,
             exclude=exclude, labels=None if center else names, clock=part,
         )  # fmt: skip
-        return solve(problem, method, Limits(part, gap, workers=worker_count(None))).search
+        return solve(problem, method, Limits(part, most, workers=worker_count(None))).search
 
     generator = np.random.default_rng(rng)
     first = picked_from(None, clock.part(1 / (resamples + 1)))

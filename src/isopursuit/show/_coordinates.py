@@ -13,10 +13,10 @@ import numpy as np
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import singular_values
 from isopursuit._core.text import LogLoss, name_of
-from isopursuit._core.types import Array
+from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ParameterError
 from isopursuit.manifold.result import Coordinates
-from isopursuit.molecules import angle_values, find_bonds, shape_angles
+from isopursuit.molecules import angle_values, find_bonds, shape_angles, torsion_shapes
 from isopursuit.selection.pointwise import PointwiseSelection
 from isopursuit.show import _manifold_plots as plots
 from isopursuit.show._html import SIZE, draw_pictures, render, require_templates
@@ -117,6 +117,7 @@ def coordinates_page(
         worst=[_row(found, picked, i) for i in found.worst(WORST).tolist()],
         undetermined=[(int(found.checks.at[i]), found.checks.reasons[i]) for i in bad[:LISTED].tolist()],
         undetermined_count=len(bad),
+        moves=", ".join(f"{name} {moves}" for name, moves, _ in found.rows),
         notes=tuple(dict.fromkeys((*found.notes, *selection.notes))),
         pictures=pictures,
         no_pictures=missing,
@@ -202,18 +203,18 @@ def _frequencies(picked: PointwiseSelection, noun: str) -> Drawings:
 
 
 def _dimension(found: Coordinates, noun: str) -> Drawings:
-    caption = f"The variances of the neighbourhoods of the {noun}s. A dimension is clear if they fall steeply after it."
-    drawings: Drawings = {caption: partial(plots.plot_spectra, found.tangents)}
-    if found.dimension is not None:
-        caption = "The evidence for the dimension: shares of the variance by the size of the neighbourhoods."
-        drawings[caption] = partial(plots.plot_dimension, found.dimension)
+    spectra = f"The variances of the neighbourhoods of the {noun}s: thin lines, and their mean as a thick one."
+    drawings: Drawings = {spectra: partial(plots.plot_spectra, found.tangents)}
+    if found.scan is not None:
+        caption = "The loss per direction for each dimension, its range over redraws, and the best of random functions."
+        drawings = {caption: partial(plots.plot_dimension, found.scan), **drawings}
     return drawings
 
 
 def _planes(found: Coordinates, noun: str) -> Drawings:
     """A plane for every pair of picked functions, up to a limit."""
     places, values = _values(found)
-    names, cyclic = short_heads(found.labels), found.torsions is not None
+    names, cyclic = short_heads(found.labels), found.circular
     return {
         f"All {len(places):,} {noun}s in the plane of {found.labels[i]} and {found.labels[j]}.": partial(
             _untitled,
@@ -236,21 +237,22 @@ def _coloured(found: Coordinates) -> tuple[Drawings, dict[str, Any]]:
     names = short_heads(found.labels)
     drawings: Drawings = {
         f"The {what} by principal components, coloured by {label}.": partial(
-            plots.plot_manifold, points, values[some, i], label=names[i], cyclic=found.torsions is not None
+            plots.plot_manifold, points, values[some, i], label=names[i], cyclic=found.circular
         )
         for i, label in enumerate(found.labels)
     }
     return drawings, {"projection": "3d" if deep else None}
 
 
-def _shapes(found: Coordinates, numbers: Any) -> Array:
-    """The coordinates of some points: as given, or the planar angles of those frames."""
+def _shapes(found: Coordinates, numbers: Indices) -> Array:
+    """The coordinates of some points: as given, or the shapes of those frames by torsions or by some of the angles."""
     if found.trajectory is None:
         return np.asarray(found.data)[numbers]
-    positions = found.trajectory.positions[numbers]
-    angles = shape_angles(positions.shape[1])
-    some = np.linspace(0, len(angles) - 1, min(len(angles), MOST_ANGLES)).astype(np.intp)
-    return angle_values(positions, angles[some])
+    some = found.trajectory.take(numbers)
+    if found.tangents.bases.shape[1] != len(angles := shape_angles(len(some.numbers))):
+        return torsion_shapes(some)
+    kept = np.linspace(0, len(angles) - 1, min(len(angles), MOST_ANGLES)).astype(np.intp)
+    return angle_values(some.positions, angles[kept])
 
 
 def _values(found: Coordinates) -> tuple[Any, Array]:

@@ -34,7 +34,7 @@ from isopursuit.show._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from isopursuit.manifold import DimensionEvidence, TangentSpaces
+    from isopursuit.manifold import DimensionScan, TangentSpaces
 
 DRAWN = 500  # most tangent spaces whose spectra are drawn: more lines hide each other
 FLOOR = 1e-6  # smaller shares of the variance are drawn here, far below any relevant direction
@@ -234,7 +234,7 @@ def plot_point_losses(
     ax.set_ylabel("loss" + (" (log scale)" if ax.get_yscale() == "log" else ""))
     ax.set_title(f"Loss at each {noun}")
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="center left")  # losses rise at the right
+        ax.legend(loc="upper left")  # losses rise at the right
     return ax
 
 
@@ -303,26 +303,27 @@ def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_dimension(evidence: DimensionEvidence, ax: Axes | None = None, *, shown: int = 6) -> Axes:
-    """The share of the variance of each direction against the size of the neighbourhoods.
+def plot_dimension(scan: DimensionScan, ax: Axes | None = None) -> Axes:
+    """The loss per direction for each dimension, over redraws of the points, and the lowest of random functions.
 
-    Shares of directions along the manifold stay level. Those of noise fall as neighbourhoods grow, and those of
-    curvature rise. The bands hold the middle half of the neighbourhoods; the directions of the suggested dimension are
-    blue. `shown` is the number of directions.
+    The recommended dimension is blue. Losses above 10⁶ are drawn at the upper edge.
     """
-    ax, sizes, D = new_axes(ax), evidence.neighbours, evidence.suggested
-    shares = np.maximum(evidence.shares, FLOOR)
-    for rank in range(min(shown, shares.shape[2])):
-        low, middle, high = np.quantile(shares[:, :, rank], (0.25, 0.5, 0.75), axis=1)
-        colour = BLUE if rank < D else ORANGE
-        ax.fill_between(sizes, low, high, color=colour, alpha=0.2, linewidth=0)
-        ax.plot(sizes, middle, "o-", color=colour, markersize=3, linewidth=1)
-        end = (float(sizes[-1]), float(middle[-1]))
-        ax.annotate(f"{rank + 1}", end, (5, 0), textcoords="offset points", va="center")
-    ax.plot([], [], color=BLUE, label=f"the first {D}: suggested by {evidence.votes.mean(axis=0)[D]:.0%}")
-    ax.plot([], [], color=ORANGE, label="beyond")
-    ax.set(xscale="log", yscale="log", xlabel="neighbours (log scale)", ylabel="share of the variance (log scale)")
-    ax.set_title(f"Spectra by size of neighbourhood: D = {D}?")
+    ax = new_axes(ax)
+    largest = np.log(2 * LARGE)
+    for row in scan.rows:
+        colour = BLUE if scan.recommended == row.D else ORANGE
+        redraws = np.exp(np.minimum(row.evidence.log_losses, largest))
+        ax.plot([row.D] * len(redraws), redraws, "-", color=colour, linewidth=5, alpha=0.3, solid_capstyle="round")
+        ax.plot([row.D], [np.exp(min(row.log_loss, largest))], "o", color=colour)
+    drawn = [(row.D, np.exp(min(row.evidence.random.min(), largest))) for row in scan.rows if row.evidence.random.size]
+    if drawn:
+        ax.plot(*zip(*drawn, strict=True), "_", color=GREY, markersize=12, label="best of random functions")
+    ax.plot([], [], "o", color=BLUE, label=f"D = {scan.recommended}: {'recommended' if scan.supported else 'lowest'}")
+    ax.plot([], [], "-", color=ORANGE, linewidth=5, alpha=0.3, label="range over redraws")
+    ax.axhline(1.0, color=GREY, linestyle="--", label="ideal: 1")
+    ax.set(yscale="log", xlabel="D", ylabel="loss per direction (log scale)")
+    whole_ticks(ax.xaxis)
+    ax.set_title("Loss per direction by dimension")
     ax.legend()
     return ax
 

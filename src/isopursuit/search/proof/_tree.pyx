@@ -432,9 +432,10 @@ cdef class TreeKernel:
         cdef Task task
         cdef Status status = STOPPED
         cdef int n
-        cdef Space space = Space()
+        cdef Space space
         if start.at.k >= self.problem.size:
             return None
+        space = self.idle.pop() if self.idle else Space()
         begin(&task, &self.problem, &space.space)
         if not allocate(&task, start.at.n):
             raise MemoryError
@@ -443,8 +444,9 @@ cdef class TreeKernel:
             if rotate(&task.node, start.at.chosen):
                 status = bound(&task.node, steps, tolerance)
         found, n = None, task.node.open.n
-        if status == OPEN and task.node.open.base > -INFINITY:
+        if status != STOPPED and task.node.open.base > -INFINITY:
             found = (task.node.bound, np.array(<int[:n]> task.node.open.index), np.array(<double[:n]> task.node.here.w))
+        self.idle.append(space)
         return found
 
 

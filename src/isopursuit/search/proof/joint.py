@@ -134,6 +134,8 @@ class _Search:
             end = int(np.searchsorted(totals, limit))
             least = limit if done >= end else float(totals[done])
             incumbent.raise_bound(min(self.kernels[0].least_loss(least), incumbent.least))
+            if done >= incumbent.patience:
+                incumbent.patience = 0
             if done >= end or (incumbent.gap > 0 and incumbent.closed):
                 return None
             if self.late:

@@ -328,11 +328,13 @@ class Prover:
         gap = max(incumbent.gap - 2 * PROVED, 0.0) if roots is None and target >= incumbent.limit else 0.0
         # at least one node, so that the tree itself reports why it ends
         nodes = None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
-        limits = Limits(gap, nodes, self.limits.workers, self.clock, report)
+        patience = max(incumbent.patience - self.nodes, 0) if gap > 0 else 0
+        limits = Limits(gap, patience, nodes, self.limits.workers, self.clock, report)
         X = np.ascontiguousarray(X)
         rules = None if pool.rules is None else pool.rules.take(positions)
         proof = branch_and_bound(X, pool.c, start, limits, include=range(fixed), roots=roots, below=target, rules=rules)
         self.nodes += proof.nodes
+        incumbent.patience = incumbent.patience if self.nodes < incumbent.patience else 0
         self.evaluations += proof.evaluations
         incumbent.least = min(incumbent.least, proof.least)
         found = proof.loss < target

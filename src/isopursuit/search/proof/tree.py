@@ -53,11 +53,12 @@ NO_LIMIT = 2**62
 class Limits:
     """When a proof ends before it is complete.
 
-    `gap` is relative, `nodes` and the clock are limits, `workers` threads explore nodes. `report` is called about ten
-    times a second with a `Snapshot`, and ends the proof by returning True.
+    `gap` is relative, and enough after `patience` nodes. `nodes` and the clock are limits, `workers` threads explore
+    nodes. `report` is called about ten times a second with a `Snapshot`, and ends the proof by returning True.
     """
 
     gap: float = 0.0
+    patience: int = 0
     nodes: int | None = None
     workers: int = 1
     clock: Clock = field(default_factory=lambda: Clock.of(None))
@@ -210,7 +211,6 @@ class _Search:
     ) -> None:
         self.columns, self.k = np.ascontiguousarray(X.T), len(start)
         self.c, self.limits, self.include = c, limits, include
-        self.gap = max(limits.gap, NODE_TOLERANCE)
         self.node_limit = NO_LIMIT if limits.nodes is None else limits.nodes
         self.best = include_first(include, start)
         self.loss = min(self._loss(self.best), below)
@@ -265,7 +265,8 @@ class _Search:
         """Start tasks for the nodes with the least bounds; returns whether the search goes on."""
         if self.over:
             return False
-        if not (self.heap or self.running) or self._gap() <= self.gap:
+        enough = self.limits.gap if self.nodes >= self.limits.patience else 0.0
+        if not (self.heap or self.running) or self._gap() <= max(enough, NODE_TOLERANCE):
             self.end(None)
             return False
         if not self.heap or len(self.running) >= TASKS:

@@ -1,0 +1,430 @@
+"""Check a proof file. This needs only NumPy 2, and nothing of the package: python check.py FILE X.npy
+
+The claim: no k columns of X (D, P), with those to include and none of those to exclude, have a loss below `bound`. The
+file has only hints; all that is compared is computed from X here.
+
+**One inequality.** The loss of S is the sum of h(t) = (e^p + e^(1/p)) / 2e, p = t^(c/2), over the eigenvalues t_1 >=
+... >= t_k of X_S'X_S. For any symmetric K with eigenvalues K_1 >= K_2 >= ..., any a >= 0, and all t_i in [low, high],
+
+    loss(S) >= sum over S of x'Kx - sum over i <= k of f(K_i) - a log det(X_S'X_S),
+    f(s) = max over t in [low, high] of s t - h(t) - a log t,
+
+as h(t_i) + a log t_i >= K_i t_i - f(K_i) by definition, and sum K_i t_i >= tr(K X_S X_S') (von Neumann). A better
+subset has h(t_i) < bound - (k - 1), which gives low and high. Let C be the j chosen columns of a node, T the m = k - j
+others, R the triangle of C, and Z what is orthogonal to C: log det(X_S'X_S) = sum of log R_ii^2 + log det(Z_T'Z_T), and
+for any F with singular values g_1 <= g_2 <= ..., log det(Z_T'Z_T) <= |F Z_T|^2 - m - sum over i <= m of log g_i^2
+(Horn, and log det A <= tr A - m). So a node has a base and a score for each candidate, and base + the m least scores is
+a bound. K and F come from weights w in the file: M = sum over C of xx' + sum of w xx' has eigenpairs e, V, and K = V
+s(e) V' with the slope s of the convex hull of h + a log; F = N^(-1/2) with the part N of M that is orthogonal to C. If
+k < D, the least e are averaged so that k have the same sum. Bad weights only make a bound weak.
+
+**Interlacing.** loss(S) >= loss(C) + m, and the least eigenvalue of a better subset is above a number `low` of the
+node. So (Y + CA)'(Y + CA) - low (A'A + I) is positive definite, for any coefficients A of C and any columns Y of T.
+
+**Cover.** The root has all subsets. A candidate is removed if its own bound reaches `bound`. A node is closed if its
+bound does, or if its subsets are all tried; else two nodes replace it, the subsets with one column and those without.
+At the end no node is left. Of columns that are equal up to sign one is tried, as two are dependent.
+
+**Rounding.** U = 2^-53. A sum of n products has an error of at most n U times the sum of their magnitudes; exp, log,
+sqrt and power are assumed to be within 8 U. Nothing is assumed of QR and eigh: if ||Q'Q - I|| <= d is measured,
+singular values of Q'X are within 1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s (Ostrowski).
+Errors of rotated columns, a share r of the least singular value, change a loss by at most a share 1.2 c log(2e bound)
+r: `cutoff` is so much above `bound`. On a cell of width w of a grid, h + a log is above its chord minus w^2/8 max (h +
+a log)''. Other errors are subtracted from a bound; if it then misses the cutoff, the proof is refused.
+"""
+
+# pyright: reportUnknownVariableType=false
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+FORMAT, VERSION, END = "isopursuit proof", 1, b"end\n"
+CLOSED, BRANCHED, ENUMERATED = 0, 1, 2  # kinds of nodes
+WEIGHT = 65535  # a weight is an integer divided by this
+U = 2.0**-53
+CELLS = 2**14  # of the grid for f
+MOST_CHANGE = 1e-10  # of singular values by rotations, relative
+MOST_CANDIDATES = 1024  # of an enumerated node with two missing columns
+MOST_NODES, MOST_ENTRIES = 256, 2**24  # of nodes that are read together, and of their candidates' columns
+
+
+class RefusedError(ValueError):
+    """The file does not prove its claim for this matrix."""
+
+
+def digest(X: Any) -> str:
+    """SHA-256 of D and P as 8 bytes each, and of the columns one after the other as float64, all little-endian."""
+    return hashlib.sha256(np.array(X.shape, "<u8").tobytes() + np.ascontiguousarray(X.T, "<f8").tobytes()).hexdigest()
+
+
+def eigenvalue_loss(power: Any) -> Any:
+    """Return h, with a relative error of at most 32 U (1 + p + 1/p) if that of p is 16 U."""
+    return (np.exp(power) + np.exp(1 / power)) / (2 * math.e)
+
+
+def loss_range(low: Any, high: Any, c: float) -> tuple[Any, Any]:
+    """Bounds of h where log t is in [low, high]: below, and above. h(t) = h(1/t) grows with |log t|."""
+    least, most = np.maximum(np.maximum(low, -high), 0), np.maximum(np.abs(low), np.abs(high))
+    p, q = (np.exp(np.minimum(c / 2 * size, math.log(700))) for size in (least, most))
+    return eigenvalue_loss(p) * (1 - 64 * U * (1 + p)), eigenvalue_loss(q) * (1 + 64 * U * (1 + q))
+
+
+def least_log(loss: Any, c: float) -> Any:
+    """A number not above log t for all t with h(t) < loss."""
+    target = 2 * math.e * np.maximum(loss, 1.0) * (1 + 1e-12)
+    p = np.log(target)
+    for _ in range(4):  # from above: e^p + e^(1/p) = target
+        p = np.log(target - np.exp(1 / p))
+    return -2 / c * np.log(p) - 1e-9
+
+
+class Envelope:
+    """The lower hull of h + a log on [low, high]: its vertices (t, v), and the slopes between them."""
+
+    def __init__(self, c: float, a: float, low: float, high: float) -> None:
+        start, end, half = math.log(low), math.log(high), c / 2
+        x = max(-start, end) * np.sinh(8 * np.linspace(-1, 1, CELLS + 1)) / math.sinh(8)  # fine near t = 1
+        t = np.unique(np.concatenate([[low, high], np.exp(x[(x > start) & (x < end)]).clip(low, high)]))
+        p = np.power(t, half)
+        rising, falling = p * np.exp(p), np.exp(1 / p) / p * (half * (1 + 1 / p) + 1)
+        # t^2 h'' = c/4e [p e^p ((c/2)(1 + p) - 1) + (1/p) e^(1/p) ((c/2)(1 + 1/p) + 1)]: each factor is monotone
+        factor = half * (1 + p[1:]) - 1
+        bend = c / (4 * math.e) * (np.where(factor > 0, rising[1:], rising[:-1]) * factor + falling[:-1])
+        drop = np.maximum(bend + 1e-9 * np.abs(bend) - a, 0.0) * (np.diff(t) / t[:-1]) ** 2 / 7.9
+        h, log = eigenvalue_loss(p), a * np.log(t)
+        v = h + log - np.maximum(np.append(drop, 0.0), np.append(0.0, drop)) - 64 * U * ((1 + p + 1 / p) * h + abs(log))
+        vertices, slopes, at, value = [0], [-math.inf], t.tolist(), v.tolist()
+        for i in range(1, len(t)):
+            while (slope := (value[i] - value[vertices[-1]]) / (at[i] - at[vertices[-1]])) <= slopes[-1]:
+                vertices.pop()
+                slopes.pop()
+            vertices.append(i)
+            slopes.append(slope)
+        self.t, self.v, self.slopes = t[vertices], v[vertices], np.array(slopes[1:])
+        # where rounding decides, a vertex is left out or its neighbour is taken: each costs at most 16 U max |v|
+        self.error = 16 * U * len(t) * float(np.abs(v).max())
+
+    def line(self, e: Any, k: int, defect: float) -> tuple[Any, Any]:
+        """Slopes at e (B, D), descending, and f of the first k, from above, if they can change by a share `defect`."""
+        slopes = self.slopes[np.clip(np.searchsorted(self.t, e) - 1, 0, len(self.slopes) - 1)]
+        s = slopes[:, :k] + defect * np.abs(slopes[:, :k])  # f increases
+        t, v = (vertices[np.searchsorted(self.slopes, s)] for vertices in (self.t, self.v))
+        return slopes, s * t - v + 4 * U * (np.abs(s) * t + np.abs(v)) + self.error
+
+
+def spread(e: Any, k: int) -> Any:
+    """Eigenvalues (B, D), descending, with the least ones averaged so that the first k have the same sum."""
+    D = e.shape[1]
+    rest = np.cumsum(e[:, ::-1], axis=1)[:, ::-1][:, :k] / (k - np.arange(k))
+    top = np.argmax((rest >= e[:, :k]) | (np.arange(k) == k - 1), axis=1)[:, None]
+    return np.where((np.arange(D) < top) | (k == D), e, np.take_along_axis(rest, top, axis=1))
+
+
+def defect(Q: Any) -> Any:
+    """Bounds on ||Q'Q - I|| of matrices (B, m, n)."""
+    return np.linalg.norm(Q.mT @ Q - np.eye(Q.shape[2]), axis=(1, 2)) * (1 + 1e-12) + Q.shape[1] * Q.shape[2] * U
+
+
+def log_eigenvalues(A: Any) -> tuple[Any, Any]:
+    """Bounds on the logarithms of the eigenvalues of AA', ascending, for matrices (B, k, D): below, and above."""
+    _, k, D = A.shape
+    W = np.linalg.eigh(A @ A.mT)[1]
+    rows = W.mT @ A  # nearly orthogonal, so their lengths are nearly the singular values
+    size = np.maximum(np.linalg.norm(rows, axis=2), 1e-150)
+    error = defect(W) + defect((rows / size[..., None]).mT) + k * (D + 8) * U
+    error += 3 * k**1.5 * U * np.linalg.norm(A, axis=(1, 2)) / size.min(axis=1)
+    logs = 2 * np.log(np.sort(size, axis=1))
+    error = np.where(error < 0.1, 1.2 * error, np.inf)[:, None] + 16 * U * np.abs(logs)
+    return logs - error, logs + error
+
+
+class Tree:
+    """The nodes that are left, and all that is known about the columns. A writer of proofs uses it, too."""
+
+    def __init__(self, X: Any, header: dict[str, Any]) -> None:
+        self.k, self.c, bound = header["k"], header["c"], header["bound"]
+        columns, error = compared(X, header["unit"], header["exclude"])
+        self.columns, (D, P) = np.ascontiguousarray(columns.T), columns.shape
+        self.number, self.most = "<u2" if P <= 2**16 else "<u4", min(MOST_NODES, max(MOST_ENTRIES // (P * D), 1))
+        log = float(least_log(bound - self.k + 1, self.c))
+        low, high = math.exp(max(log, -300)), math.exp(min(-log, 300))
+        squares = (self.columns * self.columns).sum(axis=1)
+        allowed, include = (
+            (squares > low * (1 - 1e-9)) & (squares < high * (1 + 1e-9)),
+            np.array(header["include"], int),
+        )
+        allowed[header["exclude"]] = False
+        closed = bound <= self.k or not allowed[include].all()  # no loss is below k
+        largest = np.sort(squares[allowed])[-self.k :]
+        self.longest, trace = float(largest.max(initial=0.0)), float(largest.sum()) * (1 + 1e-9)
+        # what a rotation changes: Q'Q - I, and the rotated columns relative to the least singular value
+        self.defect, self.stray = (16 * D**1.5 + 2 * D**2) * U, 8 * D**1.5 * U
+        change = error + self.defect + (self.stray + error) * math.sqrt(trace / low)
+        if not (change < MOST_CHANGE and log > -300):
+            raise RefusedError("Rounding is too large compared with the least singular value of a better subset.")
+        self.cutoff = bound * (1 + 1.2 * self.c * math.log(2 * math.e * max(bound, 1)) * change)
+        self.low, high = low * (1 - 1e-9), min(high, max(trace, 2 * low)) * (1 + 1e-9)
+        self.splits = np.array(header["splits"], float)
+        self.envelopes = [Envelope(self.c, float(a), self.low, high) for a in self.splits]
+        allowed[include] = False
+        candidates, j = np.flatnonzero(allowed), len(include)
+        # the first of columns that are equal up to sign
+        ordered = self.columns[np.concatenate([include, candidates])]
+        signs = np.sign(np.take_along_axis(ordered, (ordered != 0).argmax(axis=1)[:, None], axis=1))
+        first = np.sort(np.unique(ordered * signs + 0.0, axis=0, return_index=True)[1])
+        self.open: list[list[tuple[Any, Any, Any]]] = [[] for _ in range(self.k + 1)]
+        self.open[j] += [] if closed else [(include, candidates[first[first >= j] - j], None)]
+        self.nodes = self.tried = 0
+        self.margin = math.inf  # least distance of a bound from the cutoff, relative
+        least, self.loss = (float(bound[0]) for bound in self.losses(np.array([header["subset"]])))
+        if not header["loss"] * (1 - 1e-10) <= least <= self.loss <= header["loss"] * (1 + 1e-10):
+            raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
+
+    def take(self) -> Any:
+        """The next nodes, from the list with the most chosen columns that has `most` of them, or from the longest."""
+        full = (some for some in reversed(self.open) if len(some) >= self.most)
+        some = next(full, max(reversed(self.open), key=len))
+        if not some:
+            return None
+        taken = some[-self.most :]
+        del some[-self.most :]
+        self.nodes += len(taken)
+        chosen, candidates, notes = zip(*taken, strict=True)
+        candidates, real = padded(candidates)
+        return SimpleNamespace(chosen=np.array(chosen, np.int64), candidates=candidates, real=real, notes=notes)
+
+    def cut(self, nodes: Any, split: Any, columns: Any, weights: Any) -> Any:
+        """What the hints tell about B nodes: `split`, the number of a, and columns (B, h) with weights."""
+        k, (B, j), D = self.k, nodes.chosen.shape, self.columns.shape[1]
+        m, a = k - j, self.splits[split]
+        C, x, heavy = (self.columns[some] for some in (nodes.chosen, nodes.candidates, columns))
+        low, interlaced = np.full(B, self.low), np.full(B, -np.inf)
+        if j:
+            Q = np.linalg.qr(C.mT, mode="complete")[0]
+            C, x, heavy = C @ Q, x @ Q, heavy @ Q
+            beyond = C * (np.arange(D) > np.arange(j)[:, None])
+            stray = np.linalg.norm(beyond, axis=(1, 2)) / np.linalg.norm(C, axis=(1, 2))
+            if not (np.all(stray < self.stray / 2) and np.all(defect(Q) < self.defect)):
+                raise RefusedError("A QR decomposition is not accurate enough.")
+            C -= beyond
+            losses = loss_range(*log_eigenvalues(C), self.c)[0] * (1 - 64 * k * U)
+            interlaced = losses.sum(axis=1) + m
+            others = (losses[:, 1:] - 1).sum(axis=1)  # all but the least eigenvalue of S lose at least as much
+            low = np.maximum(np.exp(least_log(self.cutoff * (1 + 64 * k * U) - (k - 1) - others, self.c)), low)
+        M = C.mT @ C + (heavy * weights[..., None]).mT @ heavy
+        e, V = self._eigh(M)
+        K, f = np.empty((B, D)), np.empty((B, k))
+        for number in np.unique(split).tolist():
+            some = split == number
+            K[some], f[some] = self.envelopes[number].line(spread(e[some], k), k, self.defect)
+        parts = (x @ V) ** 2
+        moments, effects = (parts @ K[..., None])[..., 0], (parts @ np.abs(K)[..., None])[..., 0]
+        diagonal = 2 * np.log(np.maximum(np.abs(np.diagonal(C[:, :, :j], axis1=1, axis2=2)), 1e-150))
+        base = ((C @ V) ** 2 @ K[..., None]).sum(axis=(1, 2)) - f.sum(axis=1) - a * diagonal.sum(axis=1)
+        size = k * np.abs(K).max(axis=1) * self.longest
+        error = size * (2.1 * D**1.5 + D + 5)  # of the moments
+        # the sizes of all terms; 700 is the largest |log| of a residual, in `_possible`
+        size += np.abs(f).sum(axis=1) + np.abs(base) + a * (np.abs(diagonal).sum(axis=1) + 700 * m)
+        scores, offset = moments, np.zeros(B)
+        if m and a.any():
+            nu, F = self._eigh(M[:, j:, j:])
+            roots = 1 / np.sqrt(np.maximum(spread(nu, m), 1e-15 * nu[:, :1] + 1e-300))
+            norms = (((x[:, :, j:] @ F) * roots[:, None, :]) ** 2).sum(axis=2)
+            rounding = 1.1 * D * U * math.sqrt(self.longest) * np.linalg.norm(roots, axis=1)[:, None]
+            norms += 2 * rounding * np.sqrt(norms) + rounding**2 + (D + 6) * U * norms
+            logs = 2 * np.log(roots[:, :m])
+            offset, size = a * (m + logs.sum(axis=1) - 2 * m * self.defect), size + a * np.abs(logs).sum(axis=1)
+            scores = moments - a[:, None] * norms
+        # the coefficients A that make the form (x + CA)'(x + CA) - low (A'A + 1) least; errors raise it
+        A = -np.linalg.solve(C @ C.mT - low[:, None, None] * np.eye(j), C @ x.mT).mT
+        form, reach = x + A @ C, np.linalg.norm(C, axis=(1, 2))[:, None] * np.linalg.norm(A, axis=2)
+        reach += np.linalg.norm(form, axis=2) + np.linalg.norm(x, axis=2)
+        fixed = low[:, None] * ((A * A).sum(axis=2) + 1)
+        own = (form * form).sum(axis=2) - fixed + 64 * (D + j + 4) * U * (reach**2 + fixed)
+        real = nodes.real & ~(own <= 0)
+        scores = np.where(real, scores, np.inf)
+        enough = 0 < m <= scores.shape[1]
+        least = np.partition(scores, m - 1, axis=1)[:, :m] if enough else np.full((B, m), np.inf)
+        size += np.abs(np.where(np.isfinite(least), least, 0.0)).sum(axis=1)
+        error = U * (error + 16 * (k + 4) * size)
+        bound = np.where(np.isfinite(error), base + offset + least.sum(axis=1) - error, -np.inf)
+        # a comparison with NaN is False, and must not remove a candidate
+        rise = np.maximum(np.where(real, scores, 0.0) - least.max(axis=1, initial=-np.inf)[:, None], 0.0)
+        keep = real & ~(bound[:, None] + rise - 16 * U * np.abs(scores) >= self.cutoff)
+        return SimpleNamespace(
+            bound=np.maximum(bound, interlaced), keep=keep, base=base - error, moments=moments, effects=effects, a=a,
+            residuals=x[:, :, j:], form=form, coefficients=A, own=own, low=low,
+        )  # fmt: skip
+
+    def _eigh(self, M: Any) -> tuple[Any, Any]:
+        """Eigenvalues, descending, and eigenvectors whose orthogonality is checked."""
+        e, V = np.linalg.eigh(M)
+        if not np.all(defect(V) < self.defect):
+            raise RefusedError("Eigenvectors are not accurate enough.")
+        return np.maximum(e[:, ::-1], 0.0), V[:, :, ::-1]
+
+    def settle(self, nodes: Any, cuts: Any, kinds: Any, branches: Any, notes: Any = None) -> None:
+        """Close, enumerate or branch these nodes; refuse the proof if one stays open."""
+        self._require(cuts.bound[kinds == CLOSED])
+        j, rows = nodes.chosen.shape[1], np.flatnonzero(kinds == ENUMERATED)
+        most = int(cuts.keep[rows].sum(axis=1).max(initial=1))
+        if len(rows) and (self.k - j != 2 or most > MOST_CANDIDATES):
+            raise RefusedError(f"A node with {self.k - j} missing columns and {most} candidates cannot be enumerated.")
+        step = max(MOST_CANDIDATES // most, 1) ** 2
+        for first in range(0, len(rows), step):
+            row, *pair = self._possible(cuts, rows[first : first + step], most)
+            subsets = np.concatenate([nodes.chosen[row], *(nodes.candidates[row, p][:, None] for p in pair)], axis=1)
+            self.tried += len(subsets)
+            for i in range(0, len(subsets), 4096):
+                self._require(self.losses(subsets[i : i + 4096])[0])
+        rows = np.flatnonzero(kinds == BRANCHED).tolist()
+        for i, b, note in zip(rows, branches.tolist(), notes or [None] * len(rows), strict=True):
+            left = nodes.candidates[i, cuts.keep[i] & (nodes.candidates[i] != b)]
+            self.open[j].append((nodes.chosen[i], left, note))
+            self.open[j + 1].append((np.append(nodes.chosen[i], b), left, note))
+
+    def _require(self, bounds: Any) -> None:
+        """Refuse the proof if a bound is below the cutoff."""
+        least = float(bounds.min(initial=np.inf))
+        if not least >= self.cutoff:
+            raise RefusedError(f"A subset may be below the bound: {least:.12g}, but {self.cutoff:.12g} is needed.")
+        self.margin = min(self.margin, least / self.cutoff - 1)
+
+    def _possible(self, cuts: Any, rows: Any, most: int) -> tuple[Any, Any, Any]:
+        """Rows and pairs of candidates that can be better by the inequality with the exact log det, and the inertia."""
+        order = np.argsort(~cuts.keep[rows], axis=1, kind="stable")[:, :most]  # the kept candidates first
+        names = ("keep", "moments", "own", "residuals", "form", "coefficients")
+        keep, moments, own, Z, Y, A = (getattr(cuts, name)[rows[:, None], order] for name in names)
+        base, a, low = (one[rows][:, None, None] for one in (cuts.base, cuts.a, cuts.low))
+        square = (Z * Z).sum(axis=2) * (1 + 4 * self.columns.shape[1] * U) + 1e-300
+        single = np.where(keep, moments - a[..., 0] * np.log(square), np.inf)
+        roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.sqrt(square)
+        cosines = (Z @ Z.mT) / (lengths[:, :, None] * lengths[:, None, :])
+        inertia = (Y @ Y.mT - low * (A @ A.mT)) / (roots[:, :, None] * roots[:, None, :])
+        log = np.log(1 - np.minimum(cosines**2, 1) + 64 * (self.columns.shape[1] + 4) * U)  # det of unit residuals
+        bounds = base + single[:, :, None] + single[:, None, :] - a * log
+        row, p, q = np.nonzero(np.triu(~(bounds >= self.cutoff) & ~(np.abs(inertia) >= 1 + 8 * U), 1))
+        return rows[row], order[row, p], order[row, q]
+
+    def losses(self, subsets: Any) -> tuple[Any, Any]:
+        """Bounds on the losses of subsets (L, k): below, and above."""
+        below, above = loss_range(*log_eigenvalues(self.columns[subsets]), self.c)
+        return below.sum(axis=1) * (1 - self.k * U), above.sum(axis=1) * (1 + self.k * U)
+
+
+def compared(X: Any, unit: Any, exclude: Any) -> tuple[Any, float]:
+    """The columns in their unit, in a basis of their span if that has fewer rows, and the relative error of that."""
+    (D, P), lengths = X.shape, np.sqrt((X * X).sum(axis=0))
+    if unit == "median":
+        others = np.delete(lengths, exclude)
+        unit = float(np.median(others[others > 0]))
+    X = X if unit is None else X / (np.where(lengths > 0, lengths, 1.0) if unit == "each" else unit)
+    if D <= P:
+        return X, 0.0
+    Q = np.linalg.qr(X)[0]
+    # products of 64 rows are added, so that a sum of D products has an error of (64 + D / 64) U
+    inner: Any = sum(Q[i : i + 64].T @ np.concatenate([Q[i : i + 64], X[i : i + 64]], axis=1) for i in range(0, D, 64))
+    beyond = np.linalg.norm(X - Q @ inner[:, P:], axis=0) / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+    measured = float(np.linalg.norm(inner[:, :P] - np.eye(P))) + float(beyond.max())
+    return inner[:, P:], 1.1 * (measured + 4 * P * (65 + D / 64) * U)
+
+
+def padded(rows: Any) -> tuple[Any, Any]:
+    """Lists of numbers as the rows of one array, and which entries are real."""
+    counts = np.array([len(row) for row in rows])
+    real = np.arange(max(int(counts.max()), 1)) < counts[:, None]
+    found = np.zeros(real.shape, np.int64)
+    found[real] = np.concatenate(rows)
+    return found, real
+
+
+class Checked(NamedTuple):
+    """A claim that holds: no subset has a loss below `bound`, and `subset` has this loss."""
+
+    subset: list[int]
+    loss: float
+    bound: float
+    subsets: int  # that the claim is about
+    nodes: int
+    tried: int  # subsets whose loss was computed
+    margin: float  # least distance of a bound from the claimed one, relative, after all rounding
+    seconds: float
+
+    def __str__(self) -> str:
+        gap = 1 - self.bound / self.loss
+        return (
+            f"checked: loss {self.loss:.9g}, {'proved optimal' if gap <= 1e-9 else f'within {100 * gap:.3g} %'}\n"
+            f"none of {self.subsets:,} subsets has a loss below {self.bound:.12g}\n"
+            f"{self.nodes:,} nodes, {self.tried:,} losses, least margin {self.margin:.2g}, {self.seconds:.2g} s"
+        )
+
+
+def read_header(file: BinaryIO) -> dict[str, Any]:
+    """The first line of a proof file."""
+    header = json.loads(file.readline(2**26))
+    if header["format"] != FORMAT or header["version"] != VERSION:
+        raise RefusedError(f"This is not a proof file of version {VERSION}.")
+    return header
+
+
+def _check_header(header: dict[str, Any], D: int, P: int) -> None:
+    """Refuse impossible values, and those of another type."""
+    k, unit, lists = header["k"], header["unit"], [header[name] for name in ("subset", "include", "exclude")]
+    numbers = [header["loss"], header["bound"], *header["splits"], 1 if unit in (None, "each", "median") else unit]
+    good = all(type(i) is int and 0 <= i < P for some in lists for i in some) and type(k) is int and 1 <= k <= min(D, P)
+    good = good and all(type(x) in (int, float) and 0 <= x < 1e280 for x in numbers) and 0.05 <= header["c"] <= 10
+    subset, include, exclude = map(set, lists)
+    good = good and [k, len(include), len(exclude)] == list(map(len, lists)) and len(header["splits"]) <= 16
+    if not (good and len(subset) == k and include <= subset and not subset & exclude):
+        raise RefusedError("The header has impossible values.")
+
+
+def check_proof(path: Any, X: Any) -> Checked:
+    """Check the proof file at `path` for X (D, P), the matrix that was searched; raises RefusedError if it fails."""
+    began, X = time.perf_counter(), np.asarray(X).astype(np.float64)
+    with open(path, "rb") as file, np.errstate(all="ignore"):
+
+        def read(kind: str, count: int) -> Any:
+            data = file.read(np.dtype(kind).itemsize * count)
+            if len(data) != np.dtype(kind).itemsize * count:
+                raise RefusedError("The file ends before the proof: it is incomplete.")
+            return np.frombuffer(data, kind).astype(np.int64)
+
+        try:
+            header = read_header(file)
+            if X.ndim != 2 or not np.isfinite(X).all() or header["sha256"] != digest(X):
+                raise RefusedError("The data are not those of the proof: their SHA-256 differs.")
+            _check_header(header, *X.shape)
+            tree = Tree(X, header)
+            while (nodes := tree.take()) is not None:
+                B, j = nodes.chosen.shape
+                kinds, split, counts = (read(kind, B) for kind in ("u1", "u1", "<u2"))
+                branches, ends = read(tree.number, int((kinds == BRANCHED).sum())), np.cumsum(counts)
+                columns, weights = (
+                    padded(np.split(read(kind, ends[-1]), ends[:-1]))[0] for kind in (tree.number, "<u2")
+                )
+                if kinds.max() > ENUMERATED or counts.max() > X.shape[1] or (len(branches) and j == tree.k):
+                    raise RefusedError("A node has impossible values.")
+                tree.settle(nodes, tree.cut(nodes, split, columns, weights / WEIGHT), kinds, branches)
+            if file.read(len(END) + 1) != END:
+                raise RefusedError("The file does not end where the proof does.")
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError, np.linalg.LinAlgError) as error:
+            raise error if isinstance(error, RefusedError) else RefusedError(f"The file is damaged: {error}") from None
+    subsets = math.comb(X.shape[1] - len(header["include"] + header["exclude"]), tree.k - len(header["include"]))
+    done = tree.nodes, tree.tried, tree.margin, time.perf_counter() - began
+    return Checked(header["subset"], tree.loss, header["bound"], subsets, *done)
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{check_proof(sys.argv[1], np.load(sys.argv[2], allow_pickle=False))}\n")
+    except (ValueError, OSError, IndexError) as refused:
+        sys.exit(f"refused: {refused}")

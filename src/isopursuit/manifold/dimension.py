@@ -1,0 +1,135 @@
+"""Compare dimensions: the joint selection for each D, what speaks for and against it, and a recommendation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopursuit._core.text import LogLoss, loss_text
+from isopursuit._core.types import Array, Labels
+from isopursuit.errors import printable
+from isopursuit.manifold.evidence import DIGITS, Evidence
+
+MOST = 7  # largest D that is compared by default (chosen: a table that fits on a screen)
+STABLE = 0.8  # least share of redraws with the same choice for a stable one (chosen)
+# least standard deviation of a coordinate, relative to that in a neighbourhood. A function that moves no farther than
+# that describes the thickness of the manifold (measured: 1.0 to 1.2 for vibrations, above 2 for φ, ψ and χ1)
+EXTENT = 1.5
+# least variance of a direction of the tangent space, relative to the first (measured: curvature and noise have below
+# 0.1 on the manifolds of the tests)
+SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class DimensionRow:
+    """The joint selection for one dimension, and its evidence.
+
+    Attributes
+    ----------
+    D : int
+        The dimension.
+    labels : tuple of labels
+        The picked functions.
+    quality : str
+        "good coordinates", "poor coordinates" or "not coordinates".
+    log_loss : float
+        The logarithm of the loss per direction, whose ideal is 0.
+    evidence : Evidence
+        Redraws and random functions.
+    shares : ndarray (m,)
+        The mean variances of the neighbourhoods in each direction, as shares of the total.
+    undetermined : int
+        The number of points that `check_points` reports.
+    points : int
+        The number of points.
+    extents : ndarray (D,) or None
+        The standard deviation of each picked function, relative to that in a neighbourhood; None if values are not
+        known.
+    """
+
+    D: int
+    labels: Labels
+    quality: str
+    log_loss: float
+    evidence: Evidence
+    shares: Array
+    undetermined: int
+    points: int
+    extents: Array | None
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance in the D directions."""
+        return float(self.shares[: self.D].sum())
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether the last direction has little variance, as curvature and noise have."""
+        return bool(self.shares[self.D - 1] < SHARE * self.shares[0])
+
+    @property
+    def against(self) -> str:
+        """What speaks against this dimension, in words; empty if nothing does."""
+        redraws, said = len(self.evidence.subsets), []
+        if self.quality != "good coordinates":
+            said.append(self.quality)
+        if self.evidence.same < STABLE * redraws:
+            said.append(f"another choice in {redraws - self.evidence.same} of {redraws} redraws")
+        if self.is_thin:
+            said.append(f"direction {self.D} has {self.shares[self.D - 1]:.1%} of the variance")
+        if self.extents is not None and (self.extents < EXTENT).any():
+            some = [_short(self.labels[i]) for i in np.flatnonzero(self.extents < EXTENT).tolist()]
+            said.append(f"{', '.join(some)} {'varies' if len(some) == 1 else 'vary'} little beyond a neighbourhood")
+        return "; ".join(said)
+
+
+@dataclass(frozen=True)
+class DimensionScan:
+    """The joint selections for several dimensions, one row each, and which is recommended."""
+
+    rows: tuple[DimensionRow, ...]
+
+    @property
+    def supported(self) -> bool:
+        """Whether nothing speaks against the recommended dimension."""
+        return any(not row.against for row in self.rows)
+
+    @property
+    def recommended(self) -> int:
+        """The largest dimension that nothing speaks against.
+
+        If there is none: that of the lowest loss per direction, among those whose directions have much variance.
+        """
+        good = [row.D for row in self.rows if not row.against]
+        return max(good) if good else min(self.rows, key=lambda row: (row.is_thin, row.log_loss)).D
+
+    @property
+    def reason(self) -> str:
+        """Why this dimension is recommended, in a sentence."""
+        D = self.recommended
+        if not self.supported:
+            return f"no dimension is supported by its evidence; D = {D} has the lowest loss per direction"
+        larger = next((row for row in self.rows if row.D > D), None)
+        words = "the largest of these with good, stable coordinates in directions of much variance"
+        return f"D = {D} is recommended: {words}" + ("" if larger is None else f" (D = {larger.D}: {larger.against})")
+
+    def __str__(self) -> str:
+        lines = [
+            "  D  loss per direction  random  same in redraws  variance  undetermined  picked, and what speaks against"
+        ]
+        for row in self.rows:
+            loss, redraws = loss_text(LogLoss(row.log_loss), DIGITS), row.evidence
+            random = loss_text(LogLoss(float(redraws.random.min())), 3) if redraws.random.size else "–"
+            names = ", ".join(_short(label) for label in row.labels)
+            stable, bad = f"{redraws.same} of {len(redraws.subsets)}", f"{row.undetermined} of {row.points}"
+            lines.append(
+                f"{row.D:>3}  {loss:>18}  {random:>6}  {stable:>15}  {row.explained:>8.0%}  {bad:>12}  {names}"
+                + (f" ({row.against})" if row.against else "")
+            )
+        return "\n".join([*lines, f"{self.reason}."])
+
+
+def _short(label: object) -> str:
+    """The name of a torsion without its atoms, or the whole label: φ of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"."""
+    return printable(str(label).split(" (")[0].removesuffix(" torsion"))

@@ -1,0 +1,130 @@
+"""Write a proof file after a search: a second tree, whose nodes `isopursuit.check` can bound from a few weights.
+
+The search's own tree closes nodes by enumerations and pair bounds that would be long to log. This one has only what the
+checker knows: the cut of the relaxation (its weights are rounded before the checker's code bounds the node),
+interlacing, and pairs of columns that are tried where two are missing. The bound that the search has proved is the
+cutoff from the beginning. A node's bound must exceed the claimed one by MARGIN, so that another machine, which rounds
+in another way, agrees. The file grows as nodes are bounded and ends with a mark, without which it is refused as
+incomplete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from isopursuit import check
+from isopursuit._core.threads import on_one_blas_thread
+from isopursuit._core.types import Array
+from isopursuit.loss.envelope import relax
+from isopursuit.loss.penalty import LARGEST_LOG, NODE_TOLERANCE
+from isopursuit.results import Search
+from isopursuit.search.incumbent import ProofFile
+from isopursuit.search.proof._tree import OpenNode, TreeKernel
+from isopursuit.search.proof.tree import tree_kernel
+
+MARGIN = 1e-10  # relative (derived: far above rounding, and with NODE_TOLERANCE below the stated 1e-9)
+NEWTON_STEPS, NEWTON_TOLERANCE = 8, 0.2  # of a node, as in _tree.pyx
+
+
+def write_proof(
+    target: ProofFile, X: Array, problem: dict[str, Any], search: Search, workers: int, watch: Callable[[int], bool]
+) -> str:
+    """Write the proof of what `search` has found in X; a note says how to check it, or why there is none.
+
+    `problem` has k, c, unit, include and exclude. `watch` gets the number of nodes, and ends the work by True.
+    """
+    bound = search.loss * (1 - NODE_TOLERANCE) if search.optimal else search.lower_bound * (1 - 2 * MARGIN)
+    k, c = problem["k"], problem["c"]
+    if not search.log_loss < LARGEST_LOG:
+        return "no proof file was written: losses this large are outside the range in which bounds can be computed."
+    kappas = relax(c, k, search.loss, np.inf).rows[0, 1:, 0]
+    header = {
+        "format": check.FORMAT, "version": check.VERSION, "sha256": check.digest(X), "shape": list(X.shape), **problem,
+        "subset": search.indices.tolist(), "loss": search.loss, "bound": bound,
+        "splits": [0.0, float(kappas[len(kappas) // 2])],
+        "reading": target.reading,
+    }  # fmt: skip
+    try:
+        with target.path.open("wb") as file:
+            file.write(json.dumps(header).encode() + b"\n")
+            with np.errstate(all="ignore"):
+                done = _Writer(file, X, header).run(workers, watch)
+    except check.RefusedError as error:
+        target.path.unlink()
+        return f"no proof file was written: {error}"
+    if not done:
+        return f"the proof file {target.path} is incomplete, because the search was stopped while it was written."
+    data = "isopursuit check {} FILE" if target.reading else "isopursuit.check_proof({!r}, X)"
+    return f"the proof is in {target.path}; check it with {data.format(str(target.path))}."
+
+
+class _Writer:
+    """The tree of a proof, and the kernel that solves its relaxations."""
+
+    def __init__(self, file: BinaryIO, X: Array, header: dict[str, Any]) -> None:
+        self.file, self.start = file, header["subset"]
+        self.tree = check.Tree(X, header)
+        self.tree.cutoff *= 1 + MARGIN
+        self.kernel: TreeKernel = tree_kernel(self.tree.columns, header["k"], header["c"], self.tree.cutoff)
+
+    def run(self, workers: int, watch: Callable[[int], bool]) -> bool:
+        """Write all nodes; False if `watch` ends the work."""
+        tree = self.tree
+        with ThreadPoolExecutor(workers) as threads:
+            while (nodes := tree.take()) is not None:
+                if watch(tree.nodes):
+                    return False
+                self._settle(nodes, threads)
+        self.file.write(check.END)
+        return True
+
+    def _settle(self, nodes: Any, threads: ThreadPoolExecutor) -> None:
+        """Bound nodes, write them, and hand them to the tree."""
+        tree, (B, j), counts = self.tree, nodes.chosen.shape, nodes.real.sum(axis=1)
+        m, weights = tree.k - j, np.zeros(nodes.candidates.shape)
+        solve = on_one_blas_thread(self._weights)
+        for i, found in enumerate(threads.map(solve, *zip(*self._starts(nodes, counts), strict=True))):
+            weights[i, : len(found)] = found
+        hints = np.rint(np.minimum(weights, 1.0) * check.WEIGHT).astype(np.int64)
+        heavy = hints > 0
+        columns, _ = check.padded([row[some] for row, some in zip(nodes.candidates, heavy, strict=True)])
+        rounded, _ = check.padded([row[some] for row, some in zip(hints, heavy, strict=True)])
+        split = np.full(B, int(j > 0))
+        cuts = tree.cut(nodes, split, columns, rounded / check.WEIGHT)
+        few = m == 2 and cuts.keep.sum(axis=1).max() <= check.MOST_CANDIDATES
+        kinds = np.where(cuts.bound >= tree.cutoff, check.CLOSED, check.ENUMERATED if few else check.BRANCHED)
+        if m == 0 and (kinds != check.CLOSED).any():
+            raise check.RefusedError("rounding does not allow to compare the losses of such subsets.")
+        # the largest weight times effect on the loss, as in _tree.pyx
+        gains = np.where(cuts.keep, (weights + 1e-12) * cuts.effects, -1.0)
+        rows = np.flatnonzero(kinds == check.BRANCHED)
+        branches = nodes.candidates[rows, gains[rows].argmax(axis=1)]
+        number = tree.number
+        for values, kind in ((kinds, "u1"), (split, "u1"), (heavy.sum(axis=1), "<u2"), (branches, number)):
+            self.file.write(values.astype(kind).tobytes())
+        self.file.write(nodes.candidates[heavy].astype(number).tobytes() + hints[heavy].astype("<u2").tobytes())
+        kept = (cuts.keep[i] & (nodes.candidates[i] != b) for i, b in zip(rows, branches, strict=True))
+        notes = [weights[i, some].astype(np.float32) for i, some in zip(rows, kept, strict=True)]
+        tree.settle(nodes, cuts, kinds, branches, notes)
+
+    def _starts(self, nodes: Any, counts: Any) -> Any:
+        """The chosen columns, candidates and first weights of each node."""
+        for chosen, some, count, note in zip(nodes.chosen, nodes.candidates, counts.tolist(), nodes.notes, strict=True):
+            candidates = some[:count]
+            start = np.isin(candidates, self.start).astype(np.float32) if note is None else note
+            yield chosen.astype(np.int32), candidates.astype(np.int32), start
+
+    def _weights(self, chosen: Any, candidates: Any, start: Any) -> Array:
+        """Weights of the candidates near the minimum of the node's relaxation."""
+        weights = np.zeros(len(candidates))
+        if len(chosen) < self.tree.k <= len(chosen) + len(candidates):
+            node = OpenNode(float(self.tree.k), chosen, candidates, start)
+            found = self.kernel.relax(node, NEWTON_STEPS, NEWTON_TOLERANCE)
+            if found is not None:
+                weights[np.searchsorted(candidates, found[1])] = found[2]
+        return weights

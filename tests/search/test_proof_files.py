@@ -1,0 +1,337 @@
+"""Proof files: what is written checks, and what is checked is true."""
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import commands
+import numpy as np
+import pytest
+from fuzz.families import FAMILIES
+from oracles import losses
+
+import isopursuit as ip
+from isopursuit import check
+from isopursuit.check import RefusedError
+from isopursuit.data import load_wine
+
+NAMES = sorted(FAMILIES)
+
+
+def problem(seed):
+    """A small hostile problem: a matrix, c, and options."""
+    rng = np.random.default_rng(seed)
+    D = int(rng.integers(1, 6))
+    P = D + int(rng.integers(1, 8))
+    X, options = FAMILIES[NAMES[seed % len(NAMES)]](rng, D, P), {}
+    if rng.random() < 0.4:
+        options["k"] = int(rng.integers(1, D + 1))
+        X = X.T if rng.random() < 0.2 else X
+    if rng.random() < 0.3:
+        options["unit"] = ["each", "median", 2.0][rng.integers(3)]
+    given = rng.permutation(X.shape[1]).tolist()
+    if rng.random() < 0.3:
+        options["include"] = given[:1]
+    if rng.random() < 0.3:
+        options["exclude"] = given[1:2]
+    return X, float(rng.choice([1, 1, 1, 0.3, 0.5, 2, 3])), options
+
+
+def least_loss(X, c, header):
+    """The least loss of all subsets that the header allows, by brute force."""
+    X, _ = check.compared(X, header["unit"], header["exclude"])
+    free = np.setdiff1d(np.arange(X.shape[1]), header["include"] + header["exclude"])
+    rest = header["k"] - len(header["include"])
+    subsets = np.array([header["include"] + list(some) for some in itertools.combinations(free.tolist(), rest)])
+    return np.nanmin(losses(X.T[subsets].mT, c))
+
+
+def header_of(path):
+    with path.open("rb") as file:
+        return check.read_header(file)
+
+
+def fuzz(seeds, path):
+    """How many proofs were written, all of which check and are true."""
+    written = 0
+    for seed in seeds:
+        X, c, options = problem(seed)
+        path.unlink(missing_ok=True)
+        try:
+            found = ip.exact_search(X, c, proof=path, workers=1, node_limit=3 if seed % 5 == 4 else None, **options)
+        except ip.IsoPursuitError:
+            continue
+        if not path.exists():
+            assert found.notes[-1].startswith("no proof file was written"), seed
+            continue
+        checked = ip.check_proof(path, X)
+        assert checked.subset == found.indices.tolist(), seed
+        assert checked.loss == pytest.approx(found.loss, rel=1e-9), seed
+        assert checked.bound <= least_loss(X, c, header_of(path)) * (1 + 1e-9), seed
+        assert not found.optimal or checked.bound >= checked.loss * (1 - 1e-9), seed
+        written += 1
+    return written
+
+
+def test_every_proof_of_a_hostile_problem_checks_and_is_true(tmp_path):
+    assert fuzz(range(100), tmp_path / "a.proof") > 70
+
+
+@pytest.mark.long
+def test_every_proof_of_many_hostile_problems_checks_and_is_true(tmp_path):
+    assert fuzz(range(100, 1100), tmp_path / "a.proof") > 700
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, 3.0])
+def test_no_hints_make_a_bound_wrong_or_remove_a_column_of_a_better_subset(c):
+    rng = np.random.default_rng(5)
+    for trial in range(30):
+        D = int(rng.integers(2, 6))
+        k, P = int(rng.integers(1, D + 1)), D + 4
+        X = rng.standard_normal((D, P)) / np.sqrt(D) * np.exp(0.3 * rng.standard_normal(P))
+        subsets = np.array(list(itertools.combinations(range(P), k)))
+        found = losses(X.T[subsets].mT, c)
+        bound = float(np.sort(found)[len(found) // 3])
+        best = found.argmin()
+        claim = {"k": k, "c": c, "bound": bound, "unit": None, "include": [], "exclude": [], "splits": [0.0, 0.4, 2.0]}
+        tree = check.Tree(X, claim | {"subset": subsets[best].tolist(), "loss": found[best]})
+        j = int(rng.integers(0, k + 1))
+        chosen = rng.permutation(P)[:j]
+        candidates = np.setdiff1d(np.arange(P), chosen)[None]
+        nodes = check.SimpleNamespace(chosen=chosen[None], candidates=candidates, real=candidates >= 0)
+        weights = rng.uniform(0, 1, candidates.shape) * rng.choice([0.05, 0.5, 1.0])
+        with np.errstate(all="ignore"):  # as in check_proof
+            cuts = tree.cut(nodes, rng.integers(0, 3, 1), candidates, weights)
+        inside = np.array([set(chosen) <= set(some) for some in subsets.tolist()])
+        better = inside & (found < bound)
+        assert cuts.bound[0] <= max(found[inside].min(), tree.cutoff) or not better.any(), trial
+        kept = {*chosen.tolist(), *candidates[cuts.keep].tolist()}
+        assert all(set(some) <= kept for some in subsets[better].tolist()), trial
+
+
+@pytest.fixture(scope="module")
+def wine(tmp_path_factory):
+    """A matrix and its proof."""
+    X, path = load_wine().matrix(5)[:, ::4], tmp_path_factory.mktemp("proofs") / "wine.proof"
+    ip.exact_search(X, proof=path)
+    return X, path.read_bytes()
+
+
+def refused(path, X, content):
+    path.write_bytes(content)
+    try:
+        ip.check_proof(path, X)
+    except RefusedError:
+        return True
+    return False
+
+
+def changed(content, **values):
+    first, _, rest = content.partition(b"\n")
+    return json.dumps({**json.loads(first), **values}).encode() + b"\n" + rest
+
+
+def test_a_claim_that_is_too_strong_is_refused(wine, tmp_path):
+    X, content = wine
+    path, header = tmp_path / "a.proof", json.loads(content.partition(b"\n")[0])
+    assert not refused(path, X, content)
+    loss, subset = header["loss"], header["subset"]
+    others = [*subset[1:], next(p for p in range(X.shape[1]) if p not in subset)]
+    for values in (
+        {"bound": loss * (1 + 1e-9)}, {"bound": 2 * loss}, {"bound": float("nan")}, {"bound": "1"},
+        {"loss": 0.9 * loss}, {"subset": others}, {"subset": subset[:-1]}, {"k": 4}, {"k": True}, {"k": 10**9},
+        {"c": 2.0}, {"c": None},
+        {"unit": "each"}, {"unit": -1}, {"include": [-1]}, {"exclude": subset[:1]}, {"splits": [[]]}, {"splits": []},
+        {"splits": [0.0] * 10**5}, {"sha256": "0"}, {"version": 2}, {"format": "other"},
+    ):  # fmt: skip
+        assert refused(path, X, changed(content, **values)), values
+
+
+def test_other_data_and_damaged_files_are_refused(wine, tmp_path):
+    X, content = wine
+    path, start = tmp_path / "a.proof", content.index(b"\n") + 1
+    assert refused(path, X + 1e-12, content)
+    assert refused(path, X[:, ::-1], content)
+    assert refused(path, X[:, :-1], content)
+    for damaged in (content[:-1], content[:-5], content[: start + 20], content[:start], content[:9], b"", b"[]\n"):
+        assert refused(path, X, damaged)
+    assert refused(path, X, content + b"\0")
+    closed = content[:start] + bytes([check.CLOSED]) + content[start + 1 :]  # the root
+    assert refused(path, X, closed)
+
+
+def mutations(content, X, path, count):
+    """Random bytes are changed, inserted or left out; all that is then accepted must be true."""
+    rng = np.random.default_rng(1)
+    start = content.index(b"\n") + 1
+    best = least_loss(X, 1.0, json.loads(content[:start]))
+    for _ in range(count):
+        changed = bytearray(content)
+        for _ in range(int(rng.integers(1, 4))):
+            at, value = int(rng.integers(0 if rng.random() < 0.3 else start, len(changed))), int(rng.integers(256))
+            kind = rng.integers(3)
+            changed[at : at + (kind != 1)] = b"" if kind == 2 else bytes([value])
+        if not refused(path, X, bytes(changed)):
+            header = header_of(path)
+            assert header["bound"] <= best * (1 + 1e-9)
+            assert header["loss"] == pytest.approx(best, rel=1e-9)
+
+
+def test_a_damaged_file_takes_no_more_memory_than_it_needs(wine, tmp_path):
+    X, content = wine
+    start = content.index(b"\n") + 1
+    tracemalloc.start()
+    try:
+        assert refused(tmp_path / "a.proof", X, content[: start + 2] + b"\xff\xff" + content[start + 4 :])
+        assert refused(tmp_path / "a.proof", X, content[: start + 2] + b"\x2d\x00" + 10 * content)
+        assert tracemalloc.get_traced_memory()[1] < 3e7
+    finally:
+        tracemalloc.stop()
+
+
+def test_mutations_are_refused_or_change_no_claim(wine, tmp_path):
+    mutations(wine[1], wine[0], tmp_path / "a.proof", 30)
+
+
+@pytest.mark.long
+def test_many_mutations_are_refused_or_change_no_claim(wine, tmp_path):
+    mutations(wine[1], wine[0], tmp_path / "a.proof", 300)
+
+
+def one_column_too_many(monkeypatch, best):
+    cut = check.Tree.cut
+
+    def planted(self, *given):
+        found = cut(self, *given)
+        found.bound += 1.0  # a column more is missing
+        return found
+
+    monkeypatch.setattr(check.Tree, "cut", planted)
+
+
+def a_dropped_candidate(monkeypatch, best):
+    cut = check.Tree.cut
+
+    def planted(self, nodes, *given):
+        found = cut(self, nodes, *given)
+        found.keep &= nodes.candidates != best[0]
+        return found
+
+    monkeypatch.setattr(check.Tree, "cut", planted)
+
+
+def a_wrong_sign(monkeypatch, best):
+    cut = check.Tree.cut
+
+    def planted(self, *given):
+        found = cut(self, *given)
+        found.bound += 2 * found.a * len(best)  # + a m in place of − a m
+        return found
+
+    monkeypatch.setattr(check.Tree, "cut", planted)
+
+
+def a_wrong_envelope(monkeypatch, best):
+    line = check.Envelope.line
+
+    def planted(self, *given):
+        slopes, f = line(self, *given)
+        return slopes, f - 0.2
+
+    monkeypatch.setattr(check.Envelope, "line", planted)
+
+
+def a_cutoff_too_high(monkeypatch, best):
+    monkeypatch.setattr("isopursuit.search.proof.writing.NODE_TOLERANCE", -0.01)
+    monkeypatch.setattr(check.Tree, "_require", lambda self, bounds: None)
+
+
+@pytest.mark.parametrize(
+    "plant", [one_column_too_many, a_dropped_candidate, a_wrong_sign, a_wrong_envelope, a_cutoff_too_high]
+)
+def test_a_planted_error_of_the_writer_is_refused(plant, monkeypatch, tmp_path):
+    X, path = load_wine().matrix(5), tmp_path / "wine.proof"
+    best = ip.exact_search(X).indices.tolist()
+    with monkeypatch.context() as planted:
+        plant(planted, best)
+        ip.exact_search(X, proof=path)
+    assert path.exists()
+    with pytest.raises(RefusedError):
+        ip.check_proof(path, X)
+
+
+def test_the_checker_is_one_file_that_needs_numpy_alone(wine, tmp_path):
+    X, content = wine
+    (tmp_path / "wine.proof").write_bytes(content)
+    np.save(tmp_path / "x.npy", X)
+    shutil.copy(check.__file__, tmp_path / "checker.py")
+    site = Path(np.__file__).parents[1]
+    for name in ("numpy", "numpy.libs"):
+        if (site / name).exists():
+            (tmp_path / name).symlink_to(site / name)
+    code = f"import sys, runpy; sys.path.append({str(tmp_path)!r}); sys.argv = sys.argv[1:]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    start = [sys.executable, "-I", "-S", "-c", code, "checker.py"]
+    ran = subprocess.run([*start, "wine.proof", "x.npy"], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("checked: loss")
+    np.save(tmp_path / "x.npy", X + 1)
+    ran = subprocess.run([*start, "wine.proof", "x.npy"], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("refused: The data are not those of the proof")
+
+
+def test_a_command_writes_a_proof_and_another_checks_it_for_the_same_table(tmp_path):
+    table, path = tmp_path / "wine.csv", tmp_path / "wine.proof"
+    table.write_text(load_wine().as_csv())
+    for options in (
+        ["--features", "-k", "4"],
+        ["-k", "4", "--standardize"],
+        ["--features", "-k", "3", "--unit", "none"],
+    ):
+        ran = commands.run("select", table, *options, "--drop-columns", "hue", "--proof", path)
+        assert f"isopursuit check {path} FILE" in ran.stderr
+        ran = commands.run("check", path, table)
+        assert ran.returncode == 0, ran.stderr
+        assert "proved optimal" in ran.stdout
+    table.write_text(load_wine().as_csv().replace("14.23", "14.24"))
+    ran = commands.run("check", path, table)
+    assert ran.returncode == 1
+    assert "SHA-256 differs" in ran.stderr
+
+
+def test_select_writes_a_proof_in_any_unit_and_a_stopped_search_proves_its_bound(tmp_path):
+    X, path = load_wine().matrix(5)[:, :60], tmp_path / "a.proof"
+    for unit in ("each", "median", 2.0):
+        picked = ip.select(X, unit=unit, proof=path)
+        assert picked.method == "exact"
+        assert ip.check_proof(path, X).subset == picked.indices.tolist()
+    found = ip.exact_search(load_wine().matrix(8), node_limit=5, proof=path)
+    checked = ip.check_proof(path, load_wine().matrix(8))
+    assert found.status == "nodes"
+    assert checked.bound == pytest.approx(found.lower_bound, rel=1e-9)
+    assert "within" in str(checked)
+
+
+def test_a_proof_that_cannot_be_written_is_refused_before_the_search(tmp_path):
+    X, path = load_wine().matrix(4), tmp_path / "a.proof"
+    with pytest.raises(ip.IsoPursuitError, match="method='exact'"):
+        ip.select(X, method="greedy", proof=path)
+    with pytest.raises(ip.IsoPursuitError, match="many points"):
+        ip.exact_search([X, X], proof=path)
+    with pytest.raises(ip.IsoPursuitError, match="read in passes"):
+        ip.exact_search(ip.as_source(X), proof=path)
+    with pytest.raises(ip.IsoPursuitError, match="does not exist"):
+        ip.exact_search(X, proof=tmp_path / "missing" / "a.proof")
+
+
+def test_a_proof_that_was_stopped_is_incomplete(tmp_path):
+    X, path = load_wine().matrix(10), tmp_path / "a.proof"
+    found = ip.exact_search(X, proof=path, callback=lambda now: now.method == "writing the proof")
+    assert "incomplete" in found.notes[-1]
+    with pytest.raises(RefusedError, match="incomplete"):
+        ip.check_proof(path, X)
