@@ -180,15 +180,14 @@ def test_losses_rise_and_the_worst_points_have_their_numbers():
     unsure = [False, True, False, False, False, True]
     numbers = [10, 20, 30, 40, 50, 60]
     ax = drawn(plots.plot_point_losses(losses, points=numbers, ideal=2, undetermined=unsure))
-    above = "above 10⁶: 1"
+    above = "above 4450: 2"  # a hundred times the median
     assert legend(ax) == ["determined (4)", "tangent space not determined (2)", above, "ideal: 2"]
     shown = np.concatenate([line.get_xydata() for line in ax.lines[:2]])
     shown = shown[np.argsort(shown[:, 0])]
     assert shown[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
-    assert shown[:5, 1].tolist() == sorted(losses.tolist())[:5]
-    assert 1e6 < shown[5, 1] < 1e7
+    assert shown[:, 1].tolist() == [2.0, 2.5, 9.0, 80.0, 8900.0, 8900.0]
     assert ax.get_yscale() == "log"
-    assert [text.get_text() for text in ax.texts] == ["50", "60", "20"]
+    assert [text.get_text() for text in ax.texts] == ["50", "20"]
 
 
 def test_losses_that_are_close_have_a_plain_axis_and_numbers_do_not_overlap():

@@ -451,6 +451,30 @@ def test_functions_that_must_or_must_not_be_picked(roll, ethanol):
     assert not any(str(label).startswith("φ") for label in without.labels)
 
 
+def test_at_most_one_torsion_about_each_bond(ethanol):
+    """Of the torsions about three bonds along ethanol's chain, two about C–C are picked unless they are a group."""
+    options = {"atoms": "all", "dictionary": "bonds", "frames": 20, "exclude": ["C1–C0–O2–H8 torsion"]}
+    found = ip.find_coordinates(ethanol, 2, groups="bonds", include=["O2–C0–C1–H5 torsion"], **options)
+    assert axes(found) == AXES
+    scan = ip.find_coordinates(ethanol, [1, 2, 3], groups="bonds", **options)
+    assert [row.D for row in scan.scan.rows] == [1, 2]
+    assert any(note.startswith("larger D were not compared") for note in scan.notes)
+    with pytest.raises(ParameterError, match="groups='rings'"):
+        ip.find_coordinates(ethanol, 2, groups="rings", **options)
+
+
+def test_a_choice_that_most_redraws_do_not_make_is_doubted():
+    """A disc has no two directions of its own: x, y and every pair of turned axes are equally good."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(1500, 2))
+    turns = np.linspace(0, np.pi, 24, endpoint=False)
+    values = np.column_stack([np.cos(t) * points[:, 0] + np.sin(t) * points[:, 1] for t in turns])
+    found = ip.find_coordinates(points, 2, dictionary=values + 0.05 * rng.normal(size=values.shape), frames=40)
+    assert found.evidence.same < 5
+    assert found.quality == "poor coordinates"
+    assert f"another choice in {10 - found.evidence.same} of 10 redraws" in found.verdict
+
+
 def test_torsions_of_chains_are_found_where_angles_do_not_move():
     """n-Pentane by exact sampling. Planar angles are flat at trans: the loss is hundreds, not 2."""
     found = ip.find_coordinates(pentane(), dictionary="bonds")

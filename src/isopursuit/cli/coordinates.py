@@ -80,6 +80,9 @@ class Options:
         list[str] | None,
         typer.Option("--must-exclude", help="Label of a torsion that must not be picked (repeatable)."),
     ] = None
+    one_per_bond: Annotated[
+        bool, typer.Option("--one-per-bond", help="Pick at most one torsion about each bond (with --dictionary bonds).")
+    ] = False
     frames: Annotated[
         str, typer.Option(metavar="FRAMES", help="How many frames to draw, or which ones, such as 0:5000:50.")
     ] = "100"
@@ -113,6 +116,7 @@ class Options:
     def for_library(self) -> dict[str, Any]:
         """The arguments of `find_coordinates`."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}
+        given["groups"] = "bonds" if given.pop("one_per_bond") else None
         if not any(character not in "0123456789,: " for character in self.atoms):
             given["atoms"] = numbers(self.atoms, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
         if self.D is not None:

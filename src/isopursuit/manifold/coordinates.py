@@ -6,10 +6,10 @@ The steps can be used separately: `tangent_spaces` of points or of the `shape_va
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from isopursuit._core.progress import shown
 from isopursuit._core.text import call_text, listed
 from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Method
 from isopursuit.data._units import DEFAULT_UNITS
-from isopursuit.errors import ParameterError, RankError, unknown_option
+from isopursuit.errors import IsoPursuitError, ParameterError, RankError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.manifold._given import FRAMES, Manifold, Shapes, drawn_points, is_molecule, of_molecule, of_points
 from isopursuit.manifold._stages import Stages, Watch, stage_and_time
@@ -32,6 +32,7 @@ from isopursuit.manifold.result import Coordinates
 from isopursuit.manifold.slopes import local_slopes
 from isopursuit.manifold.tangent import default_neighbours, tangent_spaces
 from isopursuit.molecules import as_trajectory
+from isopursuit.search.rules import PerGroup
 from isopursuit.search.searches import exchange_search
 from isopursuit.selection.select import select
 
@@ -51,6 +52,8 @@ def find_coordinates(
     periodic: Periodic = False,
     include: Iterable[Label] | None = None,
     exclude: Iterable[Label] | None = None,
+    groups: Literal["bonds"] | Sequence[Label] | Mapping[Any, Label] | None = None,
+    per_group: PerGroup = None,
     frames: int | ArrayLike = FRAMES,
     neighbours: int | None = None,
     aggregate: AggregateOption = AGGREGATE,
@@ -95,7 +98,10 @@ def find_coordinates(
     periodic : bool, number, labels, or mapping from labels to periods
         Which functions jump back after a period, if they are given by values; see `isopursuit.manifold.as_dictionary`.
     include, exclude : iterables of labels, optional
-        Functions that must, or must not, be picked.
+        Functions that must, or must not, be picked. The name of a torsion without its atoms, such as "φ", is enough.
+    groups, per_group : optional
+        How many functions of each group may be picked, as in `select`. groups="bonds": at most one torsion about each
+        bond.
     frames : int or array_like of int
         The number of frames (or points) at which tangent spaces are estimated, drawn at random without replacement;
         or their numbers. All frames belong to the manifold.
@@ -154,11 +160,13 @@ def find_coordinates(
         raise unknown_option("shapes", shapes, get_args(Shapes))
     as_count(seed, 0, "seed")
     as_exponent(c)
-    options = {
+    options: dict[str, Any] = {
         "c": c,
         "aggregate": as_aggregate(aggregate),
         "include": as_repeatable(include),
         "exclude": as_repeatable(exclude),
+        "groups": as_repeatable(groups),
+        "per_group": per_group,
     }
     with shown(progress, callback, partial(stage_and_time, clock)) as watch:
         stages = Stages(clock, watch)
@@ -174,15 +182,16 @@ def find_coordinates(
         manifold.check(min(tried), neighbours)
         points = manifold.points()
         tried = [D for D in tried if points.shape[1] >= D] or tried[:1]
+        tried = [D for D in tried if len(options["include"] or ()) <= D] or tried[-1:]
         found: list[Coordinates] = []
-        for D, matrices, random in _each_dimension(points, manifold, tried, neighbours, several, stages):
-            share = clock.part(1 / (1 + max(tried) - D))  # of the time that is left
-            try:
+        try:
+            for D, matrices, random in _each_dimension(points, manifold, tried, neighbours, several, stages):
+                share = clock.part(1 / (1 + max(tried) - D))  # of the time that is left
                 found.append(_pick(manifold, matrices, random, options, method, leave_out, share, stages))
-            except RankError:
-                if not found:
-                    raise
-                break  # no D functions are independent
+        except IsoPursuitError as error:
+            if not found:
+                raise
+            notes += (f"larger D were not compared: {error}",)
     scan = DimensionScan(tuple(one.row for one in found)) if several else None
     best = found[0] if scan is None else next(one for one in found if scan.recommended == one.D)
     return replace(best, scan=scan, call=call, seconds=clock.seconds, notes=best.notes + notes)
@@ -249,6 +258,15 @@ def _full_labels(given: Sequence[Label] | None, labels: Labels) -> list[Label] |
     return found
 
 
+def _bonds(matrices: Differentials, groups: str) -> list[str]:
+    """The bond about which each torsion turns."""
+    if groups != "bonds" or matrices.torsions is None:
+        raise ParameterError(
+            f"groups={groups!r} is not understood. Pass groups='bonds' for torsions, or the group of each function."
+        )
+    return [f"{min(j, k)}–{max(j, k)}" for _, j, k, _ in matrices.torsions.tolist()]
+
+
 class _RandomFunctions:
     """Sets of slopes of random functions at the points of some differentials, made when they are first needed."""
 
@@ -290,8 +308,11 @@ def _pick(
     share = 1 / len(matrices.matrices) if aggregate.name == "sum" else 1.0  # of one point in the loss
     before = clock.part(SEARCH_SHARE)
     options = options | {name: _full_labels(options[name], matrices.labels) for name in ("include", "exclude")}
+    if isinstance(options["groups"], str):
+        options["groups"] = _bonds(matrices, options["groups"])
     selection = select(
         matrices,
+        dimension,
         method=method,
         time_limit=before.remaining_limit,
         callback=partial(stages.searching, share, matrices.labels),
@@ -302,7 +323,9 @@ def _pick(
         """The columns that a quick search picks, and the logarithm of their loss per point."""
         clock_now = clock.part(1 / REDRAWS).within(max(QUICK, selection.search.seconds))
         limit = clock_now.remaining_limit
-        again = exchange_search(some, starts=STARTS, kicks=KICKS, time_limit=limit, labels=matrices.labels, **options)
+        again = exchange_search(
+            some, k=dimension, starts=STARTS, kicks=KICKS, time_limit=limit, labels=matrices.labels, **options
+        )
         return again.indices, aggregate.per_point(again.log_loss, len(some))
 
     sets = () if selection.search.status == "interrupted" else (one[used] for one in random)

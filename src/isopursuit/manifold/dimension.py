@@ -11,6 +11,7 @@ from isopursuit._core.types import Array, Labels
 from isopursuit.errors import printable
 from isopursuit.manifold.evidence import DIGITS, Evidence
 
+HEADS = ("D", "loss per direction", "random", "same in redraws", "variance", "undetermined", "picked", "against")
 MOST = 7  # largest D that is compared by default (chosen: a table that fits on a screen)
 STABLE = 0.8  # least share of redraws with the same choice for a stable one (chosen)
 # least standard deviation of a coordinate, relative to that in a neighbourhood. A function that moves no farther than
@@ -114,20 +115,36 @@ class DimensionScan:
         words = "the largest of these with good, stable coordinates in directions of much variance"
         return f"D = {D} is recommended: {words}" + ("" if larger is None else f" (D = {larger.D}: {larger.against})")
 
-    def __str__(self) -> str:
-        lines = [
-            "  D  loss per direction  random  same in redraws  variance  undetermined  picked, and what speaks against"
-        ]
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """The table as text: dimension, loss, redraws, random functions, variance, undetermined, picked, against."""
+        made: list[tuple[str, ...]] = []
         for row in self.rows:
-            loss, redraws = loss_text(LogLoss(row.log_loss), DIGITS), row.evidence
-            random = loss_text(LogLoss(float(redraws.random.min())), 3) if redraws.random.size else "–"
-            names = ", ".join(_short(label) for label in row.labels)
-            stable, bad = f"{redraws.same} of {len(redraws.subsets)}", f"{row.undetermined} of {row.points}"
-            lines.append(
-                f"{row.D:>3}  {loss:>18}  {random:>6}  {stable:>15}  {row.explained:>8.0%}  {bad:>12}  {names}"
-                + (f" ({row.against})" if row.against else "")
+            some = row.evidence
+            random = loss_text(LogLoss(float(some.random.min())), 3) if some.random.size else "–"
+            made.append(
+                (
+                    str(row.D),
+                    loss_text(LogLoss(row.log_loss), DIGITS),
+                    random,
+                    f"{some.same} of {len(some.subsets)}",
+                    f"{row.explained:.0%}",
+                    f"{row.undetermined} of {row.points}",
+                    ", ".join(_short(label) for label in row.labels),
+                    row.against,
+                )
             )
-        return "\n".join([*lines, f"{self.reason}."])
+        return made
+
+    def __str__(self) -> str:
+        rows = [HEADS, *self.cells]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS) - 2)]
+        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False)) for row in rows]
+        ends = [
+            "picked, and what speaks against",
+            *(row[-2] + (f" ({row[-1]})" if row[-1] else "") for row in rows[1:]),
+        ]
+        return "\n".join([*(f"{line}  {end}" for line, end in zip(lines, ends, strict=True)), f"{self.reason}."])
 
 
 def _short(label: object) -> str:

@@ -132,13 +132,22 @@ class Coordinates(html.Shown):
         """Whether the functions are coordinates: "good coordinates", "poor coordinates" or "not coordinates".
 
         By the loss per direction, which is that of a stretch by some factor: good up to 2, poor up to 3. They are not
-        coordinates if random functions reach nearly the same loss (`Evidence.is_noise`).
+        coordinates if random functions reach nearly the same loss (`Evidence.is_noise`), and at most poor ones if there
+        is a `doubt`.
         """
         good, poor = log_penalty(np.array([GOOD, POOR]), self.selection.c).tolist()
         found = self.log_loss_per_direction
-        if self.evidence.is_noise(found):
+        if self.evidence.is_noise(found) or found > poor:
             return "not coordinates"
-        return f"{'good' if found <= good else 'poor' if found <= poor else 'not'} coordinates"
+        return "good coordinates" if found <= good and not self.doubt else "poor coordinates"
+
+    @property
+    def doubt(self) -> str:
+        """Why the data do not determine the choice, in words: most redraws or tangent spaces differ. Mostly empty."""
+        redraws, bad = len(self.evidence.subsets), int(self.undetermined.sum())
+        if 2 * self.evidence.same < redraws:
+            return f"another choice in {redraws - self.evidence.same} of {redraws} redraws"
+        return f"{bad} of {len(self.points)} tangent spaces are undetermined" if 2 * bad > len(self.points) else ""
 
     @property
     def verdict(self) -> str:
@@ -146,8 +155,10 @@ class Coordinates(html.Shown):
         loss = loss_text(LogLoss(self.log_loss_per_direction), DIGITS)
         proof = self.selection.verdict
         proof = "this is proved to be the best subset" if proof == "proved optimal" else f"this subset is {proof}"
-        noise = ", not clearly below random functions" if self.evidence.is_noise(self.log_loss_per_direction) else ""
-        return f"{self.quality}: loss per direction {loss} (ideal 1){noise}; {proof}"
+        but = (
+            "not clearly below random functions" if self.evidence.is_noise(self.log_loss_per_direction) else self.doubt
+        )
+        return f"{self.quality}: loss per direction {loss} (ideal 1){f', {but}' if but else ''}; {proof}"
 
     @cached_property
     def spread(self) -> Array | None:

@@ -205,7 +205,7 @@ def audit(
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
-    time_limit: float | None = 60.0,
+    time_limit: float | None = 10.0,
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Audit:
@@ -222,7 +222,7 @@ def audit(
     include, exclude : iterables of column numbers or labels
         Columns that every subset must contain (some of the given columns), or must not contain.
     time_limit : float, optional
-        Seconds for the whole call. Default: 60; None for no limit. An exact search starts from the given columns; when
+        Seconds for the whole call. Default: 10; None for no limit. An exact search starts from the given columns; when
         the time is over, the lower bound is the one proved so far.
     callback : callable, optional
         Called with a `SearchProgress` during the search; return True to stop it.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.linalg import row_space
-from isopursuit._core.text import LARGE, name_of
+from isopursuit._core.text import LARGE, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
@@ -41,6 +41,7 @@ FLOOR = 1e-6  # smaller shares of the variance are drawn here, far below any rel
 FEW = (
     2000  # most points of a plane that are drawn one by one; more are counted in hexagons (chosen: they would overlap)
 )
+FAR = 100.0  # losses that are so many times the median are drawn at the edge (chosen: the others can still be read)
 HEXAGONS = 72  # hexagons across the plane, one for every 5 degrees of a torsion
 APART = 0.05  # share of the axis between the numbers of two points (about the height of a digit)
 NAMED = 60  # most atoms with names; in a larger molecule only the atoms of torsions have names (names would overlap)
@@ -175,7 +176,7 @@ def plot_point_losses(
 ) -> Axes:
     """The loss of the picked functions at each point, from the lowest to the highest; the highest are numbered.
 
-    Losses above 10⁶ are drawn at the upper edge.
+    Losses above a hundred times the median, or above 10⁶, are drawn at the upper edge.
 
     Parameters
     ----------
@@ -205,7 +206,8 @@ def plot_point_losses(
     refuse_empty(values, "losses")
     ax = new_axes(ax)
     order = np.argsort(values, kind="stable")
-    rank, y = np.arange(1, len(values) + 1), np.minimum(values[order], 2 * LARGE)
+    limit = min(LARGE, FAR * float(np.median(values)))
+    rank, y = np.arange(1, len(values) + 1), np.minimum(values[order], 2 * limit)
     for some, marker, colour, label in (
         (~unsure[order], "o", BLUE, "determined" if unsure.any() else "_points"),
         (unsure[order], "s", ORANGE, "tangent space not determined"),
@@ -213,8 +215,9 @@ def plot_point_losses(
         if some.any():
             name = label if label.startswith("_") else f"{label} ({int(some.sum())})"
             ax.plot(rank[some], y[some], marker, color=colour, markersize=4, markerfacecolor="none", label=name)
-    if (values > LARGE).any():
-        ax.plot([], [], " ", label=f"above 10⁶: {int((values > LARGE).sum())}")
+    if (values > limit).any():
+        text = "10⁶" if limit == LARGE else loss_text(limit, 4)
+        ax.plot([], [], " ", label=f"above {text}: {int((values > limit).sum())}")
     if ideal is not None:
         ax.axhline(ideal, color=GREY, linestyle="--", label=f"ideal: {ideal:g}")
     maybe_log(ax, y)
