@@ -11,7 +11,7 @@ from commands import run
 import isopursuit as ip
 from isopursuit._core.linalg import leading_directions, row_space, singular_values
 from isopursuit.data import read_table
-from isopursuit.data._identifiers import identifier_columns, identifier_note
+from isopursuit.data._identifiers import doubtful_columns, identifier_columns
 from isopursuit.errors import LabelError, ParameterError, ShapeError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
 from isopursuit.show._plots import compared_columns
@@ -168,7 +168,7 @@ def test_where_most_columns_look_like_it_they_are_the_data():
 
 def test_the_note_names_few_and_counts_the_rest():
     values = np.column_stack([np.arange(30)] * 6 + [rng.normal(size=30)] * 6)
-    note = identifier_note(values, [f"id{j}" for j in range(12)], "leave out {names}")
+    note = doubtful_columns(values, [f"id{j}" for j in range(12)], "leave out {names}")
     assert note == (
         "columns id0, id1, id2, id3, id4 and 1 more look like identifiers or counters; leave out id0,id1,id2,id3,id4.",
     )

@@ -207,7 +207,7 @@ def test_memory_that_is_not_there_is_an_error_and_no_crash():
     "arguments",
     [
         {"gap": "a"},
-        {"gap": None},
+        {"time_limit": "a"},
         {"labels": 5},
         {"c": 10**400},
         {"time_limit": 10**400},

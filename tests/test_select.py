@@ -98,7 +98,7 @@ def test_excluded_columns_do_not_define_the_row_space():
 
 
 def test_prices_beyond_float64_are_numbers():
-    picked = ip.select(load_wine().matrix(), c=10, method="exchange")
+    picked = ip.select(load_wine().matrix(), c=10, method="exchange", time_limit=60)
     assert not any(np.isnan(choice.price) for choice in picked.choices)
     assert "e^" in str(picked)
 
@@ -142,7 +142,7 @@ def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
 @pytest.mark.usefixtures("_first_proof_given_up")
 def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof():
     X, seen = hard(), []
-    picked = ip.select(X, callback=lambda now: seen.append(now))
+    picked = ip.select(X, gap=0, time_limit=60, callback=lambda now: seen.append(now))
     assert picked.method == "two-stage"
     assert picked.verdict == f"proved optimal among the {len(picked.pursuit.tied)} candidates the pursuit left"
     assert picked.loss == pytest.approx(52.06450395)
@@ -448,7 +448,7 @@ def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unpro
         return plain(*arguments)
 
     monkeypatch.setattr(Problem, step, interrupted)
-    picked = ip.select(unproved)
+    picked = ip.select(unproved, time_limit=60)
     assert calls
     assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
     assert picked.search.status == ("interrupted" if step == "pursue" else "heuristic")

@@ -40,7 +40,7 @@ UNDECIDED = ("time", "nodes", "memory", "heuristic")
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
-    "gap": "a search of all columns came near enough to the lower bound",
+    "gap": "a search of all columns ended with a gap that is small enough",
     "precision": "a search of all columns ended where float64 cannot decide",
     "interrupted": "the search of all columns was interrupted",
 }
@@ -151,7 +151,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     """Choose the method: a proof if one can be expected soon, otherwise the best subset found, with its bound."""
     (n, k, P), clock = problem.size, limits.clock
     pool = problem.pool(clock)
-    work = n * P * float(problem.rows) ** 2
+    work = n * P * float(min(problem.rows, P)) ** 2
     if work > PROOF_WORK:
         reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
         return _exchanged(pool, limits, None, reason)
@@ -210,7 +210,7 @@ def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str
     report = _reporting(limits.callback, "two-stage", bound)
     found = _search_tied(problem, pursuit, replace(limits, clock=part, callback=report, start=first.indices))
     if found.status in ("optimal", "gap") and found.log_loss <= first.log_loss + IMPROVES:
-        ended = "the answer is near enough to the lower bound" if found.status == "gap" else "there is one"
+        ended = "a gap that is small enough" if found.status == "gap" else "there is one"
         why = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
         return why, found, pursuit
     better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)

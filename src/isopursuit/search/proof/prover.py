@@ -329,7 +329,7 @@ class Prover:
         # at least one node, so that the tree itself reports why it ends
         nodes = None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
         patience = max(incumbent.patience - self.nodes, 0) if gap > 0 else 0
-        limits = Limits(gap, patience, nodes, self.limits.workers, self.clock, report)
+        limits = Limits(gap, nodes, self.limits.workers, self.clock, report, patience)
         X = np.ascontiguousarray(X)
         rules = None if pool.rules is None else pool.rules.take(positions)
         proof = branch_and_bound(X, pool.c, start, limits, include=range(fixed), roots=roots, below=target, rules=rules)

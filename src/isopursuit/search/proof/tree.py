@@ -58,11 +58,11 @@ class Limits:
     """
 
     gap: float = 0.0
-    patience: int = 0
     nodes: int | None = None
     workers: int = 1
     clock: Clock = field(default_factory=lambda: Clock.of(None))
     report: Callable[[Snapshot], bool] | None = None
+    patience: int = 0
 
 
 class Snapshot(NamedTuple):
