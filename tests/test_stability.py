@@ -94,3 +94,6 @@ def test_the_command_prints_writes_and_draws_it(tmp_path):
     assert "stability of 4 columns in 6 resamples of 178 rows" in shown.stdout
     assert "Stability: how often" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "--features" in run("select", tmp_path / "wine.csv", "--stability").stderr
+    ruled = run(*command, "--max-correlation", 0.5)
+    assert ruled.returncode == 1
+    assert "rules" in ruled.stderr

@@ -41,11 +41,11 @@ def select(table: Input, search: Search, rules: Rules, outputs: Outputs, report:
     if table.options.correlation and search.proof is not None:
         raise ParameterError("--proof is not available with --correlation: a proof is about columns, not products.")
     target = None if search.proof is None else ProofFile(search.proof, table.reading)
-    other = table.options.spearman or table.options.correlation or table.unit != "each"
+    other = table.options.spearman or table.options.correlation or table.unit != "each" or rules.given
     if search.stability and (table.samples or other):
         raise ParameterError(
             "--stability resamples the rows of a table whose columns are compared by correlation. Pass --features, "
-            "without --unit, --spearman and --correlation."
+            "without --unit, --spearman, --correlation and rules for columns that are picked together."
         )
     with table.candidates(streamed=streamed, report=report, **rules.given) as candidates:
         include, exclude = candidates.chosen(search)

@@ -27,7 +27,9 @@ SPACES = "\u00a0\u2009\u202f"  # spaces that do not break a line
 # 1.841, 1,234.5, 1'234 or 1 234 567: digits in groups of three, with one mark between the groups
 GROUPED = re.compile(rf"[-+]?[1-9]\d{{0,2}}([{GROUPS}])\d{{3}}((\1\d{{3}})*)((?!\1)[.,]\d+)?")
 SIGNED = re.compile(rf"([-+]?)\s*([{CURRENCIES}]?)\s*(.*?)\s*([{CURRENCIES}%]?)", flags=re.DOTALL)
-BEGINS = re.compile(r"[-+<>~(]?\s*\d")  # a measurement with a unit or a bound, such as 12.5 kg or <0.1
+BEGINS = re.compile(
+    rf"[-+<>~(]?\s*[{CURRENCIES}]?\s*\d"
+)  # a measurement with a unit or a bound, such as 12.5 kg or <0.1
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d.*|\d{1,2}:\d\d.*")  # or a time: not a measurement
 FIRST_ROW = "the first row below the header is row 0"
 
@@ -142,7 +144,8 @@ def as_signed_numbers(name: str, column: pl.Series, style: Style) -> tuple[pl.Se
         if values[i] is None:
             cells[i], signs[i] = without_sign(cell)
             values[i] = style.number(cells[i])
-    _refuse_thousands(name, column, cells, style)
+    if None in values or (not style.thousands and style.has_thousands(cells)):
+        _refuse_thousands(name, column, cells, style)
     given = [i for i, cell in enumerate(cells) if cell not in MISSING and cell not in style.missing]
     numbers = [i for i in given if values[i] is not None]
     if not numbers or len(numbers) < len(given):

@@ -69,7 +69,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     include, exclude : iterables of feature names or numbers, optional
         Features that must or must not be picked.
     max_correlation : float, optional
-        No two picked features have a larger |correlation| (or cosine, if they are not centred).
+        No two picked features have a larger absolute correlation (or cosine, if they are not centred).
     apart : iterable of pairs of feature names or numbers, optional
         Pairs that must not be picked together.
     groups, per_group : optional
@@ -227,7 +227,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     c, method, apart, groups, per_group, time_limit, gap
         As for `IsometryFeatureSelector`, with samples in place of features.
     max_correlation : float, optional
-        No two picked samples have a larger |cosine|.
+        No two picked samples have a larger absolute cosine.
     standardize : bool
         Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each", None or "auto"

@@ -20,14 +20,14 @@ from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
 from isopursuit.data._gram import from_gram
-from isopursuit.data._matrix import centred
+from isopursuit.data._matrix import Matrix, centred
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.lengths import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
-from isopursuit.search.problem import Problem
+from isopursuit.search.problem import SPECTRUM_SAMPLE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
 from isopursuit.search.rules import PerGroup
 from isopursuit.search.searches import NO_BRUTE_SOURCE
@@ -108,8 +108,9 @@ def select(
     labels : sequence, optional
         Names of the columns. Default: the column names of a frame, otherwise none.
     max_correlation : float, optional
-        No two picked columns have a larger |cosine| than this. The cosine of two centred columns (`center=True`) is
-        their correlation. At many points the mean of |cosine| counts. X must be in memory, as for `apart` and `groups`.
+        No two picked columns have a larger absolute cosine than this. The cosine of two centred columns (`center=True`)
+        is their correlation. At many points the mean absolute cosine counts. X must be in memory, as for `apart` and
+        `groups`.
     apart : iterable of pairs of column numbers or labels, optional
         Pairs that must not be picked together.
     groups : sequence or mapping, optional
@@ -177,6 +178,11 @@ def select(
         )
     if (X is None) == (gram is None):
         raise ParameterError("Pass either X, whose columns are the candidates, or gram=, their inner products.")
+    if center and (gram is not None or isinstance(X, Matrix)):
+        raise ParameterError(
+            "center=True needs observations as rows of X, which gram= and a Table's matrix do not have. Leave it out: "
+            "correlations and standardized tables are centred."
+        )
     if gram is not None:
         X, labels = from_gram(gram, labels), None
     if center:
@@ -200,7 +206,8 @@ def select(
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, gap, watch is not None and watch.asked) + _price_note(found, stopped)
-    if not problem.many and not any(isinstance(note, Caution) for note in outcome.search.notes):
+    few = not problem.many and problem.k <= SPECTRUM_SAMPLE // 2 and not stopped
+    if few and not any(isinstance(note, Caution) for note in outcome.search.notes):
         why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
     picked = explain(values, problem, outcome.method or method, outcome, found)

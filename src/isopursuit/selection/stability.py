@@ -103,7 +103,7 @@ class Stability(html.Shown):
         times = np.bincount(without.ravel(), minlength=self.count)
         times[self.indices] = 0
         best = int(times.argmax())
-        return (self.name(best), times[best] / len(without)) if times[best] else None
+        return (self.name(best), float(times[best] / len(without))) if times[best] else None
 
     def _inside(self, columns: Indices) -> Any:
         """Whether each of some columns is picked in each resample, (resamples, m)."""
@@ -267,6 +267,9 @@ def stability(
         except (RankError, ShapeError):
             failed += 1
             continue
+        if found.status == "interrupted":
+            notes += (f"an interrupt (Ctrl-C) ended the call after {done} of {resamples} resamples.",)
+            break
         picks.append(found.indices)
         proved += found.status in ("optimal", "gap")
     if not picks and failed:

@@ -306,7 +306,8 @@ def _source(x: Any, rows: bool, workers: int | None) -> Source:
         if Path(x).suffix.lower() == ".npy":
             return FileSource.of(Path(x), rows, workers)
         name = Path(x).name
-        if {suffix.lower() for suffix in Path(x).suffixes} & {*TEXT, *EXCEL}:
+        pattern = any(sign in name for sign in "*?[")
+        if not pattern and {suffix.lower() for suffix in Path(x).suffixes} & {*TEXT, *EXCEL}:
             raise FileError(
                 f"{name} is a table. Read it by read_table of isopursuit.data, and pass read_table({name!r})"
                 ".standardized().features() to pick columns, or .samples() in place of .features() to pick rows."
