@@ -36,7 +36,7 @@ def tree(X, c, start, *, include=(), gap=0.0, time_limit=None, workers=2, callba
             gap = (at.loss - at.lower_bound) / at.loss
             return callback(SearchProgress(0.0, at.loss, at.lower_bound, gap, at.nodes, at.open_nodes, at.subset))
 
-    limits = Limits(gap, None, workers, clock_of(time_limit), report)
+    limits = Limits(gap, nodes=None, workers=workers, clock=clock_of(time_limit), report=report)
     proof = branch_and_bound(np.asarray(X), c, np.array(start), limits, include=include)
     closed = "optimal" if proof.lower_bound >= proof.loss * (1 - 1e-9) else "gap"
     status = closed if proof.stop is None else proof.stop.value

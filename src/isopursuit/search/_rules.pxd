@@ -51,14 +51,18 @@ cdef inline bint is_allowed(const Rules* rules, const int* subset, int size) noe
 
 
 cdef inline double least_sum(const double* values, const int* index, int n, int missing, const int* kinds, const int* least,
-                             const int* most, int kind_count, int* order, int* have, double* last) noexcept nogil:
+                             const int* most, int kind_count, int* order, int* have, double* last,
+                             double* taken) noexcept nogil:
     # The least sum of `missing` values of the columns `index` within the limits of their kinds; infinite if there is none.
     # Sets within such limits are the bases of a matroid, so the greedy choice is best: first what each kind needs, then the
     # smallest that find room. `order` lists the values in ascending order and is overwritten, `have` counts the kinds of
-    # the chosen columns. Without `most`, each kind has room for one. `last` becomes the largest value taken.
+    # the chosen columns. Without `most`, each kind has room for one. `last` becomes the largest value taken, and `taken`, if
+    # not NULL, 1 for the values of the sum and 0 for the others.
     cdef double total = 0.0
     cdef int i, j, kind
     last[0] = -INFINITY
+    for i in range(n if taken != NULL else 0):
+        taken[i] = 0.0
     if most != NULL:
         for i in range(n):
             j = order[i]
@@ -67,6 +71,8 @@ cdef inline double least_sum(const double* values, const int* index, int n, int 
                 have[kind] += 1
                 total, missing, order[i] = total + values[j], missing - 1, -1
                 last[0] = fmax(last[0], values[j])
+                if taken != NULL:
+                    taken[j] = 1.0
         for kind in range(kind_count):
             if have[kind] < least[kind]:
                 return INFINITY
@@ -79,6 +85,8 @@ cdef inline double least_sum(const double* values, const int* index, int n, int 
             have[kind] += 1
             total, missing = total + values[j], missing - 1
             last[0] = fmax(last[0], values[j])
+            if taken != NULL:
+                taken[j] = 1.0
     return total if missing == 0 else INFINITY
 
 
