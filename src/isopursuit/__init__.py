@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isopursuit.loss.penalty import isometry_loss, log_isometry_loss, multitask_norm
     from isopursuit.manifold.coordinates import find_coordinates
     from isopursuit.manifold.result import Coordinates
+    from isopursuit.pursuit.checking import check_pursuit
     from isopursuit.pursuit.path import lasso_path
     from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
     from isopursuit.pursuit.progress import PursuitProgress
@@ -71,6 +72,7 @@ _HOMES = {
     "manifold.coordinates": ("find_coordinates",),
     "manifold.result": ("Coordinates",),
     "loss.normalize": ("symmetric_normalize",),
+    "pursuit.checking": ("check_pursuit",),
     "pursuit.path": ("lasso_path",),
     "pursuit.programs": ("basis_pursuit", "isometry_pursuit"),
     "pursuit.progress": ("PursuitProgress",),
