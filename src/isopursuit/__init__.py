@@ -51,6 +51,7 @@ __all__ = [
     "basis_pursuit",
     "brute_search",
     "check_proof",
+    "check_pursuit",
     "exact_search",
     "exchange_search",
     "find_coordinates",

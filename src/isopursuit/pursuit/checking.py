@@ -7,8 +7,8 @@ Any coefficients B with ‖Z B − I‖ ≤ e < 1 become feasible as B (Z B)⁻�
 divided by the largest ‖νᵀz_p‖, is feasible for the dual program, max tr ν subject to ‖νᵀz_p‖ ≤ 1.
 
 With U = 2⁻⁵³, a sum of n products has an error of at most n U times the sum of their sizes; exp, log and sqrt are
-assumed to be within 8 U. So a length t has a relative error of (D/2 + 9) U, p = t^c one of (c (D/2 + 9) + 16) U, and the
-new length 2e / (e^p + e^(1/p)) at most p + 1/p times that, and 32 U more.
+assumed to be within 8 U. So a length t has a relative error of (D/2 + 9) U, p = t^c one of (c (D/2 + 9) + 16) U, and
+the new length 2e / (e^p + e^(1/p)) at most p + 1/p times that, and 32 U more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_pursuit(X: Any, pursuit: Pursuit, c: float | None = 1.0) -> Certificat
     >>> import isopursuit as ip
     >>> X = ip.data.load_wine().matrix(6)
     >>> print(check_pursuit(X, ip.isometry_pursuit(X)))
-    7.127629108 ≤ optimum ≤ 7.127629108 (gap 7.0e-14)
+    7.127629108 ≤ optimum ≤ 7.127629108 (gap 1.6e-13)
     """
     values = as_matrix(X, wide=False).values
     D, P = values.shape
