@@ -68,7 +68,7 @@ def started(pool: Pool, limits: Limits) -> Incumbent:
     """The incumbent at the start: the subset that is known, unless the pool has dropped a column as a duplicate."""
     incumbent = Incumbent(
         pool.ideal, limits.gap or 0.0, limits.patience, limits.clock, pool.translated(limits.callback),
-        lower_bound=limits.lower_bound, hopeless=limits.hopeless,
+        lower_bound=limits.lower_bound, hopeless=limits.hopeless, fruitless=limits.fruitless,
     )  # fmt: skip
     positions = None if limits.start is None else pool.positions_of(limits.start)
     if positions is not None and pool.log_loss(positions) < np.inf:

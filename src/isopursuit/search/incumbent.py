@@ -83,6 +83,7 @@ class Limits:
     start: Indices | None = None  # a subset that is known, in the caller's numbers; the answer is at least as good
     lower_bound: float = 0.0  # a bound that is known
     patience: int = 0  # nodes of the tree for which a full proof is sought before `gap` is enough
+    fruitless: int | None = None  # a local search ends after this many kicks, and half of all, without a better subset
     hopeless: int | None = None  # the search ends, with status "nodes", if nearly all nodes are open after this many
     callback: Callback | None = None  # receives the progress, in the caller's numbers
     proof: ProofFile | None = None  # where to write a proof that can be checked
@@ -169,6 +170,7 @@ class Incumbent:
     swap_optimal: bool = False
     notes: tuple[str, ...] = ()
     hopeless: int | None = None
+    fruitless: int | None = None
     stop: StopReason | None = None
     asked: bool = False  # whether the callback has asked to stop
     gave_up: bool = False

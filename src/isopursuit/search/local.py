@@ -222,8 +222,11 @@ def local_search(
     kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), pool.c, pool.aggregate, clock.deadline, pool.k)
     kernel = ruled(kernel, pool)
     current, lowest, fruitless, most = incumbent.log_loss, incumbent.log_loss, 0, min(MOST_KICKED, len(free) - 1)
+    improved, least = 0, incumbent.log_loss
     for turn in range(starts + (kicks if X.shape[2] > pool.k else 0)):
-        if clock.expired or incumbent.closed:
+        improved, least = (turn, incumbent.log_loss) if incumbent.log_loss < least else (improved, least)
+        useless = incumbent.fruitless is not None and turn > starts + max(incumbent.fruitless, 2 * improved)
+        if clock.expired or incumbent.closed or useless:
             break
         again = fruitless >= PATIENCE * len(free) or most < 2  # a kick does not remove all columns
         places, trial = free, best

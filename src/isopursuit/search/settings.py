@@ -16,6 +16,8 @@ HALF = 0.5  # largest share of the time that is left for a stage that others fol
 # "auto" tries no proof if n P D² exceeds this (derived from SHORT_WORK: then a short proof has no node)
 PROOF_WORK = 1e8
 GOOD_ENOUGH = 0.01  # gap at which "auto" ends if no proof was found within a short proof's nodes (chosen)
+# by default "auto" ends an exchange search after so many kicks without success (measured: 100 is worse on "x cancer20")
+FRUITLESS_KICKS = 300
 FIRST_NODES = 10  # "auto" begins with an exact search of at most this many short proofs' nodes (chosen: some seconds)
 FIRST_SECONDS = 10.0  # "auto" begins with an exact search for at most this long (chosen: a user's patience)
 CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (chosen: from 0.5 on it shrinks)

@@ -28,6 +28,7 @@ from isopursuit.search.proof.writing import write_proof
 from isopursuit.search.settings import (
     FIRST_NODES,
     FIRST_SECONDS,
+    FRUITLESS_KICKS,
     GOOD_ENOUGH,
     HALF,
     JOINT_NODES,
@@ -159,7 +160,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
         return _exchanged(pool, limits, None, f"no lower bounds are known for c={problem.c:g}")
     hopeless, nodes = short_proof_nodes(pool) if n == 1 else None, None
     if limits.gap is None:  # a proof if it is quick, otherwise an answer that is good enough
-        limits = replace(limits, gap=GOOD_ENOUGH, patience=hopeless or JOINT_NODES)
+        limits = replace(limits, gap=GOOD_ENOUGH, patience=hopeless or JOINT_NODES, fruitless=FRUITLESS_KICKS)
         nodes = FIRST_NODES * limits.patience
     callback = _reporting(limits.callback, "exact")
     short = clock.within(min(FIRST_SECONDS, HALF * clock.remaining))
@@ -249,8 +250,9 @@ def _prunes_nothing(problem: Problem, pursuit: Pursuit) -> str:
 
 def _exchanged(pool: Pool, limits: Limits, first: Search | None, reason: str) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
-    gap = GOOD_ENOUGH if limits.gap is None else limits.gap
-    limits = replace(limits, gap=gap, patience=0, callback=_reporting(limits.callback, "exchange"))
+    if limits.gap is None:
+        limits = replace(limits, gap=GOOD_ENOUGH, fruitless=FRUITLESS_KICKS)
+    limits = replace(limits, patience=0, callback=_reporting(limits.callback, "exchange"))
     if first is not None:  # a proof was tried
         limits = replace(limits, start=first.indices, lower_bound=first.lower_bound)
     found = exchange(pool, limits)

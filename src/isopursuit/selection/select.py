@@ -152,7 +152,8 @@ def select(
        at once.
     2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
        time.
-    3. "exchange", with the best lower bound known. At many points "exact" continues instead.
+    3. "exchange", with the best lower bound known, which ends earlier if `gap` is not given and kicks have stopped to
+       help. At many points "exact" continues instead.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
     unit="median" unless a length of 1 has a meaning in your data.
